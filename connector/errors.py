@@ -1,0 +1,268 @@
+"""Errors of the client, the Spark source and sink, and the embedded servers.
+
+::
+
+    PravegaError                             (pravega_serde.errors)
+    └── ConnectorError
+        ├── ConfigError                      a setting or an option that cannot be right
+        │   ├── InvalidNameError             a scope or stream name that the server would refuse
+        │   ├── MalformedStreamCutError      text or bytes that are not a stream cut
+        │   ├── UnsupportedModeError         asked for something that this version does not do
+        │   └── ColumnTypeError              a DataFrame whose columns cannot be written
+        ├── ControllerError                  the controller refused, or answered with a failure
+        │   ├── ControllerUnavailableError   no answer within the deadline
+        │   ├── AuthenticationError          credentials missing, wrong, or without the permission
+        │   ├── ScopeNotFoundError
+        │   ├── StreamNotFoundError
+        │   └── StreamSealedError            no more events can be written
+        ├── SegmentStoreError                a segment store refused, or answered with a failure
+        │   ├── ConnectionLostError          the connection ended; the same call may succeed on a new one
+        │   ├── ProtocolError                bytes that the wire protocol does not allow
+        │   ├── TokenExpiredError            the delegation token is refused; a new one may be taken
+        │   ├── SegmentSealedError           the segment has ended; successors take its key range
+        │   ├── SegmentTruncatedError        the offset lies before what the segment still holds
+        │   ├── NoSuchSegmentError           deleted, truncated away, or never there
+        │   ├── WrongHostError               the segment lives elsewhere now
+        │   └── EventNumberError             another writer with this id has appended
+        ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
+        ├── DataLossError                    events that a reader still wanted are gone
+        ├── EventError                       one event that cannot be written
+        │   ├── EventTooLargeError
+        │   └── NullEventError
+        └── LocalServerError                 an embedded server that cannot be had
+            ├── JavaNotFoundError
+            └── JarDownloadError
+
+The one-line text begins with the code, because Spark hands nothing else on.
+"""
+
+from __future__ import annotations
+
+from pravega_serde.errors import PravegaError
+
+__all__ = [
+    "AuthenticationError",
+    "ColumnTypeError",
+    "ConfigError",
+    "ConnectionLostError",
+    "ConnectorError",
+    "ControllerError",
+    "ControllerUnavailableError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "EventError",
+    "EventNumberError",
+    "EventTooLargeError",
+    "InvalidNameError",
+    "JarDownloadError",
+    "JavaNotFoundError",
+    "LocalServerError",
+    "MalformedStreamCutError",
+    "NoSuchSegmentError",
+    "NullEventError",
+    "ProtocolError",
+    "ScopeNotFoundError",
+    "SegmentSealedError",
+    "SegmentStoreError",
+    "SegmentTruncatedError",
+    "StreamNotFoundError",
+    "StreamSealedError",
+    "TokenExpiredError",
+    "UnsupportedModeError",
+    "WrongHostError",
+]
+
+
+class ConnectorError(PravegaError):
+    """Base of what the connector raises."""
+
+    code = "PRAVEGA-CONNECTOR"
+
+
+class ConfigError(ConnectorError):
+    """A setting or an option cannot be right."""
+
+    code = "PRAVEGA-CONFIG"
+
+
+class InvalidNameError(ConfigError):
+    """A scope or stream name that the server would refuse."""
+
+    code = "PRAVEGA-INVALID-NAME"
+
+
+class MalformedStreamCutError(ConfigError):
+    """Text or bytes are not a stream cut, or one of another stream."""
+
+    code = "PRAVEGA-MALFORMED-STREAM-CUT"
+
+
+class UnsupportedModeError(ConfigError):
+    """Something was asked for that this version does not do."""
+
+    code = "PRAVEGA-UNSUPPORTED-MODE"
+
+
+class ColumnTypeError(ConfigError):
+    """The columns of a DataFrame cannot be written as events."""
+
+    code = "PRAVEGA-COLUMN-TYPE"
+
+
+class ControllerError(ConnectorError):
+    """The controller refused a call or answered with a failure."""
+
+    code = "PRAVEGA-CONTROLLER"
+    fault = "remote"
+
+
+class ControllerUnavailableError(ControllerError):
+    """No controller answered within the deadline."""
+
+    code = "PRAVEGA-CONTROLLER-UNAVAILABLE"
+    retriable = True
+
+
+class AuthenticationError(ControllerError):
+    """Credentials are missing, wrong, or do not permit the call."""
+
+    code = "PRAVEGA-AUTHENTICATION"
+    fault = "local"
+
+
+class ScopeNotFoundError(ControllerError):
+    """The scope does not exist."""
+
+    code = "PRAVEGA-SCOPE-NOT-FOUND"
+    fault = "local"
+
+
+class StreamNotFoundError(ControllerError):
+    """The stream does not exist."""
+
+    code = "PRAVEGA-STREAM-NOT-FOUND"
+    fault = "local"
+
+
+class StreamSealedError(ControllerError):
+    """The stream is sealed: it can be read, but no more events can be written."""
+
+    code = "PRAVEGA-STREAM-SEALED"
+    fault = "local"
+
+
+class SegmentStoreError(ConnectorError):
+    """A segment store refused a request or answered with a failure."""
+
+    code = "PRAVEGA-SEGMENT-STORE"
+    fault = "remote"
+
+
+class ConnectionLostError(SegmentStoreError):
+    """The connection to a segment store ended; the same call may succeed on a new one."""
+
+    code = "PRAVEGA-CONNECTION-LOST"
+    retriable = True
+
+
+class ProtocolError(SegmentStoreError):
+    """Bytes arrived that the wire protocol does not allow here."""
+
+    code = "PRAVEGA-PROTOCOL"
+
+
+class TokenExpiredError(SegmentStoreError):
+    """A delegation token was refused; the controller may give a new one."""
+
+    code = "PRAVEGA-TOKEN-EXPIRED"
+    retriable = True
+
+
+class SegmentSealedError(SegmentStoreError):
+    """The segment has ended; its successors take over its key range."""
+
+    code = "PRAVEGA-SEGMENT-SEALED"
+
+
+class SegmentTruncatedError(SegmentStoreError):
+    """The offset lies before the first one that the segment still holds."""
+
+    code = "PRAVEGA-SEGMENT-TRUNCATED"
+
+    def __init__(self, message: str, *, start_offset: int) -> None:
+        self.start_offset = start_offset
+        super().__init__(message)
+
+
+class NoSuchSegmentError(SegmentStoreError):
+    """The segment was deleted, truncated away, or never existed."""
+
+    code = "PRAVEGA-NO-SUCH-SEGMENT"
+
+
+class WrongHostError(SegmentStoreError):
+    """The segment lives on another segment store now."""
+
+    code = "PRAVEGA-WRONG-HOST"
+    retriable = True
+
+
+class EventNumberError(SegmentStoreError):
+    """An append was refused because its writer id has moved on (InvalidEventNumber)."""
+
+    code = "PRAVEGA-EVENT-NUMBER"
+    retriable = True
+
+
+class DeadlineExceededError(ConnectorError):
+    """Something was not done in time; what was acknowledged until then is durable."""
+
+    code = "PRAVEGA-DEADLINE-EXCEEDED"
+    fault = "remote"
+    retriable = True
+
+
+class DataLossError(ConnectorError):
+    """Events that a reader still wanted are gone: truncated by retention, or deleted."""
+
+    code = "PRAVEGA-DATA-LOSS"
+    fault = "remote"
+
+
+class EventError(ConnectorError):
+    """An event cannot be written."""
+
+    code = "PRAVEGA-EVENT"
+    fault = "data"
+
+
+class EventTooLargeError(EventError):
+    """An event is larger than the limit in force."""
+
+    code = "PRAVEGA-EVENT-TOO-LARGE"
+
+
+class NullEventError(EventError):
+    """An event is null, and Pravega has no null events."""
+
+    code = "PRAVEGA-NULL-EVENT"
+
+
+class LocalServerError(ConnectorError):
+    """An embedded server cannot be started, or ended on its own."""
+
+    code = "PRAVEGA-LOCAL-SERVER"
+
+
+class JavaNotFoundError(LocalServerError):
+    """No Java of the version that the servers need was found."""
+
+    code = "PRAVEGA-JAVA-NOT-FOUND"
+
+
+class JarDownloadError(LocalServerError):
+    """The servers' jars could not be fetched."""
+
+    code = "PRAVEGA-JAR-DOWNLOAD"
+    fault = "remote"
+    retriable = True

@@ -1,0 +1,151 @@
+"""Errors of the serializers, and the base that every error of this project shares.
+
+::
+
+    PravegaError                       code, fault, retriable; one line of text
+    ├── SerdeError                     everything that the serializers raise
+    │   ├── SerializationError         a value that its serializer cannot write
+    │   ├── DeserializationError       bytes that are not what they should be; knows where they came from
+    │   │   └── LimitExceededError     bytes that would take more depth, handles or memory than a named limit
+    │   ├── SchemaError                a schema that cannot be parsed, or two that do not fit
+    │   ├── UnsupportedFormatError     a format name that is not in the catalogue
+    │   └── MissingExtraError          an optional package that is not installed
+    └── connector.errors.ConnectorError   see there
+
+Spark hands only an exception's text to the user, so the text is one line and begins with the code.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+__all__ = [
+    "DeserializationError",
+    "LimitExceededError",
+    "MissingExtraError",
+    "PravegaError",
+    "SchemaError",
+    "SerdeError",
+    "SerializationError",
+    "UnsupportedFormatError",
+]
+
+Fault = Literal["local", "remote", "data"]
+
+
+class PravegaError(Exception):
+    """Base of every error of this project.
+
+    ``code`` is stable and stands at the start of the text. ``fault`` says whose it is: the caller's ("local"), the
+    server's or the network's ("remote"), or the events' ("data"). ``retriable`` says whether the same call may
+    succeed later.
+    """
+
+    code: ClassVar[str] = "PRAVEGA-ERROR"
+    fault: ClassVar[Fault] = "local"
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, message: str) -> None:
+        self.message = " ".join(message.split())
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.message}"
+
+
+class SerdeError(PravegaError):
+    """Base of what the serializers raise."""
+
+    code = "PRAVEGA-SERDE"
+
+
+class SerializationError(SerdeError):
+    """A value cannot be written in the format asked for."""
+
+    code = "PRAVEGA-SERIALIZATION"
+    fault = "data"
+
+
+class DeserializationError(SerdeError):
+    """Bytes are not a valid event of the format asked for.
+
+    ``field_path`` is the place inside the event (``$.a[0]``), ``row`` the position in the column that was decoded.
+    ``scope``, ``stream``, ``segment_id`` and ``offset`` are filled by whoever read the event (see :meth:`at`).
+    """
+
+    code = "PRAVEGA-DESERIALIZATION"
+    fault = "data"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field_path: str | None = None,
+        row: int | None = None,
+        scope: str | None = None,
+        stream: str | None = None,
+        segment_id: int | None = None,
+        offset: int | None = None,
+        encoding_id: int | None = None,
+    ) -> None:
+        self.reason = " ".join(message.split())
+        self.field_path, self.row = field_path, row
+        self.scope, self.stream, self.segment_id, self.offset = scope, stream, segment_id, offset
+        self.encoding_id = encoding_id
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        where = []
+        if self.stream is not None:
+            where.append(f"stream {self.scope}/{self.stream}")
+        for label, value in (
+            ("segment", self.segment_id),
+            ("offset", self.offset),
+            ("row", self.row if self.offset is None else None),
+            ("encoding id", self.encoding_id),
+            ("field", self.field_path),
+        ):
+            if value is not None:
+                where.append(f"{label} {value}")
+        return f"{self.reason} (at {', '.join(where)})" if where else self.reason
+
+    def at(self, *, scope: str, stream: str, segment_id: int, offset: int) -> DeserializationError:
+        """The same error with the event's coordinates added."""
+        return type(self)(
+            self.reason,
+            field_path=self.field_path,
+            row=self.row,
+            scope=scope,
+            stream=stream,
+            segment_id=segment_id,
+            offset=offset,
+            encoding_id=self.encoding_id,
+        )
+
+
+class LimitExceededError(DeserializationError):
+    """Bytes would take more depth, handles or memory than a named limit allows."""
+
+    code = "PRAVEGA-LIMIT-EXCEEDED"
+
+
+class SchemaError(SerdeError):
+    """A schema cannot be parsed, or reader and writer schema do not fit."""
+
+    code = "PRAVEGA-SCHEMA"
+
+
+class UnsupportedFormatError(SerdeError):
+    """A format name is not in the catalogue."""
+
+    code = "PRAVEGA-UNSUPPORTED-FORMAT"
+
+
+class MissingExtraError(SerdeError):
+    """An optional package is needed and not installed."""
+
+    code = "PRAVEGA-MISSING-EXTRA"
+
+    def __init__(self, package: str, extra: str, *, purpose: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f"{purpose} needs the package {package!r}; install it with: pip install 'pravega-serde[{extra}]'")
