@@ -29,7 +29,7 @@ def _check_name(kind: str, name: str) -> None:
         )
     if _NAME.fullmatch(name) is None:
         raise InvalidNameError(
-            f"{name!r} is no {kind} name: only ASCII letters, digits, '.' and '-' may be in it (internal ones begin with '_')"
+            f"{name!r} is no {kind} name: it takes ASCII letters, digits, '.' and '-' (after one '_' if internal)"
         )
 
 
