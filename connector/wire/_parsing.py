@@ -52,7 +52,7 @@ class FrameParser:
         frames = pa.Array.from_buffers(
             pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
         )
-        column = EventColumn(pc.binary_slice(frames, HEADER_SIZE), self.offset + ends[:-1])
+        column = EventColumn(pc.binary_slice(frames, HEADER_SIZE, 2**31 - 1), self.offset + ends[:-1])
         self.offset += int(ends[-1])
         return column
 
