@@ -1,0 +1,351 @@
+"""The thread behind a writer: moves blocks into segments over non-blocking connections until they are durable.
+
+Callers hand over blocks with :meth:`AppendLoop.submit` and wait with :meth:`AppendLoop.flush`. Everything else,
+connecting, set-ups, acknowledgements, scaling, lost connections, happens in the one thread, so no session needs a lock.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from connector.client._append_connection import AppendConnection
+from connector.client._connection import Endpoint, wait_ready
+from connector.client._cuts import Lineage
+from connector.client._deadline import Deadline
+from connector.client._large_events import append_large_event
+from connector.client._routes import Routes
+from connector.client._stores import SegmentStores, error_of
+from connector.errors import (
+    ConnectionLostError,
+    ConnectorError,
+    DeadlineExceededError,
+    NoSuchSegmentError,
+    SegmentSealedError,
+    SegmentStoreError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
+from connector.wire import (
+    AppendSession,
+    AppendSetup,
+    AppendState,
+    Block,
+    DataAppended,
+    KeepAlive,
+    Message,
+    StreamName,
+    encode,
+    segment_name,
+)
+
+__all__ = ["AppendLoop"]
+
+# Bytes on the wire and not acknowledged, for each segment: enough to keep a server busy, little to send again.
+SEGMENT_WINDOW: Final = 8 << 20
+# Connections to one segment store: several let it work for several containers at once.
+_CONNECTIONS_PER_ENDPOINT: Final = 4
+_KEEP_ALIVE_SECONDS: Final = 20.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 2.0
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A segment's session with its connection and its next try to connect."""
+
+    segment_id: int
+    session: AppendSession
+    connection: AppendConnection | None = None
+    retry_at: float = 0.0
+    pause: float = _FIRST_PAUSE
+
+
+class AppendLoop:
+    """Sends blocks to segments; thread safe for its callers."""
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        routes: Routes,
+        *,
+        max_in_flight: int,
+        collect: Callable[[], float],
+    ) -> None:
+        """``collect`` hands over rows that waited for company, and says when (monotonic seconds) it is due again."""
+        self._stores, self._routes = stores, routes
+        self._stream: StreamName = routes.stream
+        self._lineage = Lineage(stores, routes.stream)
+        self._max_in_flight = max_in_flight
+        self._collect = collect
+        self._collect_at = math.inf
+        self._changed = threading.Condition()
+        self._inbox: deque[tuple[int, Block]] = deque()
+        self._in_flight = 0  # bytes handed over and not durable
+        self._failure: ConnectorError | None = None
+        self._trouble: ConnectorError | None = None  # the last passing error, for the text of a deadline
+        self._closing = False
+        self._lanes: dict[int, _Lane] = {}
+        self._connections: dict[tuple[Endpoint, int], AppendConnection] = {}
+        self._request_id = 0
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._thread = threading.Thread(target=self._run, name=f"pravega-writer {self._stream}", daemon=True)
+        self._thread.start()
+
+    # ---------------------------------------------------------------- callers' side
+
+    def submit(self, blocks: list[tuple[int, Block]], deadline: Deadline) -> None:
+        """Hand over (segment id, block) pairs; wait while too many bytes are in flight."""
+        size = sum(len(block.data) for _, block in blocks)
+        with self._changed:
+            while self._in_flight and self._in_flight + size > self._max_in_flight:
+                self._wait(deadline)
+        self.push(blocks)
+        self.wake()
+
+    def push(self, blocks: list[tuple[int, Block]]) -> None:
+        """Hand over blocks without waiting for room."""
+        with self._changed:
+            self._raise_failure()
+            self._inbox.extend(blocks)
+            self._in_flight += sum(len(block.data) for _, block in blocks)
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until everything handed over before is durable."""
+        with self._changed:
+            while self._in_flight:
+                self._wait(deadline)
+            self._raise_failure()
+
+    def wake(self) -> None:
+        """Make the thread look at once."""
+        try:
+            self._wake_write.send(b"\0", socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # the pipe is full, so the thread wakes anyway; or it is closed, and there is nothing to wake
+
+    def close(self) -> None:
+        """End the thread; what is not durable is given up."""
+        with self._changed:
+            self._closing = True
+        self.wake()
+        self._thread.join()
+        self._wake_write.close()
+        self._wake_read.close()
+
+    def _wait(self, deadline: Deadline) -> None:
+        self._raise_failure()
+        try:
+            left = deadline.remaining(f"writing to stream {self._stream}")
+        except DeadlineExceededError as error:
+            cause = f" (last trouble: {self._trouble})" if self._trouble else ""
+            raise DeadlineExceededError(f"{error.message}; {self._in_flight} bytes are not acknowledged{cause}") from None
+        self._changed.wait(left)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # ---------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._step()
+        except ConnectorError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - a bug must reach the caller, not end a thread in silence
+            self._fail(ConnectorError(f"writing to stream {self._stream} failed: {type(error).__name__}: {error}"))
+        finally:
+            for connection in self._connections.values():
+                connection.close()
+
+    def _fail(self, error: ConnectorError) -> None:
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
+
+    def _step(self) -> None:
+        self._take_inbox()
+        for lane in list(self._lanes.values()):
+            self._push(lane)
+        self._wait_for_io()
+
+    def _take_inbox(self) -> None:
+        self._collect_at = self._collect()
+        with self._changed:
+            blocks, self._inbox = self._inbox, deque()
+        for segment_id, block in blocks:
+            self._enqueue(segment_id, block)
+
+    def _enqueue(self, segment_id: int, block: Block) -> None:
+        if not self._routes.is_current(segment_id):
+            # Routed before the segment was found sealed.
+            for target, part in block.split(self._routes.targets(block.positions)):
+                self._enqueue(target, part)
+            return
+        lane = self._lanes.get(segment_id)
+        if lane is None:
+            name = segment_name(self._stream, segment_id)
+            session = AppendSession(name, uuid.uuid4().bytes, window=SEGMENT_WINDOW)
+            lane = self._lanes[segment_id] = _Lane(segment_id, session)
+        lane.session.enqueue(block)
+
+    def _push(self, lane: _Lane) -> None:
+        """Connect the lane if it has work, and send what its window allows."""
+        session = lane.session
+        if session.state in (AppendState.IDLE, AppendState.SEALED):
+            if (session.unacknowledged or session.state is AppendState.SEALED) and time.monotonic() >= lane.retry_at:
+                self._set_up(lane)
+            return
+        if lane.connection is not None:
+            for buffer in session.to_send(self._next_request_id()):
+                lane.connection.send(buffer)
+            self._flush_connection(lane.connection)
+        if (large := session.due_large_block()) is not None:
+            self._append_large(lane, large)
+
+    def _set_up(self, lane: _Lane) -> None:
+        try:
+            endpoint = self._stores.endpoint(self._stream, lane.segment_id)
+            connection = self._connection(endpoint, lane.segment_id)
+            token = self._stores.token(self._stream, write=True)
+            connection.lanes[lane.session.segment] = lane.segment_id
+            connection.writers[lane.session.writer_id] = lane.segment_id
+            connection.send(lane.session.setup(self._next_request_id(), token))
+        except ConnectorError as error:
+            if not error.retriable:
+                raise
+            self._postpone(lane, error)
+            return
+        lane.connection = connection
+        self._flush_connection(connection)
+
+    def _connection(self, endpoint: Endpoint, segment_id: int) -> AppendConnection:
+        key = (endpoint, segment_id % _CONNECTIONS_PER_ENDPOINT)
+        connection = self._connections.get(key)
+        if connection is None:
+            connection = AppendConnection(endpoint, self._stores.pool.tls, Deadline(self._stores.timeout))
+            self._connections[key] = connection
+        return connection
+
+    def _append_large(self, lane: _Lane, block: Block) -> None:
+        try:
+            append_large_event(self._stores, self._stream, lane.segment_id, block.data)
+        except (SegmentSealedError, NoSuchSegmentError) as error:
+            self._refused(lane, error)
+            return
+        self._acknowledged(lane, lane.session.large_block_done())
+
+    def _next_request_id(self) -> int:
+        self._request_id += 1
+        return self._request_id
+
+    # ---------------------------------------------------------------- input and output
+
+    def _wait_for_io(self) -> None:
+        connections = list(self._connections.values())
+        busy = [c for c in connections if c.has_output]
+        readable, writable = wait_ready([self._wake_read, *connections], busy, self._pause())
+        if self._wake_read in readable:
+            self._wake_read.recv(4096)
+        for connection in connections:
+            if connection in writable:
+                self._flush_connection(connection)
+            if connection in readable:
+                self._read(connection)
+            elif connection.idle_for(_KEEP_ALIVE_SECONDS):
+                connection.send(encode(KeepAlive()))
+
+    def _pause(self) -> float:
+        """Seconds until something is due that no socket announces."""
+        retries = [lane.retry_at for lane in self._lanes.values() if lane.connection is None and lane.session.unacknowledged]
+        due = min([self._collect_at, *retries]) - time.monotonic()
+        return min(max(0.0, due), _KEEP_ALIVE_SECONDS)
+
+    def _flush_connection(self, connection: AppendConnection) -> None:
+        try:
+            connection.flush()
+        except ConnectionLostError as error:
+            self._lost(connection, error)
+
+    def _read(self, connection: AppendConnection) -> None:
+        try:
+            for message in connection.receive():
+                self._handle(connection, message)
+        except ConnectionLostError as error:
+            self._lost(connection, error)
+
+    def _handle(self, connection: AppendConnection, message: Message) -> None:
+        if isinstance(message, DataAppended | AppendSetup):
+            segment_id = connection.writers.get(message.writer_id)
+            lane = None if segment_id is None else self._lanes.get(segment_id)
+            if lane is not None:
+                self._acknowledged(lane, lane.session.receive(message))
+                if lane.session.state is AppendState.DONE:
+                    self._reroute(lane)
+            return
+        name = getattr(message, "segment", None)
+        error = error_of(message, name or f"of stream {self._stream}")
+        if name is None:
+            raise ConnectionLostError(error.message) from error
+        # A lane that is gone was rerouted: refusals of what was under way then say nothing new.
+        if (lane := self._lanes.get(connection.lanes.get(name, -1))) is not None:
+            self._refused(lane, error)
+
+    def _refused(self, lane: _Lane, error: SegmentStoreError) -> None:
+        if isinstance(error, SegmentSealedError):
+            lane.session.sealed()
+            return
+        if isinstance(error, NoSuchSegmentError):
+            if not self._stores.controller.stream_exists(self._stream):
+                raise StreamNotFoundError(f"stream {self._stream} was deleted while it was written to")
+            # Sealed, and truncated away since then: nothing of what waits here can be in it.
+            self._reroute(lane)
+            return
+        if not error.retriable:
+            raise error
+        self._stores.forget(self._stream, lane.segment_id, error)
+        raise ConnectionLostError(error.message) from error
+
+    def _lost(self, connection: AppendConnection, error: ConnectionLostError) -> None:
+        connection.close()
+        self._connections = {key: c for key, c in self._connections.items() if c is not connection}
+        for lane in self._lanes.values():
+            if lane.connection is connection:
+                lane.connection = None
+                lane.session.disconnected()
+                self._postpone(lane, error)
+
+    def _postpone(self, lane: _Lane, error: ConnectorError) -> None:
+        self._trouble = error
+        self._stores.forget(self._stream, lane.segment_id, error)
+        lane.retry_at = time.monotonic() + lane.pause
+        lane.pause = min(2 * lane.pause, _LONGEST_PAUSE)
+
+    def _acknowledged(self, lane: _Lane, size: int) -> None:
+        if not size:
+            return
+        lane.pause = _FIRST_PAUSE
+        with self._changed:
+            self._in_flight -= size
+            self._changed.notify_all()
+
+    def _reroute(self, lane: _Lane) -> None:
+        """Give what a sealed segment did not take to its successors, before anything that comes later."""
+        del self._lanes[lane.segment_id]
+        successors = self._lineage.successors(lane.segment_id)
+        if not successors:
+            raise StreamSealedError(f"stream {self._stream} is sealed; nothing more can be written to it")
+        self._routes.replace(lane.segment_id, self._stores.controller.successors(self._stream, lane.segment_id))
+        for block in lane.session.take_unacknowledged():
+            for target, part in block.split(self._routes.targets(block.positions)):
+                self._enqueue(target, part)

@@ -1,0 +1,171 @@
+"""The client for programs: streams by name, events in and out."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from connector.client._connection import ConnectionPool
+from connector.client._controller import ControllerClient
+from connector.client._cuts import tail_cut
+from connector.client._deadline import DEFAULT_TIMEOUT
+from connector.client._policies import RetentionPolicy, ScalingPolicy
+from connector.client._reader import EventBatch, read_slices, slices_between
+from connector.client._stores import SegmentStores
+from connector.client._tail import TailReader
+from connector.client._writer import MAX_EVENT_SIZE, EventWriter, SupportsSerialize
+from connector.config import PravegaConfig
+from connector.errors import MalformedStreamCutError, StreamNotFoundError
+from connector.wire import StreamCut, StreamName
+
+__all__ = ["PravegaClient"]
+
+T = TypeVar("T")
+# Writing waits this long for room or for acknowledgements before it gives up: a segment may be moving to another store.
+WRITE_TIMEOUT: Final = 60.0
+
+
+class _Bytes:
+    """Events as they are."""
+
+    def serialize(self, value: bytes, /) -> bytes:
+        return value
+
+
+class PravegaClient:
+    """Connection to a Pravega cluster; thread safe, cheap to make: nothing is opened before it is needed.
+
+    ``config`` is a PravegaConfig or a controller URI. ``timeout`` bounds each call, in seconds.
+    """
+
+    def __init__(self, config: PravegaConfig | str | None = None, *, timeout: float = DEFAULT_TIMEOUT) -> None:
+        if not isinstance(config, PravegaConfig):
+            config = PravegaConfig.resolve() if config is None else PravegaConfig().with_controller(config)
+        self.config = config
+        self.controller = ControllerClient(config, timeout=timeout)
+        self.stores = SegmentStores(self.controller, ConnectionPool(_tls_context(config)), timeout)
+
+    # ---------------------------------------------------------------- streams
+
+    def name(self, stream: StreamName | str) -> StreamName:
+        """The full name of a stream: ``scope/stream``, or ``stream`` in the configured scope."""
+        if isinstance(stream, StreamName):
+            return stream
+        if "/" not in stream and self.config.scope:
+            return StreamName(self.config.scope, stream)
+        return StreamName.parse(stream)
+
+    def create_stream(
+        self,
+        stream: StreamName | str,
+        scaling: ScalingPolicy | int = 1,
+        retention: RetentionPolicy | None = None,
+    ) -> bool:
+        """Create a stream, and its scope if need be; False if the stream was there already.
+
+        ``scaling`` is a policy or a fixed number of segments.
+        """
+        name = self.name(stream)
+        policy = ScalingPolicy.fixed(scaling) if isinstance(scaling, int) else scaling
+        self.controller.create_scope(name.scope)
+        return self.controller.create_stream(name, policy, retention)
+
+    def head(self, stream: StreamName | str) -> StreamCut:
+        """Cut before the first event that the stream still holds."""
+        return self.controller.head_cut(self.name(stream))
+
+    def tail(self, stream: StreamName | str) -> StreamCut:
+        """Cut after the last event at this moment."""
+        return tail_cut(self.stores, self.name(stream))
+
+    # ---------------------------------------------------------------- events
+
+    def writer(
+        self,
+        stream: StreamName | str,
+        serializer: SupportsSerialize[T] | None = None,
+        *,
+        max_event_size: int = MAX_EVENT_SIZE,
+        timeout: float = WRITE_TIMEOUT,
+        **options: Any,
+    ) -> EventWriter[T]:
+        """A writer of events to a stream; without a serializer it takes bytes. Raises StreamNotFoundError."""
+        return EventWriter(
+            self.stores,
+            self.name(stream),
+            serializer or _Bytes(),  # type: ignore[arg-type]
+            max_event_size=max_event_size,
+            timeout=timeout,
+            **options,
+        )
+
+    def read_columns(
+        self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None
+    ) -> Iterator[EventBatch]:
+        """Yield the events between two cuts as Arrow columns, segment by segment, predecessors first.
+
+        None means the head and the present tail. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
+        """
+        name = self.name(stream)
+        start = self._own_cut(name, start) or self.head(name)
+        end = self._own_cut(name, end) or self.tail(name)
+        return read_slices(self.stores, slices_between(self.stores, start, end))
+
+    def read(
+        self,
+        stream: StreamName | str,
+        serializer: Any = None,
+        start: StreamCut | None = None,
+        end: StreamCut | None = None,
+    ) -> Iterator[Any]:
+        """Yield the events between two cuts one by one; without a serializer as bytes.
+
+        Order holds for each routing key. Raises StreamNotFoundError, DataLossError, DeserializationError.
+        """
+        return self._values(self.read_columns(stream, start, end), serializer)
+
+    def follow(self, stream: StreamName | str, start: StreamCut | None = None) -> TailReader:
+        """A reader that goes on as events arrive, from a cut or from the present tail."""
+        name = self.name(stream)
+        return TailReader(self.stores, self._own_cut(name, start) or self.tail(name))
+
+    @staticmethod
+    def _values(batches: Iterator[EventBatch], serializer: Any) -> Iterator[Any]:
+        for batch in batches:
+            yield from batch.values(serializer)
+
+    @staticmethod
+    def _own_cut(name: StreamName, cut: StreamCut | None) -> StreamCut | None:
+        if cut is not None and cut.stream != name:
+            raise MalformedStreamCutError(f"the stream cut is of stream {cut.stream}, not of {name}")
+        return cut
+
+    def require_stream(self, stream: StreamName | str) -> StreamName:
+        """The full name of a stream that exists. Raises StreamNotFoundError."""
+        name = self.name(stream)
+        if not self.controller.stream_exists(name):
+            raise StreamNotFoundError(f"stream {name} does not exist; create it first, or check its name and scope")
+        return name
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.stores.pool.close()
+        self.controller.close()
+
+    def __enter__(self) -> PravegaClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def _tls_context(config: PravegaConfig) -> ssl.SSLContext | None:
+    if not config.uses_tls:
+        return None
+    context = ssl.create_default_context(cafile=config.tls_ca_file)
+    # Segment stores are named by the controller, often by address; Java's client does not check the name either
+    # (ClientConfig.validateHostName is false by default). The certificate itself is checked.
+    context.check_hostname = False
+    return context

@@ -1,0 +1,196 @@
+"""A blocking connection to a segment store, and a pool of them for each process."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import socket
+import ssl
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol, TypeVar
+
+from connector.client._deadline import Deadline
+from connector.errors import ConnectionLostError, ProtocolError
+from connector.wire import Hello, KeepAlive, Message, decode, encode, parse_header
+
+__all__ = ["Connection", "ConnectionPool", "Endpoint", "open_socket", "wait_ready"]
+
+Endpoint = tuple[str, int]
+
+# A reply to a read of 1 MiB fits without growing; the buffer is used again for every message.
+_FIRST_BUFFER: Final = (1 << 20) + 4096
+# Idle connections kept for each endpoint; more are closed when they are given back.
+_MAX_IDLE: Final = 8
+
+
+def open_socket(endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> socket.socket:
+    """A connected socket to a segment store. Raises ConnectionLostError."""
+    try:
+        sock = socket.create_connection(endpoint, timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return tls.wrap_socket(sock, server_hostname=endpoint[0]) if tls else sock
+    except OSError as error:
+        raise ConnectionLostError(
+            f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
+        ) from None
+
+
+class _Waitable(Protocol):
+    def fileno(self) -> int: ...
+
+
+W = TypeVar("W", bound=_Waitable)
+
+
+def wait_ready(readers: Sequence[W], writers: Sequence[W], timeout: float) -> tuple[list[W], list[W]]:
+    """Wait until one of the connections can be read or written; (readable, writable), both empty after ``timeout`` s.
+
+    Not select(), which fails in processes with more than 1,024 open files.
+    """
+    if buffered := [r for r in readers if getattr(r, "has_buffered_input", False)]:
+        return buffered, []
+    poll = select.poll()
+    masks: dict[int, int] = {}
+    for mask, group in ((select.POLLIN, readers), (select.POLLOUT, writers)):
+        for item in group:
+            masks[item.fileno()] = masks.get(item.fileno(), 0) | mask
+    for descriptor, mask in masks.items():
+        poll.register(descriptor, mask)
+    events = dict(poll.poll(math.ceil(timeout * 1000)))
+    # A connection that failed is "readable": reading tells how.
+    failed = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
+    return (
+        [r for r in readers if events.get(r.fileno(), 0) & failed],
+        [w for w in writers if events.get(w.fileno(), 0) & select.POLLOUT],
+    )
+
+
+class Connection:
+    """One request-and-reply connection. Not thread safe. After any error it must be closed."""
+
+    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, deadline: Deadline) -> None:
+        self.endpoint = endpoint
+        self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
+        self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
+        self._buffer = bytearray(_FIRST_BUFFER)
+        self._header = memoryview(bytearray(8))
+        try:
+            self.send(encode(Hello()), deadline)
+            if not isinstance(hello := self.receive(deadline), Hello):
+                raise ProtocolError(f"{self._where} began with {type(hello).__name__} instead of Hello")
+        except BaseException:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        """The socket's file descriptor, for select."""
+        return self._sock.fileno()
+
+    @property
+    def has_buffered_input(self) -> bool:
+        """Whether TLS holds decrypted bytes that select does not see."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+
+    def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
+        """Send all of ``data``. Raises ConnectionLostError, DeadlineExceededError."""
+        try:
+            self._sock.settimeout(deadline.remaining(f"sending to {self._where}"))
+            self._sock.sendall(data)
+        except TimeoutError:
+            deadline.remaining(f"sending to {self._where}")
+            raise
+        except OSError as error:
+            raise ConnectionLostError(f"the connection to {self._where} was lost while sending: {error}") from None
+
+    def receive(self, deadline: Deadline) -> Message:
+        """The next message. Its byte fields are views that the next receive overwrites.
+
+        Raises ConnectionLostError, DeadlineExceededError, ProtocolError.
+        """
+        while True:
+            self._read_into(self._header, deadline)
+            type_code, length = parse_header(self._header)
+            if length > len(self._buffer):
+                self._buffer = bytearray(length)
+            body = memoryview(self._buffer)[:length]
+            self._read_into(body, deadline)
+            message = decode(type_code, body)
+            if not isinstance(message, KeepAlive):
+                return message
+
+    def _read_into(self, view: memoryview, deadline: Deadline) -> None:
+        filled, size = 0, len(view)
+        try:
+            self._sock.settimeout(deadline.remaining(f"an answer of {self._where}"))
+            while filled < size:
+                count = self._sock.recv_into(view[filled:])
+                if not count:
+                    raise ConnectionLostError(f"{self._where} closed the connection")
+                filled += count
+        except TimeoutError:
+            deadline.remaining(f"an answer of {self._where}")
+            raise ConnectionLostError(f"{self._where} did not answer") from None
+        except OSError as error:
+            raise ConnectionLostError(f"the connection to {self._where} was lost: {error}") from None
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._sock.close()
+
+
+class ConnectionPool:
+    """Idle connections by endpoint. Thread safe; a forked process starts with none of its parent's."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
+        self._pid = os.getpid()
+
+    def take(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        """An idle connection or a new one; the caller gives it back or closes it."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._idle.clear()  # the parent's sockets: sharing them would mix the replies
+                self._pid = os.getpid()
+            idle = self._idle[endpoint]
+            if idle:
+                return idle.pop()
+        return Connection(endpoint, self._tls, deadline)
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection that has no reply outstanding."""
+        with self._lock:
+            idle = self._idle[connection.endpoint]
+            if len(idle) < _MAX_IDLE and self._pid == os.getpid():
+                idle.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def lease(self, endpoint: Endpoint, deadline: Deadline) -> Iterator[Connection]:
+        """A connection for the block; kept if the block ends normally, closed if it does not."""
+        connection = self.take(endpoint, deadline)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self.give_back(connection)
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS settings of all connections."""
+        return self._tls
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            for idle in self._idle.values():
+                for connection in idle:
+                    connection.close()
+            self._idle.clear()

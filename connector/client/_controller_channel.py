@@ -1,0 +1,251 @@
+"""Calls to the controller: one lazy gRPC channel per process and endpoint, deadlines, retries, errors.
+
+A deadline covers a call with all its repetitions. Whether a call is repeated depends on the gRPC code alone; the
+texts that come with it are free prose (often a Java stack trace) and only quoted.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from connector.config import PravegaConfig
+from connector.errors import (
+    AuthenticationError,
+    ConfigError,
+    ConnectorError,
+    ControllerError,
+    ControllerUnavailableError,
+    ScopeNotFoundError,
+    StreamNotFoundError,
+)
+from connector.wire import StreamName
+
+SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
+FIRST_PAUSE: Final = 0.1  # seconds before the first repetition; a restarted controller takes seconds to be back
+LONGEST_PAUSE: Final = 1.0
+CONFLICT_ATTEMPTS: Final = 3  # for the codes below, which as often as not stay: longer waiting would only hide them
+QUOTED: Final = 160  # characters of a server's text that an error repeats
+MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
+
+GIVE_CREDENTIALS: Final = (
+    "give them by PravegaConfig.with_credentials, or set pravega_client_auth_method and pravega_client_auth_token"
+)
+
+# The controller maps a lost compare-and-set to FAILED_PRECONDITION and trouble with its own store to INTERNAL or
+# UNKNOWN (ControllerServiceImpl.getStatusFromException); the Java client repeats all of these.
+_MOMENTARY: Final = frozenset(
+    {
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNKNOWN,
+    }
+)
+_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 3000),  # also the time for one attempt to connect, 20 s if left alone
+    ("grpc.client_idle_timeout_ms", 120_000),  # before routers and balancers forget the connection without a word
+    ("grpc.max_receive_message_length", MAX_ANSWER),
+    ("grpc.use_local_subchannel_pool", 1),  # or the back-off of one client would delay another's first call
+    ("grpc.enable_http_proxy", 0),  # segment stores are reached directly as well; Java ignores http_proxy too
+)
+
+Target = StreamName | str | None  # the stream, or the scope, that a call is about
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc(Generic[Q, R]):
+    """A method of the controller."""
+
+    name: str
+    """Name in the service."""
+    request: type[Q]
+    """Message that it takes."""
+    response: type[R]
+    """Message that it answers with."""
+    repeatable: bool = True
+    """Whether doing it twice is the same as doing it once, so that it may be repeated after a lost answer."""
+    unknown: Callable[[Target], ConnectorError] | None = None
+    """The error that the code UNKNOWN stands for here, where the controller has no better one."""
+
+
+class Deadline:
+    """A moment by which a call, or several calls for one purpose, must be done."""
+
+    __slots__ = ("_end", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(self._end - time.monotonic(), 0.0)
+
+
+@dataclass(slots=True)
+class _Connection:
+    channel: Any
+    stubs: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def stub(self, rpc: Rpc[Q, R]) -> Callable[..., R]:
+        stub = self.stubs.get(rpc.name)
+        if stub is None:
+            stub = self.stubs[rpc.name] = self.channel.unary_unary(
+                f"/{SERVICE}/{rpc.name}",
+                request_serializer=rpc.request.SerializeToString,
+                response_deserializer=rpc.response.FromString,
+            )
+        return stub
+
+
+_SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
+    grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {timeout:g} s"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {timeout:g} s"),
+    grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
+    grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
+}
+_ADVICE: Final = {
+    grpc.StatusCode.UNAVAILABLE: "check host and port, whether it runs, and whether it is tcp:// or tls://",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
+    grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
+    grpc.StatusCode.PERMISSION_DENIED: "use a user who may, or have the permission added",
+}
+
+
+class ControllerChannel:
+    """What :class:`ControllerClient` calls through. Safe for threads, and usable in a forked child."""
+
+    def __init__(self, config: PravegaConfig) -> None:
+        self._config = config
+        self._endpoints = config.endpoints
+        authorization = config.authorization
+        self._metadata = (("authorization", authorization),) if authorization else ()
+        # A channel does not survive a fork, and closing the parent's in the child can block, so each process finds
+        # its own by its id and leaves the others alone. dict.setdefault is atomic: no lock to inherit locked.
+        self._connections: dict[tuple[int, int], _Connection] = {}
+        self._turn = 0
+        self._closed = False
+
+    @property
+    def host(self) -> str:
+        """Host of the endpoint in use."""
+        return self._endpoints[self._turn % len(self._endpoints)][0]
+
+    def close(self) -> None:
+        """End this process's connections and the calls on them."""
+        self._closed = True
+        for key in [key for key in self._connections if key[0] == os.getpid()]:
+            self._connections.pop(key).channel.close()
+
+    def call(self, rpc: Rpc[Q, R], request: Q, target: Target, deadline: Deadline) -> R:
+        """The answer, before the deadline, repetitions included.
+
+        ``target`` is the stream, or the scope, that the call is about. Raises ControllerUnavailableError,
+        AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of target), ControllerError.
+        """
+        attempt = 0
+        while True:
+            turn = self._turn
+            try:
+                stub = self._connection(turn).stub(rpc)
+                return stub(request, timeout=deadline.remaining(), metadata=self._metadata)
+            except grpc.RpcError as error:
+                code, details = error.code(), error.details()
+            except ValueError:  # what gRPC raises for a channel that another thread has closed
+                if not self._closed:
+                    raise
+                raise _closed_error() from None
+            pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            attempt += 1
+            if not _repeats(rpc, code, attempt) or deadline.remaining() <= pause:
+                raise self._error(rpc, code, details, target, deadline.seconds)
+            if code is grpc.StatusCode.UNAVAILABLE and self._turn == turn:
+                self._turn = turn + 1  # unless another thread has moved on already
+            time.sleep(pause)
+
+    def _connection(self, turn: int) -> _Connection:
+        if self._closed:
+            raise _closed_error()
+        key = os.getpid(), turn % len(self._endpoints)
+        connection = self._connections.get(key)
+        if connection is None:
+            opened = _Connection(self._open(*self._endpoints[key[1]]))
+            connection = self._connections.setdefault(key, opened)
+            if connection is not opened:
+                opened.channel.close()
+        return connection
+
+    def _open(self, host: str, port: int) -> Any:
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        config = self._config
+        if not config.uses_tls:
+            return grpc.insecure_channel(target, options=_OPTIONS)
+        override = (("grpc.ssl_target_name_override", config.tls_server_name),) if config.tls_server_name else ()
+        return grpc.secure_channel(
+            target, grpc.ssl_channel_credentials(_read_ca(config.tls_ca_file)), options=_OPTIONS + override
+        )
+
+    def _error(
+        self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, timeout: float
+    ) -> ConnectorError:
+        call = f"{rpc.name} {target}" if target else rpc.name
+        where = f"the controller at {self._config.controller}"
+        if code is grpc.StatusCode.NOT_FOUND and target is not None:
+            return not_found(target)
+        if code is grpc.StatusCode.UNKNOWN and rpc.unknown is not None:
+            return rpc.unknown(target)
+        if code is grpc.StatusCode.CANCELLED and self._closed:
+            return _closed_error()
+        if code is grpc.StatusCode.UNAUTHENTICATED and not self._metadata:
+            return AuthenticationError(f"{where} asks for credentials ({call}): {GIVE_CREDENTIALS}")
+        if code in _SAID:
+            error, text = _SAID[code]
+            return error(f"{where} {text.format(timeout=timeout)} ({call}): {_ADVICE[code]}")
+        return ControllerError(f"{where} failed in {call} with {code.name}{_quote(details)}")
+
+
+def _closed_error() -> ControllerError:
+    return ControllerError("this controller client is closed; make a new one")
+
+
+def not_found(target: StreamName | str) -> ControllerError:
+    """The error for a stream, or for a scope, that does not exist."""
+    if isinstance(target, StreamName):
+        return StreamNotFoundError(f"there is no stream {target}: check the name, or create it first")
+    return ScopeNotFoundError(f"there is no scope {target}: check the name, or create it first")
+
+
+def _repeats(rpc: Rpc[Q, R], code: grpc.StatusCode, attempts: int) -> bool:
+    if not rpc.repeatable:
+        return False
+    return code is grpc.StatusCode.UNAVAILABLE or (code in _MOMENTARY and attempts < CONFLICT_ATTEMPTS)
+
+
+def _quote(details: str | None) -> str:
+    line = next(iter((details or "").strip().splitlines()), "")
+    return f": {line[:QUOTED]}" if line else ""
+
+
+def _read_ca(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"the CA certificates cannot be read from {path}: {error.strerror}; check pravega.tls.ca.file"
+        ) from None

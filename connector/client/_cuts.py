@@ -1,0 +1,75 @@
+"""Head and tail of a stream as cuts, and the way from a segment to its successors."""
+
+from __future__ import annotations
+
+from connector.client._stores import SegmentStores
+from connector.wire import StreamCut, StreamName
+
+__all__ = ["Lineage", "tail_cut"]
+
+
+class Lineage:
+    """Which segments follow which, remembered: a sealed segment's successors never change."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
+        self._stores = stores
+        self.stream = stream
+        self._successors: dict[int, dict[int, tuple[int, ...]]] = {}
+
+    def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
+        """Successor id -> ids of all its predecessors; empty while the segment is open or the stream's last."""
+        known = self._successors.get(segment_id)
+        if known is None:
+            found = self._stores.controller.successors(self.stream, segment_id)
+            known = {s.range.id: tuple(s.predecessors) for s in found}
+            if known:
+                self._successors[segment_id] = known
+        return known
+
+    def advance(self, positions: dict[int, int], finished: set[int]) -> list[int]:
+        """Replace finished segments by the successors that may start; return the ids that started.
+
+        A successor starts, at offset 0, when all its predecessors are finished: that keeps the order per routing key
+        across scaling. ``positions`` is changed in place. A finished segment stays in it while one of its successors
+        waits for another predecessor, so ``finished`` needs no memory beyond ``positions``.
+        """
+        started: list[int] = []
+        for segment_id in sorted(finished & positions.keys()):
+            after = self.successors(segment_id)
+            for successor, predecessors in after.items():
+                ready = finished.issuperset(predecessors)
+                if ready and successor not in positions and successor not in finished:
+                    positions[successor] = 0
+                    started.append(successor)
+            if after and all(s in positions or s in finished for s in after):
+                del positions[segment_id]
+        return started
+
+
+def tail_cut(stores: SegmentStores, stream: StreamName) -> StreamCut:
+    """The end of a stream at this moment: the length of each current segment.
+
+    A sealed stream has no current segments; its tail is found by walking from the head. (Java's client returns an
+    empty cut there that it cannot parse itself.)
+    """
+    current = [r.id for r in stores.controller.current_segments(stream)]
+    if not current:
+        current = _last_segments(stores, stream)
+    infos = stores.segment_infos(stream, current)
+    return StreamCut(stream, {i: infos[i].write_offset for i in current})
+
+
+def _last_segments(stores: SegmentStores, stream: StreamName) -> list[int]:
+    lineage = Lineage(stores, stream)
+    frontier, last, seen = list(stores.controller.head_cut(stream).positions), [], set[int]()
+    while frontier:
+        segment_id = frontier.pop()
+        if segment_id in seen:
+            continue
+        seen.add(segment_id)
+        after = lineage.successors(segment_id)
+        if after:
+            frontier.extend(after)
+        else:
+            last.append(segment_id)
+    return sorted(last)

@@ -1,0 +1,70 @@
+"""Events that do not fit into one wire frame: written to a transient segment, then merged in one step.
+
+(Java: ``LargeEventWriter``.) The transient segment lives as long as the connection, so a failure leaves nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from typing import Final
+
+from connector.client._connection import Connection
+from connector.client._deadline import Deadline
+from connector.client._stores import SegmentStores, error_of
+from connector.wire import (
+    AppendSetup,
+    ConditionalBlockEnd,
+    CreateTransientSegment,
+    DataAppended,
+    MergeSegments,
+    Message,
+    SegmentCreated,
+    SegmentsMerged,
+    SetupAppend,
+    StreamName,
+    encode,
+    segment_name,
+)
+
+__all__ = ["append_large_event"]
+
+_PIECE: Final = 4 << 20
+
+
+def append_large_event(stores: SegmentStores, stream: StreamName, segment_id: int, framed: memoryview) -> None:
+    """Append one framed event of any size; it is durable and visible as a whole on return.
+
+    Raises SegmentSealedError, NoSuchSegmentError. An answer to the merge that was lost makes the event be written
+    again: such an event may come twice.
+    """
+
+    def attempt(deadline: Deadline) -> None:
+        token = stores.token(stream, write=True)
+        parent = segment_name(stream, segment_id)
+        with stores.pool.lease(stores.endpoint(stream, segment_id), deadline) as connection:
+            _write_and_merge(connection, parent, token, framed, deadline)
+
+    stores.run(stream, segment_id, attempt)
+
+
+def _write_and_merge(
+    connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline
+) -> None:
+    numbers = itertools.count(1)
+
+    def ask(request: Message, expected: type[Message]) -> Message:
+        connection.send(encode(request), deadline)
+        reply = connection.receive(deadline)
+        if not isinstance(reply, expected):
+            raise error_of(reply, parent)
+        return reply
+
+    created = ask(CreateTransientSegment(next(numbers), uuid.uuid4().bytes, parent, token), SegmentCreated)
+    assert isinstance(created, SegmentCreated)
+    writer_id = uuid.uuid4().bytes
+    ask(SetupAppend(next(numbers), writer_id, created.segment, token), AppendSetup)
+    for number, at in enumerate(range(0, len(framed), _PIECE)):
+        piece = framed[at : at + _PIECE]
+        ask(ConditionalBlockEnd(writer_id, number, at, piece, next(numbers)), DataAppended)
+    ask(MergeSegments(next(numbers), parent, created.segment, token), SegmentsMerged)

@@ -1,0 +1,145 @@
+"""Reading bounded ranges: exact bytes of one segment, or the events of a stream between two cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connector.client._connection import Connection
+from connector.client._deadline import Deadline, retrying
+from connector.client._stores import SegmentStores, error_of
+from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from connector.wire import EventColumn, FrameParser, RangeRead, SegmentRead, StreamCut, StreamName, segment_name
+from pravega_serde.errors import DeserializationError
+
+__all__ = ["EventBatch", "SegmentSlice", "read_slice", "read_slices", "slices_between"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSlice:
+    """The bytes [start, end) of one segment; both are event boundaries."""
+
+    stream: StreamName
+    segment_id: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Consecutive events of one segment.
+
+    ``events`` is a binary array, ``offsets`` the segment offset at which each event starts (int64, same length).
+    """
+
+    stream: StreamName
+    segment_id: int
+    events: pa.BinaryArray
+    offsets: npt.NDArray[np.int64]
+
+    def values(self, serializer: Any = None) -> Iterator[Any]:
+        """Yield the events one by one, deserialized if a serializer is given.
+
+        Raises DeserializationError that names stream, segment and offset of the event.
+        """
+        if serializer is None:
+            yield from self.events.to_pylist()
+            return
+        deserialize = serializer.deserialize
+        for row, event in enumerate(self.events.to_pylist()):
+            try:
+                value = deserialize(event)
+            except DeserializationError as error:
+                place = {"scope": self.stream.scope, "stream": self.stream.stream, "segment_id": self.segment_id}
+                raise error.at(**place, offset=int(self.offsets[row])) from error
+            yield value
+
+
+def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColumn]:
+    """Yield the events of a slice in order, about a mebibyte at a time.
+
+    Lost connections, moved segments and expired tokens are mended as long as bytes keep coming within the timeout.
+    Raises DataLossError when the range is truncated or deleted.
+    """
+    name = segment_name(piece.stream, piece.segment_id)
+    plan = RangeRead(name, piece.start, piece.end)
+    parser = FrameParser(piece.start)
+    connection: Connection | None = None
+
+    def step() -> list[EventColumn]:
+        nonlocal connection
+        deadline = Deadline(stores.timeout)
+        if connection is None:
+            connection = stores.pool.take(stores.endpoint(piece.stream, piece.segment_id), deadline)
+            plan.restart()
+        if wire := plan.requests(stores.token(piece.stream, write=False)):
+            connection.send(wire, deadline)
+        reply = connection.receive(deadline)
+        if not isinstance(reply, SegmentRead):
+            raise error_of(reply, name)
+        columns = [parser.feed(data) for _, data in plan.receive(reply)]
+        return [column for column in columns if column is not None]
+
+    def reconnect(error: BaseException) -> None:
+        nonlocal connection
+        if connection is not None:
+            connection.close()
+            connection = None
+        stores.forget(piece.stream, piece.segment_id, error)
+
+    again = retrying(stores.timeout, reconnect)
+    try:
+        while not plan.done:
+            yield from again(step)
+        parser.finish()
+    except (SegmentTruncatedError, NoSuchSegmentError) as error:
+        raise data_loss(piece, plan.position, error) from error
+    finally:
+        if connection is not None:
+            # Only a range that was read to its end leaves no answer under way.
+            if plan.done:
+                stores.pool.give_back(connection)
+            else:
+                connection.close()
+
+
+def data_loss(piece: SegmentSlice, position: int, error: Exception) -> DataLossError:
+    if isinstance(error, SegmentTruncatedError):
+        what = f"{min(error.start_offset, piece.end) - position} bytes before offset {error.start_offset} were truncated"
+    else:
+        what = f"{piece.end - position} bytes were deleted with the segment"
+    return DataLossError(
+        f"stream {piece.stream}, segment {piece.segment_id}, offset {position}: {what}; "
+        "start at the head of the stream, or keep the data longer (retention)"
+    )
+
+
+def slices_between(stores: SegmentStores, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
+    """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
+
+    Empty parts are left out.
+    """
+    stream = start.stream
+    ids = stores.controller.segments_between(start, end)
+    open_ended = [i for i in ids if i not in start.positions or i not in end.positions]
+    infos = stores.segment_infos(stream, open_ended)
+    slices = []
+    for segment_id in ids:
+        info = infos.get(segment_id)
+        begin = start.positions.get(segment_id, info.start_offset if info else 0)
+        stop = end.positions.get(segment_id, info.write_offset if info else 0)
+        if begin < stop:
+            slices.append(SegmentSlice(stream, segment_id, max(begin, 0), stop))
+    return slices
+
+
+def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Iterator[EventBatch]:
+    """Yield the events of slices, one slice after the other."""
+    for piece in slices:
+        for column in read_slice(stores, piece):
+            yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)

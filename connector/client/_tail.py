@@ -1,0 +1,177 @@
+"""Following the tail of a stream: events as they arrive, in order for each routing key, across scaling."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from connector.client._connection import Connection, Endpoint, wait_ready
+from connector.client._cuts import Lineage
+from connector.client._deadline import Deadline
+from connector.client._reader import EventBatch, SegmentSlice, data_loss
+from connector.client._stores import SegmentStores, error_of
+from connector.errors import NoSuchSegmentError, SegmentSealedError, SegmentStoreError, SegmentTruncatedError
+from connector.wire import (
+    READ_CHUNK,
+    EventColumn,
+    FrameParser,
+    ReadSegment,
+    SegmentRead,
+    StreamCut,
+    StreamName,
+    encode,
+    segment_name,
+)
+
+__all__ = ["TailReader"]
+
+_RETRY_PAUSE: Final = 0.2
+
+
+class _SegmentTail:
+    """One segment being followed: its parser and the one request that the server holds."""
+
+    def __init__(self, stream: StreamName, segment_id: int, offset: int) -> None:
+        self.id = segment_id
+        self.name = segment_name(stream, segment_id)
+        self.offset = offset
+        self.parser = FrameParser(offset)
+        self.asked = False
+        self.retry_at = 0.0
+
+
+class TailReader:
+    """Reads a stream from a cut on and does not end. Not thread safe.
+
+    The server answers a read at the tail when data arrive, so waiting costs nothing. One connection to each segment
+    store carries the reads of all its segments. A lost connection is opened again, as long as it comes back within
+    the timeout.
+    """
+
+    def __init__(self, stores: SegmentStores, start: StreamCut) -> None:
+        self._stores = stores
+        self._stream = start.stream
+        self._lineage = Lineage(stores, start.stream)
+        self._positions = dict(start.positions)
+        self._finished: set[int] = set()
+        self._tails = {i: _SegmentTail(start.stream, i, offset) for i, offset in self._positions.items()}
+        self._connections: dict[Endpoint, Connection] = {}
+        self._lost_since: float | None = None
+
+    @property
+    def position(self) -> StreamCut:
+        """Cut after the last event that was handed out."""
+        return StreamCut(self._stream, self._positions)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the stream was sealed and read to its end."""
+        return not self._tails
+
+    def poll(self, timeout: float) -> EventBatch | None:
+        """The next events of one segment, or None if none arrived within ``timeout`` seconds or the stream ended.
+
+        Raises DataLossError, SegmentStoreError, ControllerError.
+        """
+        end = time.monotonic() + timeout
+        while self._tails:
+            try:
+                self._ask()
+                batch = self._receive(max(0.0, end - time.monotonic()))
+            except SegmentStoreError as error:
+                self._recover(error)
+                batch = None
+            if batch is not None or time.monotonic() >= end:
+                return batch
+        return None
+
+    def __iter__(self) -> Iterator[EventBatch]:
+        """Yield batches until the stream is sealed and read to its end."""
+        while not self.at_end:
+            batch = self.poll(self._stores.timeout)
+            if batch is not None:
+                yield batch
+
+    def close(self) -> None:
+        """Close the connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _ask(self) -> None:
+        """Send a read for every segment that has none outstanding."""
+        now = time.monotonic()
+        for tail in self._tails.values():
+            if tail.asked or tail.retry_at > now:
+                continue
+            endpoint = self._stores.endpoint(self._stream, tail.id)
+            deadline = Deadline(self._stores.timeout)
+            connection = self._connections.get(endpoint)
+            if connection is None:
+                connection = self._connections[endpoint] = self._stores.pool.take(endpoint, deadline)
+            token = self._stores.token(self._stream, write=False)
+            request = ReadSegment(tail.name, tail.offset, READ_CHUNK, token, request_id=tail.id)
+            connection.send(encode(request), deadline)
+            tail.asked = True
+
+    def _receive(self, timeout: float) -> EventBatch | None:
+        # Segments that wait for their retry are asked again soon.
+        waiting = timeout if all(t.asked for t in self._tails.values()) else min(timeout, _RETRY_PAUSE)
+        ready, _ = wait_ready(list(self._connections.values()), [], waiting)
+        if not ready:
+            return None
+        reply = ready[0].receive(Deadline(self._stores.timeout))
+        self._lost_since = None
+        if isinstance(reply, SegmentRead):
+            return self._take(reply)
+        tail = self._tail_of(getattr(reply, "segment", None))
+        error = error_of(reply, tail.name)
+        if isinstance(error, SegmentSealedError):
+            self._finish(tail)
+            return None
+        if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+            piece = SegmentSlice(self._stream, tail.id, tail.offset, tail.offset)
+            raise data_loss(piece, tail.offset, error) from error
+        raise error
+
+    def _tail_of(self, name: str | None) -> _SegmentTail:
+        for tail in self._tails.values():
+            if name is None or tail.name == name:
+                return tail
+        raise SegmentStoreError(f"an answer came for segment {name}, which is not being read")
+
+    def _take(self, reply: SegmentRead) -> EventBatch | None:
+        tail = self._tail_of(reply.segment)
+        tail.asked = False
+        column: EventColumn | None = None
+        if len(reply.data):
+            column = tail.parser.feed(reply.data)
+            tail.offset += len(reply.data)
+            self._positions[tail.id] = tail.offset - tail.parser.pending
+        if reply.end_of_segment:
+            self._finish(tail)
+        if column is None or not len(column.offsets):
+            return None
+        return EventBatch(self._stream, tail.id, column.payload, column.offsets)
+
+    def _finish(self, tail: _SegmentTail) -> None:
+        tail.parser.finish()
+        del self._tails[tail.id]
+        self._finished.add(tail.id)
+        for segment_id in self._lineage.advance(self._positions, self._finished):
+            self._tails[segment_id] = _SegmentTail(self._stream, segment_id, 0)
+
+    def _recover(self, error: SegmentStoreError) -> None:
+        """Forget connections and ask again, unless this has not helped for the whole timeout."""
+        now = time.monotonic()
+        if self._lost_since is None:
+            self._lost_since = now
+        if not error.retriable or now - self._lost_since > self._stores.timeout:
+            raise error
+        self.close()
+        for tail in self._tails.values():
+            self._stores.forget(self._stream, tail.id, error)
+            # Bytes of an event that was only half received are asked for again with the rest of it.
+            tail.asked = False
+            tail.retry_at = now + _RETRY_PAUSE

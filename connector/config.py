@@ -1,0 +1,273 @@
+"""Where the controller is, which scope is meant, and how to be let in: :class:`PravegaConfig`."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from connector._properties import parse_properties
+from connector.errors import ConfigError
+from connector.wire import validate_scope_name
+
+__all__ = ["DEFAULT_CONTROLLER", "PravegaConfig"]
+
+DEFAULT_CONTROLLER: Final = "tcp://localhost:9090"  # ClientConfig.build
+DEFAULT_PORT: Final = 9090
+PLAIN_SCHEMES: Final = ("tcp", "pravega")  # ClientConfig.SCHEME_*
+TLS_SCHEMES: Final = ("tls", "ssl", "pravegas")
+
+# Setting -> property, environment variable, program argument. The credentials' names are those of the Java client.
+# Secrets are no program arguments: everybody on the machine can list those.
+_SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
+    "controller": ("pravega.controller.uri", "PRAVEGA_CONTROLLER_URI", "--controller"),
+    "scope": ("pravega.scope", "PRAVEGA_SCOPE", "--scope"),
+    "auth_method": ("pravega.client.auth.method", "pravega_client_auth_method", None),
+    "auth_token": ("pravega.client.auth.token", "pravega_client_auth_token", None),
+    "tls_ca_file": ("pravega.tls.ca.file", "PRAVEGA_TLS_CA_FILE", None),
+    "tls_server_name": ("pravega.tls.server.name", "PRAVEGA_TLS_SERVER_NAME", None),
+    "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
+}
+_CREDENTIALS: Final = frozenset({"auth_method", "auth_token"})
+_ENDPOINT: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._\-]+))(?::(?P<port>[0-9]{1,5}))?")
+_BOOLEANS: Final = {"true": True, "false": False}
+
+_Layer = dict[str, Any]  # settings that one source gives, by the names of the fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PravegaConfig:
+    """How to reach Pravega. Immutable, and can be pickled for Spark's workers.
+
+    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
+    the environment before the defaults. Each setting is taken from the first source that has it; the method and the
+    token of the credentials are one setting. Raises ConfigError for what cannot be right. Credentials
+    appear neither in the text of the value nor in errors; a pickle holds them.
+    """
+
+    controller: str = DEFAULT_CONTROLLER
+    """``tcp://host:port``, or ``tls://``; several endpoints as ``tcp://a:9090,b:9090``. Also Java's ``ssl``,
+    ``pravega`` and ``pravegas``: their endpoints are used as they stand, without asking them for more."""
+    scope: str | None = None
+    """Scope that is meant where only a stream is named."""
+    auth_method: str | None = None
+    """What the server calls the kind of credentials, such as ``Basic``."""
+    auth_token: str | None = field(default=None, repr=False)
+    """The secret: for ``Basic``, base64 of ``user:password``."""
+    tls_ca_file: str | None = None
+    """PEM file with the certificates to trust; None trusts those that gRPC and the system bring."""
+    tls_server_name: str | None = None
+    """Name to expect in the servers' certificate, where it is not their host."""
+    tls_validate_hostname: bool = True
+    """Whether the certificate of a segment store must be of its host. The controller's always must."""
+
+    def __post_init__(self) -> None:
+        scheme, endpoints = _parse_uri(self.controller)
+        object.__setattr__(self, "controller", f"{scheme}://{','.join(map(_endpoint_text, endpoints))}")
+        if self.scope is not None:
+            validate_scope_name(self.scope)
+        if (self.auth_method is None) != (self.auth_token is None):
+            missing, given = ("token", "method") if self.auth_token is None else ("method", "token")
+            raise ConfigError(
+                f"the credentials have a {given} but no {missing}: set pravega.client.auth.{missing} as well"
+            )
+
+    # ---- what follows from the settings ----
+
+    @property
+    def endpoints(self) -> list[tuple[str, int]]:
+        """Hosts and ports of the controllers."""
+        return _parse_uri(self.controller)[1]
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the scheme asks for TLS, to the controller and to the segment stores."""
+        return _parse_uri(self.controller)[0] in TLS_SCHEMES
+
+    @property
+    def authorization(self) -> str | None:
+        """The ``authorization`` header of every call; None without credentials. It is secret."""
+        return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
+
+    # ---- explicit settings ----
+
+    def with_controller(self, uri: str) -> PravegaConfig:
+        """The same, with another controller."""
+        return replace(self, controller=uri)
+
+    def with_scope(self, scope: str) -> PravegaConfig:
+        """The same, with another scope."""
+        return replace(self, scope=scope)
+
+    def with_credentials(self, username: str, password: str) -> PravegaConfig:
+        """The same, with a user's name and password."""
+        return self.with_token(base64.b64encode(f"{username}:{password}".encode()).decode(), method="Basic")
+
+    def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
+        """The same, with a token of the kind that the server's auth handler is called by."""
+        return replace(self, auth_method=method, auth_token=token)
+
+    def with_tls(
+        self,
+        *,
+        ca_file: str | os.PathLike[str] | None = None,
+        server_name: str | None = None,
+        validate_hostname: bool = True,
+    ) -> PravegaConfig:
+        """The same, with TLS settings; that TLS is used at all is said by the controller's scheme."""
+        return replace(
+            self,
+            tls_ca_file=None if ca_file is None else os.fspath(ca_file),
+            tls_server_name=server_name,
+            tls_validate_hostname=validate_hostname,
+        )
+
+    # ---- sources ----
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> PravegaConfig:
+        """From environment variables alone: ``PRAVEGA_CONTROLLER_URI``, ``PRAVEGA_SCOPE`` and the like."""
+        return cls(**_environment_layer(os.environ if environment is None else environment))
+
+    @classmethod
+    def from_args(cls, argv: Sequence[str]) -> tuple[PravegaConfig, list[str]]:
+        """From program arguments alone (``--controller``, ``--scope``), and the arguments that are left."""
+        layer, rest = _arguments_layer(argv)
+        return cls(**layer), rest
+
+    @classmethod
+    def from_properties(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> PravegaConfig:
+        """From properties alone (``pravega.controller.uri`` and the like): a ``.properties`` file or a mapping."""
+        return cls(**_properties_layer(source))
+
+    @classmethod
+    def from_spark_conf(cls, conf: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> PravegaConfig:
+        """From a Spark configuration alone, such as ``spark.sparkContext.getConf().getAll()``.
+
+        ``spark.pravega.scope`` means the same as ``pravega.scope``, because spark-submit passes on nothing else; where
+        both stand, the one without the prefix counts.
+        """
+        return cls(**_properties_layer(dict(conf)))
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        arguments: Sequence[str] = (),
+        properties: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        **explicit: Any,
+    ) -> PravegaConfig:
+        """From all sources: explicit > arguments > properties > environment > default.
+
+        ``explicit`` takes the fields of this class; one that is None leaves the setting to the other sources. The
+        environment is the process's own unless given.
+        """
+        unknown = explicit.keys() - {f.name for f in fields(cls)}
+        if unknown:
+            raise ConfigError(
+                f"there is no setting {sorted(unknown)[0]!r}; there are: {', '.join(f.name for f in fields(cls))}"
+            )
+        settings = _environment_layer(os.environ if environment is None else environment)
+        for layer in (
+            {} if properties is None else _properties_layer(properties),
+            _arguments_layer(arguments)[0],
+            {name: value for name, value in explicit.items() if value is not None},
+        ):
+            if not _CREDENTIALS.isdisjoint(layer):
+                settings = {name: value for name, value in settings.items() if name not in _CREDENTIALS}
+            settings |= layer
+        return cls(**settings)
+
+
+def _environment_layer(environment: Mapping[str, str]) -> _Layer:
+    return _layer({name: environment.get(variable) for name, (_, variable, _) in _SOURCES.items()}, 1)
+
+
+def _properties_layer(source: str | os.PathLike[str] | Mapping[str, Any]) -> _Layer:
+    entries = source if isinstance(source, Mapping) else _read_properties(source)
+    found = {}
+    for name, (key, _, _) in _SOURCES.items():
+        found[name] = entries.get(key, entries.get(f"spark.{key}"))
+    return _layer(found, 0)
+
+
+def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
+    flags = {flag: name for name, (_, _, flag) in _SOURCES.items() if flag}
+    found: dict[str, Any] = {}
+    rest: list[str] = []
+    remaining = iter(argv)
+    for argument in remaining:
+        if argument == "--":  # what follows is not ours to read
+            rest += [argument, *remaining]
+            break
+        flag, equals, value = argument.partition("=")
+        if flag not in flags:
+            rest.append(argument)
+            continue
+        value = value if equals else next(remaining, "")
+        if not value or (not equals and value.startswith("-")):
+            raise ConfigError(f"{flag} needs a value: {flag} {'tcp://host:port' if flag == '--controller' else 'name'}")
+        found[flags[flag]] = value
+    return found, rest
+
+
+def _layer(found: Mapping[str, Any], source: int) -> _Layer:
+    """The settings that are there. An empty one is not: that is how shells and templates leave something out."""
+    layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
+    validate = layer.get("tls_validate_hostname")
+    if validate is not None:
+        layer["tls_validate_hostname"] = _boolean(str(_SOURCES["tls_validate_hostname"][source]), validate)
+    return layer
+
+
+def _boolean(name: str, value: object) -> bool:
+    parsed = _BOOLEANS.get(str(value).strip().lower())
+    if parsed is None:
+        raise ConfigError(f"{name} must be true or false, not {value!r}")
+    return parsed
+
+
+def _read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"the properties file {os.fspath(path)} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"the properties file {os.fspath(path)} is not UTF-8 text") from None
+
+
+def _parse_uri(uri: str) -> tuple[str, list[tuple[str, int]]]:
+    """Scheme and endpoints. Like Java, takes ``host:port`` for ``tcp://host:port``."""
+    if not isinstance(uri, str):
+        raise ConfigError(f"the controller URI must be a str like {DEFAULT_CONTROLLER}, not {type(uri).__name__}")
+    if "@" in uri:  # never repeated in the error: what stands before it may be a password
+        raise ConfigError(
+            "the controller URI must not hold credentials: give them by with_credentials or pravega.client.auth.*"
+        )
+    scheme, separator, authority = uri.strip().rpartition("://")
+    scheme = scheme.lower() if separator else "tcp"
+    if scheme not in PLAIN_SCHEMES + TLS_SCHEMES:
+        raise ConfigError(
+            f"the controller URI {uri!r} must begin with tcp:// or tls:// (or pravega://, pravegas://, ssl://)"
+        )
+    return scheme, [_parse_endpoint(uri, part) for part in authority.removesuffix("/").split(",")]
+
+
+def _parse_endpoint(uri: str, text: str) -> tuple[str, int]:
+    match = _ENDPOINT.fullmatch(text.strip())
+    port = int(match["port"] or DEFAULT_PORT) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise ConfigError(
+            f"the controller URI {uri!r} has no host and port in {text!r}: write it like {DEFAULT_CONTROLLER}"
+        )
+    return match["v6"] or match["host"], port
+
+
+def _endpoint_text(endpoint: tuple[str, int]) -> str:
+    host, port = endpoint
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
