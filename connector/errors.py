@@ -38,7 +38,9 @@ The one-line text begins with the code, because Spark hands nothing else on.
 
 from __future__ import annotations
 
-from pravega_serde.errors import PravegaError
+from typing import ClassVar
+
+from pravega_serde.errors import Fault, PravegaError
 
 __all__ = [
     "AuthenticationError",
@@ -113,7 +115,7 @@ class ControllerError(ConnectorError):
     """The controller refused a call or answered with a failure."""
 
     code = "PRAVEGA-CONTROLLER"
-    fault = "remote"
+    fault: ClassVar[Fault] = "remote"
 
 
 class ControllerUnavailableError(ControllerError):

@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 
 __all__ = [
     "DeserializationError",
+    "Fault",
     "LimitExceededError",
     "MissingExtraError",
     "PravegaError",

@@ -1,8 +1,34 @@
-"""A segment-level Pravega client: the controller, and what reads and writes segments."""
+"""A segment-level Pravega client in Python: streams, stream cuts, writers, readers. No Spark is needed."""
 
-from __future__ import annotations
-
+from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
+from connector.client._cuts import Lineage, tail_cut
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
+from connector.client._reader import EventBatch, SegmentSlice, read_slice, read_slices, slices_between
+from connector.client._stores import SegmentInfo, SegmentStores
+from connector.client._tail import TailReader
+from connector.client._writer import MAX_EVENT_SIZE, EventWriter
+from connector.wire import StreamCut, StreamName
 
-__all__ = ["ControllerClient", "RetentionPolicy", "ScalingPolicy", "StreamConfig", "Successor"]
+__all__ = [
+    "MAX_EVENT_SIZE",
+    "ControllerClient",
+    "EventBatch",
+    "EventWriter",
+    "Lineage",
+    "PravegaClient",
+    "RetentionPolicy",
+    "ScalingPolicy",
+    "SegmentInfo",
+    "SegmentSlice",
+    "SegmentStores",
+    "StreamConfig",
+    "StreamCut",
+    "StreamName",
+    "Successor",
+    "TailReader",
+    "read_slice",
+    "read_slices",
+    "slices_between",
+    "tail_cut",
+]

@@ -147,7 +147,9 @@ class AppendLoop:
             left = deadline.remaining(f"writing to stream {self._stream}")
         except DeadlineExceededError as error:
             cause = f" (last trouble: {self._trouble})" if self._trouble else ""
-            raise DeadlineExceededError(f"{error.message}; {self._in_flight} bytes are not acknowledged{cause}") from None
+            raise DeadlineExceededError(
+                f"{error.message}; {self._in_flight} bytes are not acknowledged{cause}"
+            ) from None
         self._changed.wait(left)
 
     def _raise_failure(self) -> None:
@@ -254,7 +256,8 @@ class AppendLoop:
     def _wait_for_io(self) -> None:
         connections = list(self._connections.values())
         busy = [c for c in connections if c.has_output]
-        readable, writable = wait_ready([self._wake_read, *connections], busy, self._pause())
+        sources: list[AppendConnection | socket.socket] = [self._wake_read, *connections]
+        readable, writable = wait_ready(sources, busy, self._pause())
         if self._wake_read in readable:
             self._wake_read.recv(4096)
         for connection in connections:
@@ -267,7 +270,9 @@ class AppendLoop:
 
     def _pause(self) -> float:
         """Seconds until something is due that no socket announces."""
-        retries = [lane.retry_at for lane in self._lanes.values() if lane.connection is None and lane.session.unacknowledged]
+        retries = [
+            lane.retry_at for lane in self._lanes.values() if lane.connection is None and lane.session.unacknowledged
+        ]
         due = min([self._collect_at, *retries]) - time.monotonic()
         return min(max(0.0, due), _KEEP_ALIVE_SECONDS)
 

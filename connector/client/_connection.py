@@ -43,10 +43,11 @@ class _Waitable(Protocol):
     def fileno(self) -> int: ...
 
 
+R = TypeVar("R", bound=_Waitable)
 W = TypeVar("W", bound=_Waitable)
 
 
-def wait_ready(readers: Sequence[W], writers: Sequence[W], timeout: float) -> tuple[list[W], list[W]]:
+def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tuple[list[R], list[W]]:
     """Wait until one of the connections can be read or written; (readable, writable), both empty after ``timeout`` s.
 
     Not select(), which fails in processes with more than 1,024 open files.
@@ -55,9 +56,10 @@ def wait_ready(readers: Sequence[W], writers: Sequence[W], timeout: float) -> tu
         return buffered, []
     poll = select.poll()
     masks: dict[int, int] = {}
-    for mask, group in ((select.POLLIN, readers), (select.POLLOUT, writers)):
-        for item in group:
-            masks[item.fileno()] = masks.get(item.fileno(), 0) | mask
+    for reader in readers:
+        masks[reader.fileno()] = select.POLLIN
+    for writer in writers:
+        masks[writer.fileno()] = masks.get(writer.fileno(), 0) | select.POLLOUT
     for descriptor, mask in masks.items():
         poll.register(descriptor, mask)
     events = dict(poll.poll(math.ceil(timeout * 1000)))

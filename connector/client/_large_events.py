@@ -48,9 +48,7 @@ def append_large_event(stores: SegmentStores, stream: StreamName, segment_id: in
     stores.run(stream, segment_id, attempt)
 
 
-def _write_and_merge(
-    connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline
-) -> None:
+def _write_and_merge(connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline) -> None:
     numbers = itertools.count(1)
 
     def ask(request: Message, expected: type[Message]) -> Message:

@@ -55,9 +55,17 @@ class EventBatch:
             try:
                 value = deserialize(event)
             except DeserializationError as error:
-                place = {"scope": self.stream.scope, "stream": self.stream.stream, "segment_id": self.segment_id}
-                raise error.at(**place, offset=int(self.offsets[row])) from error
+                raise self.locate(error, row) from error
             yield value
+
+    def locate(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the coordinates of the event in that row."""
+        return error.at(
+            scope=self.stream.scope,
+            stream=self.stream.stream,
+            segment_id=self.segment_id,
+            offset=int(self.offsets[row]),
+        )
 
 
 def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColumn]:
@@ -110,7 +118,9 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColu
 
 def data_loss(piece: SegmentSlice, position: int, error: Exception) -> DataLossError:
     if isinstance(error, SegmentTruncatedError):
-        what = f"{min(error.start_offset, piece.end) - position} bytes before offset {error.start_offset} were truncated"
+        what = (
+            f"{min(error.start_offset, piece.end) - position} bytes before offset {error.start_offset} were truncated"
+        )
     else:
         what = f"{piece.end - position} bytes were deleted with the segment"
     return DataLossError(

@@ -63,7 +63,7 @@ class SegmentInfo:
     write_offset: int
 
 
-def error_of(reply: Message, segment: str) -> SegmentStoreError:
+def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR0911 - a table
     """The error that a reply stands for; a ProtocolError for a reply that does not belong here."""
     match reply:
         case NoSuchSegment():

@@ -39,7 +39,6 @@ _LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
 _ROW_BYTES: Final = 1 << 20
 _ROW_COUNT: Final = 16384
 _LINGER: Final = 0.01
-_NO_KEY_SEED: Final = np.random.default_rng
 
 
 class SupportsSerialize(Protocol[T_contra]):
@@ -224,16 +223,9 @@ class EventWriter(Generic[T]):
         self._events, self._keys, self._size, self._since = [], [], 0, math.inf
         if all(key is None for key in keys):
             return self._route(events, None)
-        return self._route(events, _key_column(keys))
+        return self._route(events, pa.array(keys, pa.string()))
 
     def _route(self, events: pa.Array, keys: Any) -> list[tuple[int, Block]]:
-        if keys is None:
-            # One place for the whole column: fewer, larger appends, and all segments take turns.
-            positions = np.full(len(events), self._random.random())
-        else:
-            positions = segment_keys(keys)
+        # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
+        positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
         return list(blocks_of(events, positions, self._routes.targets(positions)))
-
-
-def _key_column(keys: list[str | None]) -> pa.Array:
-    return pa.array(keys, pa.string())
