@@ -8,7 +8,7 @@ import time
 from collections import deque
 from typing import Final
 
-from connector.client._connection import Endpoint, open_socket
+from connector.client._connection import Endpoint, Tls, open_socket
 from connector.client._deadline import Deadline
 from connector.errors import ConnectionLostError
 from connector.wire import Hello, KeepAlive, Message, MessageDecoder, encode
@@ -22,7 +22,7 @@ _WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteEr
 class AppendConnection:
     """Output queue, input decoder, and which segments and writer ids are bound to the connection."""
 
-    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, deadline: Deadline) -> None:
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         self.lanes: dict[str, int] = {}  # segment name -> segment id
         self.writers: dict[bytes, int] = {}  # writer id -> segment id
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from connector.client._connection import ConnectionPool
+from connector.client._connection import ConnectionPool, Tls
 from connector.client._controller import ControllerClient
 from connector.client._cuts import tail_cut
 from connector.client._deadline import DEFAULT_TIMEOUT
@@ -45,7 +45,7 @@ class PravegaClient:
             config = PravegaConfig.resolve() if config is None else PravegaConfig().with_controller(config)
         self.config = config
         self.controller = ControllerClient(config, timeout=timeout)
-        self.stores = SegmentStores(self.controller, ConnectionPool(_tls_context(config)), timeout)
+        self.stores = SegmentStores(self.controller, ConnectionPool(_tls(config)), timeout)
 
     # ---------------------------------------------------------------- streams
 
@@ -161,11 +161,9 @@ class PravegaClient:
         self.close()
 
 
-def _tls_context(config: PravegaConfig) -> ssl.SSLContext | None:
+def _tls(config: PravegaConfig) -> Tls | None:
     if not config.uses_tls:
         return None
     context = ssl.create_default_context(cafile=config.tls_ca_file)
-    # Segment stores are named by the controller, often by address; Java's client does not check the name either
-    # (ClientConfig.validateHostName is false by default). The certificate itself is checked.
-    context.check_hostname = False
-    return context
+    context.check_hostname = config.tls_validate_hostname
+    return Tls(context, config.tls_server_name)

@@ -11,13 +11,14 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from connector.client._deadline import Deadline
 from connector.errors import ConnectionLostError, ProtocolError
 from connector.wire import Hello, KeepAlive, Message, decode, encode, parse_header
 
-__all__ = ["Connection", "ConnectionPool", "Endpoint", "open_socket", "wait_ready"]
+__all__ = ["Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
 
 Endpoint = tuple[str, int]
 
@@ -27,12 +28,22 @@ _FIRST_BUFFER: Final = (1 << 20) + 4096
 _MAX_IDLE: Final = 8
 
 
-def open_socket(endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> socket.socket:
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How connections are encrypted, and the name to expect in the certificate where it is not the host."""
+
+    context: ssl.SSLContext
+    server_name: str | None
+
+
+def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.socket:
     """A connected socket to a segment store. Raises ConnectionLostError."""
     try:
         sock = socket.create_connection(endpoint, timeout)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return tls.wrap_socket(sock, server_hostname=endpoint[0]) if tls else sock
+        if tls is None:
+            return sock
+        return tls.context.wrap_socket(sock, server_hostname=tls.server_name or endpoint[0])
     except OSError as error:
         raise ConnectionLostError(
             f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
@@ -74,7 +85,7 @@ def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tu
 class Connection:
     """One request-and-reply connection. Not thread safe. After any error it must be closed."""
 
-    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, deadline: Deadline) -> None:
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         self.endpoint = endpoint
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
         self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
@@ -147,7 +158,7 @@ class Connection:
 class ConnectionPool:
     """Idle connections by endpoint. Thread safe; a forked process starts with none of its parent's."""
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, tls: Tls | None) -> None:
         self._tls = tls
         self._lock = threading.Lock()
         self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
@@ -185,7 +196,7 @@ class ConnectionPool:
         self.give_back(connection)
 
     @property
-    def tls(self) -> ssl.SSLContext | None:
+    def tls(self) -> Tls | None:
         """The TLS settings of all connections."""
         return self._tls
 
