@@ -12,16 +12,18 @@ from google.protobuf.message import Message
 
 from connector.client import _controller_calls as calls
 from connector.client._checks import check_order, check_scaling, is_scaled
-from connector.client._controller_channel import ControllerChannel, Deadline, Rpc, not_found
-from connector.client._policies import (
-    RetentionPolicy,
-    ScalingPolicy,
-    StreamConfig,
-    Successor,
+from connector.client._controller_channel import Budget, ControllerChannel, Rpc, not_found
+from connector.client._controller_messages import (
+    cut_message,
     decode_config,
     decode_ranges,
     encode_config,
+    named,
+    scope_message,
+    segment_message,
+    stream_message,
 )
+from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -29,9 +31,10 @@ from connector.errors import (
     ControllerError,
     ControllerUnavailableError,
     DeadlineExceededError,
+    MalformedStreamCutError,
     StreamNotFoundError,
 )
-from connector.wire import SegmentRange, StreamCut, StreamName, validate_scope_name
+from connector.wire import SegmentRange, StreamCut, StreamName
 
 DEFAULT_TIMEOUT: Final = 15.0  # seconds; a wrong address is reported within this
 SCALE_TIMEOUT: Final = 60.0  # seconds; scaling takes 0.1–0.5 s on a quiet server, and waits for open ones before it
@@ -87,27 +90,27 @@ class ControllerClient:
 
     def create_scope(self, scope: str) -> bool:
         """Create a scope; False if it existed."""
-        status = self._call(calls.CREATE_SCOPE, _scope(scope), scope).status
+        status = self._call(calls.CREATE_SCOPE, scope_message(scope), scope).status
         return calls.outcome(pb.CreateScopeStatus.Status, status, "create scope", scope)
 
     def delete_scope(self, scope: str) -> bool:
         """Delete an empty scope; False if there was none."""
-        status = self._call(calls.DELETE_SCOPE, _scope(scope), scope).status
+        status = self._call(calls.DELETE_SCOPE, scope_message(scope), scope).status
         if status == pb.DeleteScopeStatus.SCOPE_NOT_FOUND:
             return False
         return calls.outcome(pb.DeleteScopeStatus.Status, status, "delete scope", scope)
 
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
-        return self._call(calls.SCOPE_EXISTS, _scope(scope), scope).exists
+        return self._call(calls.SCOPE_EXISTS, scope_message(scope), scope).exists
 
     def list_scopes(self) -> list[str]:
         """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
-        deadline = Deadline(self._timeout)
+        budget = Budget(self._timeout)
         found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
-            page = self._call(calls.LIST_SCOPES, pb.ScopesRequest(continuationToken=token), None, deadline)
+            page = self._call(calls.LIST_SCOPES, pb.ScopesRequest(continuationToken=token), None, budget)
             if found.issuperset(page.scopes):  # an empty page ends the list; one of old names would never end it
                 return sorted(found)
             found.update(page.scopes)
@@ -123,53 +126,52 @@ class ControllerClient:
 
     def create_stream_with(self, stream: StreamName, config: StreamConfig) -> bool:
         """Create a stream with tags and the rarer settings; False if it existed, whatever its configuration."""
-        request = encode_config(stream.scope, stream.stream, config)
+        request = encode_config(stream, config)
         status = self._call(calls.CREATE_STREAM, request, stream).status
         return calls.outcome(pb.CreateStreamStatus.Status, status, "create stream", stream)
 
     def stream_exists(self, stream: StreamName) -> bool:
         """Whether there is such a stream."""
-        return self._call(calls.STREAM_EXISTS, _stream(stream), stream).exists
+        return self._call(calls.STREAM_EXISTS, stream_message(stream), stream).exists
 
     def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
-        """All streams of a scope, sorted; with ``internal`` also those that Pravega made (``_MARK…``)."""
-        deadline = Deadline(self._timeout)
-        found: set[StreamName] = set()
+        """All streams of a scope, sorted; with ``internal`` also those that Pravega made, such as ``_MARK…``."""
+        budget = Budget(self._timeout)
+        found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
-            request = pb.StreamsInScopeRequest(scope=_scope(scope), continuationToken=token)
-            page = self._call(calls.LIST_STREAMS, request, scope, deadline)
+            request = pb.StreamsInScopeRequest(scope=scope_message(scope), continuationToken=token)
+            page = self._call(calls.LIST_STREAMS, request, scope, budget)
             calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
-            names = {StreamName(info.scope, info.stream) for info in page.streams}
+            names = {info.stream for info in page.streams}
             if found >= names:
-                return sorted(name for name in found if internal or not name.is_internal)
+                return named(scope, found, internal=internal)
             found |= names
             token = page.continuationToken
 
     def stream_config(self, stream: StreamName) -> StreamConfig:
         """A stream's configuration."""
-        return decode_config(self._call(calls.STREAM_CONFIG, _stream(stream), stream))
+        return decode_config(self._call(calls.STREAM_CONFIG, stream_message(stream), stream))
 
     def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
-        """Replace a stream's whole configuration. A fixed number of segments takes effect by scaling only."""
-        request = encode_config(stream.scope, stream.stream, config)
-        status = self._call(calls.UPDATE_STREAM, request, stream).status
-        self._updated(status, "update stream", stream)
+        """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
+        self._update(calls.UPDATE_STREAM, encode_config(stream, config), "update stream", stream)
 
     def truncate_stream(self, cut: StreamCut) -> None:
-        """Drop all events before a cut. ControllerError for a cut before the head or not in the stream."""
-        status = self._call(calls.TRUNCATE_STREAM, _cut(cut), cut.stream).status
-        hint = "the cut lies before the stream's head or past its tail, or does not cover all routing keys"
-        self._updated(status, "truncate stream", cut.stream, hint)
+        """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
+
+        The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
+        """
+        hint = "the cut lies before the stream's head, or does not cover all routing keys"
+        self._update(calls.TRUNCATE_STREAM, cut_message(cut), "truncate stream", cut.stream, hint)
 
     def seal_stream(self, stream: StreamName) -> None:
         """Let nothing more be written to a stream. Sealing it again changes nothing."""
-        status = self._call(calls.SEAL_STREAM, _stream(stream), stream).status
-        self._updated(status, "seal stream", stream)
+        self._update(calls.SEAL_STREAM, stream_message(stream), "seal stream", stream)
 
     def delete_stream(self, stream: StreamName) -> bool:
         """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
-        status = self._call(calls.DELETE_STREAM, _stream(stream), stream).status
+        status = self._call(calls.DELETE_STREAM, stream_message(stream), stream).status
         if status == pb.DeleteStreamStatus.STREAM_NOT_FOUND:
             return False
         return calls.outcome(pb.DeleteStreamStatus.Status, status, "delete stream", stream)
@@ -178,22 +180,22 @@ class ControllerClient:
 
     def current_segments(self, stream: StreamName) -> list[SegmentRange]:
         """The segments that take events now, by id; empty for a sealed stream."""
-        return decode_ranges(self._call(calls.CURRENT_SEGMENTS, _stream(stream), stream).segmentRanges)
+        return decode_ranges(self._call(calls.CURRENT_SEGMENTS, stream_message(stream), stream).segmentRanges)
 
     def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
         """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
-        request = pb.GetEpochSegmentsRequest(streamInfo=_stream(stream), epoch=epoch)
+        request = pb.GetEpochSegmentsRequest(streamInfo=stream_message(stream), epoch=epoch)
         return decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
 
     def head_cut(self, stream: StreamName) -> StreamCut:
         """The cut of the oldest events that the stream still has."""
-        request = pb.GetSegmentsRequest(streamInfo=_stream(stream), timestamp=0)
+        request = pb.GetSegmentsRequest(streamInfo=stream_message(stream), timestamp=0)
         locations = self._call(calls.SEGMENTS_AT, request, stream).segments
         return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
 
     def successors(self, stream: StreamName, segment_id: int) -> list[Successor]:
         """The segments that follow a sealed one, by id; empty for one that is open or the last of a sealed stream."""
-        entries = self._call(calls.SUCCESSORS, _segment(stream, segment_id), stream).segments
+        entries = self._call(calls.SUCCESSORS, segment_message(stream, segment_id), stream).segments
         ranges = decode_ranges(entry.segment for entry in entries)
         predecessors = {entry.segment.segmentId.segmentId: tuple(sorted(entry.value)) for entry in entries}
         return [Successor(value, predecessors[value.id]) for value in ranges]
@@ -204,14 +206,17 @@ class ControllerClient:
         Truncated segments are listed as well. MalformedStreamCutError if ``end`` lies before ``start``.
         """
         check_order(start, end)
-        request = pb.StreamCutRange(streamInfo=_stream(start.stream), to=end.positions)
+        request = pb.StreamCutRange(streamInfo=stream_message(start.stream), to=end.positions)
         getattr(request, "from").update(start.positions)  # a word of Python's own
         response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream)
         return sorted(segment.segmentId for segment in response.segments)
 
     def is_cut_valid(self, cut: StreamCut) -> bool:
         """Whether the cut's segments cover every routing key exactly once, and are the stream's."""
-        return self._call(calls.CUT_VALID, _cut(cut), cut.stream).response
+        try:
+            return self._call(calls.CUT_VALID, cut_message(cut), cut.stream).response
+        except MalformedStreamCutError:
+            return False
 
     def scale_stream(
         self,
@@ -226,24 +231,24 @@ class ControllerClient:
         Raises ConfigError when a segment is not current or the ranges do not cover exactly what the sealed segments
         covered, StreamSealedError, and DeadlineExceededError when it is not done in time (it goes on at the server).
         """
-        deadline = Deadline(timeout)
-        check_scaling(stream, self._current(stream, deadline), seal, ranges)
+        budget = Budget(timeout)
+        check_scaling(stream, self._current(stream, budget), seal, ranges)
         request = pb.ScaleRequest(
-            streamInfo=_stream(stream),
+            streamInfo=stream_message(stream),
             sealedSegments=seal,
             newKeyRanges=[pb.ScaleRequest.KeyRangeEntry(start=low, end=high) for low, high in ranges],
             scaleTimestamp=time.time_ns() // 1_000_000,
         )
         try:
-            response = self._call(calls.SCALE, request, stream, deadline)
+            response = self._call(calls.SCALE, request, stream, budget)
         except ControllerUnavailableError:
             # It may have been started, or even be done. While it runs, the same request joins it.
-            if is_scaled(current := self._current(stream, deadline), seal, ranges):
+            if is_scaled(current := self._current(stream, budget), seal, ranges):
                 return current
-            response = self._call(calls.SCALE, request, stream, deadline)
+            response = self._call(calls.SCALE, request, stream, budget)
         calls.outcome(pb.ScaleResponse.ScaleStreamStatus, response.status, "scale stream", stream)
-        self._await_scaling(stream, response.epoch, deadline)
-        return self._current(stream, deadline)
+        self._await_scaling(stream, response.epoch, budget)
+        return self._current(stream, budget)
 
     # ---- the way to the segment stores ----
 
@@ -252,66 +257,58 @@ class ControllerClient:
 
         A server that knows no name of its own is looked for at the controller's host.
         """
-        uri = self._call(calls.URI, _segment(stream, segment_id), stream)
+        uri = self._call(calls.URI, segment_message(stream, segment_id), stream)
         return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
 
     def delegation_token(self, stream: StreamName, *, write: bool) -> str:
         """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
-        request = _stream(stream)
+        request = stream_message(stream)
         request.accessOperation = pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ
         return self._call(calls.DELEGATION_TOKEN, request, stream).delegationToken
 
     # ---- inside ----
 
-    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
+    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, budget: Budget | None = None) -> R:
+        budget = budget or Budget(self._timeout)
         try:
-            return self._channel.call(rpc, request, target, deadline or Deadline(self._timeout))
+            return self._channel.call(rpc, request, target, budget)
         except StreamNotFoundError:
             assert isinstance(target, StreamName)
-            raise self._missing(target) from None
+            raise self._missing(rpc.name, target, budget) from None
 
-    def _missing(self, stream: StreamName) -> ControllerError:
-        """The error for a stream that is not there: its scope may not be there either."""
-        try:
-            return not_found(stream if self.scope_exists(stream.scope) else stream.scope)
-        except ControllerError:
-            return not_found(stream)
-
-    def _updated(self, status: int, action: str, stream: StreamName, hint: str = "") -> None:
+    def _update(
+        self, rpc: Rpc[Q, pb.UpdateStreamStatus], request: Q, action: str, stream: StreamName, hint: str = ""
+    ) -> None:
+        budget = Budget(self._timeout)
+        status = self._call(rpc, request, stream, budget).status
         try:
             calls.outcome(pb.UpdateStreamStatus.Status, status, action, stream, hint)
         except StreamNotFoundError:
-            raise self._missing(stream) from None
+            raise self._missing(rpc.name, stream, budget) from None
 
-    def _current(self, stream: StreamName, deadline: Deadline) -> list[SegmentRange]:
-        return decode_ranges(self._call(calls.CURRENT_SEGMENTS, _stream(stream), stream, deadline).segmentRanges)
+    def _missing(self, action: str, stream: StreamName, budget: Budget) -> ControllerError:
+        """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
+        try:
+            if self._channel.call(calls.STREAM_EXISTS, stream_message(stream), stream, budget).exists:
+                return ControllerError(f"{stream} has no such segment or epoch ({action})")
+            scope = self._channel.call(calls.SCOPE_EXISTS, scope_message(stream.scope), stream.scope, budget)
+            return not_found(stream if scope.exists else stream.scope)
+        except ControllerError:  # one error is enough: the controller has just become unreachable
+            return not_found(stream)
 
-    def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
+    def _current(self, stream: StreamName, budget: Budget) -> list[SegmentRange]:
+        return decode_ranges(self._call(calls.CURRENT_SEGMENTS, stream_message(stream), stream, budget).segmentRanges)
+
+    def _await_scaling(self, stream: StreamName, epoch: int, budget: Budget) -> None:
         statuses = pb.ScaleStatusResponse
-        request = pb.ScaleStatusRequest(streamInfo=_stream(stream), epoch=epoch)
+        request = pb.ScaleStatusRequest(streamInfo=stream_message(stream), epoch=epoch)
         pause = FIRST_POLL
-        while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
-            if deadline.remaining() <= pause:
+        while (status := self._call(calls.CHECK_SCALE, request, stream, budget).status) == statuses.IN_PROGRESS:
+            if budget.left() <= pause:
                 raise DeadlineExceededError(
-                    f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller goes on with it: "
+                    f"stream {stream} was not scaled within {budget.seconds:g} s; the controller goes on with it: "
                     f"look at current_segments later, or allow a longer timeout"
                 )
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_POLL)
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
-
-
-def _scope(scope: str) -> pb.ScopeInfo:
-    return pb.ScopeInfo(scope=validate_scope_name(scope))
-
-
-def _stream(stream: StreamName) -> pb.StreamInfo:
-    return pb.StreamInfo(scope=stream.scope, stream=stream.stream)
-
-
-def _segment(stream: StreamName, segment_id: int) -> pb.SegmentId:
-    return pb.SegmentId(streamInfo=_stream(stream), segmentId=segment_id)
-
-
-def _cut(cut: StreamCut) -> pb.StreamCut:
-    return pb.StreamCut(streamInfo=_stream(cut.stream), cut=cut.positions)

@@ -23,11 +23,15 @@ def _no_range(target: StreamName | str | None) -> ConnectorError:
     )
 
 
+def _no_such_segments(target: StreamName | str | None) -> ConnectorError:
+    return MalformedStreamCutError(f"the controller does not know the cut's segments in {target}")
+
+
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus)
 CURRENT_SEGMENTS: Final = Rpc("getCurrentSegments", pb.StreamInfo, pb.SegmentRanges)
-CUT_VALID: Final = Rpc("isStreamCutValid", pb.StreamCut, pb.StreamCutValidityResponse)
+CUT_VALID: Final = Rpc("isStreamCutValid", pb.StreamCut, pb.StreamCutValidityResponse, unknown=_no_such_segments)
 DELEGATION_TOKEN: Final = Rpc("getDelegationToken", pb.StreamInfo, pb.DelegationToken)
 DELETE_SCOPE: Final = Rpc("deleteScope", pb.ScopeInfo, pb.DeleteScopeStatus)
 DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus)

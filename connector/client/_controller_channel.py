@@ -1,7 +1,7 @@
 """Calls to the controller: one lazy gRPC channel per process and endpoint, deadlines, retries, errors.
 
-A deadline covers a call with all its repetitions. Whether a call is repeated depends on the gRPC code alone; the
-texts that come with it are free prose (often a Java stack trace) and only quoted.
+A budget of seconds covers a call with all its repetitions. Whether a call is repeated depends on the gRPC code alone;
+the texts that come with it are free prose (often a Java stack trace) and only quoted.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from connector.wire import StreamName
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 FIRST_PAUSE: Final = 0.1  # seconds before the first repetition; a restarted controller takes seconds to be back
 LONGEST_PAUSE: Final = 1.0
+LAST_ATTEMPT: Final = 0.05  # seconds kept back for it: enough to connect and ask, where there is somebody
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below, which as often as not stay: longer waiting would only hide them
 QUOTED: Final = 160  # characters of a server's text that an error repeats
 MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
@@ -82,8 +83,8 @@ class Rpc(Generic[Q, R]):
     """The error that the code UNKNOWN stands for here, where the controller has no better one."""
 
 
-class Deadline:
-    """A moment by which a call, or several calls for one purpose, must be done."""
+class Budget:
+    """Seconds that a call, or several calls for one purpose, may take with all repetitions."""
 
     __slots__ = ("_end", "seconds")
 
@@ -91,9 +92,23 @@ class Deadline:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
 
-    def remaining(self) -> float:
+    def left(self) -> float:
         """Seconds left, never negative."""
         return max(self._end - time.monotonic(), 0.0)
+
+
+_SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
+    grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {timeout:g} s"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {timeout:g} s"),
+    grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
+    grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
+}
+_ADVICE: Final = {
+    grpc.StatusCode.UNAVAILABLE: "check host and port, whether it runs, and whether it is tcp:// or tls://",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
+    grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
+    grpc.StatusCode.PERMISSION_DENIED: "use a user who may, or have the permission added",
+}
 
 
 @dataclass(slots=True)
@@ -110,20 +125,6 @@ class _Connection:
                 response_deserializer=rpc.response.FromString,
             )
         return stub
-
-
-_SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
-    grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {timeout:g} s"),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {timeout:g} s"),
-    grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
-    grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
-}
-_ADVICE: Final = {
-    grpc.StatusCode.UNAVAILABLE: "check host and port, whether it runs, and whether it is tcp:// or tls://",
-    grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
-    grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
-    grpc.StatusCode.PERMISSION_DENIED: "use a user who may, or have the permission added",
-}
 
 
 class ControllerChannel:
@@ -151,31 +152,35 @@ class ControllerChannel:
         for key in [key for key in self._connections if key[0] == os.getpid()]:
             self._connections.pop(key).channel.close()
 
-    def call(self, rpc: Rpc[Q, R], request: Q, target: Target, deadline: Deadline) -> R:
-        """The answer, before the deadline, repetitions included.
+    def call(self, rpc: Rpc[Q, R], request: Q, target: Target, budget: Budget) -> R:
+        """The answer, within the budget, repetitions included.
 
         ``target`` is the stream, or the scope, that the call is about. Raises ControllerUnavailableError,
         AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of target), ControllerError.
         """
-        attempt = 0
+        attempts = 0
+        unreachable = False
         while True:
             turn = self._turn
             try:
                 stub = self._connection(turn).stub(rpc)
-                return stub(request, timeout=deadline.remaining(), metadata=self._metadata)
+                return stub(request, timeout=budget.left(), metadata=self._metadata)
             except grpc.RpcError as error:
                 code, details = error.code(), error.details()
             except ValueError:  # what gRPC raises for a channel that another thread has closed
                 if not self._closed:
                     raise
                 raise _closed_error() from None
-            pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-            attempt += 1
-            if not _repeats(rpc, code, attempt) or deadline.remaining() <= pause:
-                raise self._error(rpc, code, details, target, deadline.seconds)
-            if code is grpc.StatusCode.UNAVAILABLE and self._turn == turn:
+            attempts += 1
+            if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED:
+                code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
+            if not _repeats(rpc, code, attempts) or budget.left() <= LAST_ATTEMPT:
+                raise self._error(rpc, code, details, target, budget.seconds)
+            unreachable = code is grpc.StatusCode.UNAVAILABLE
+            if unreachable and self._turn == turn:
                 self._turn = turn + 1  # unless another thread has moved on already
-            time.sleep(pause)
+            pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            time.sleep(max(min(pause, budget.left() - LAST_ATTEMPT), 0.0))
 
     def _connection(self, turn: int) -> _Connection:
         if self._closed:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from connector.client._proto import controller_pb2 as pb
 from connector.errors import ConfigError
 from connector.wire import SegmentRange
 
@@ -15,18 +13,6 @@ MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
 
 ScalingKind = Literal["fixed", "events", "kbytes"]
 RetentionKind = Literal["time", "size"]
-
-_SCALING: Final[dict[ScalingKind, pb.ScalingPolicy.ScalingPolicyType]] = {
-    "fixed": pb.ScalingPolicy.FIXED_NUM_SEGMENTS,
-    "events": pb.ScalingPolicy.BY_RATE_IN_EVENTS_PER_SEC,
-    "kbytes": pb.ScalingPolicy.BY_RATE_IN_KBYTES_PER_SEC,
-}
-_RETENTION: Final[dict[RetentionKind, pb.RetentionPolicy.RetentionPolicyType]] = {
-    "time": pb.RetentionPolicy.TIME,
-    "size": pb.RetentionPolicy.SIZE,
-}
-_SCALING_KINDS: Final = {number: kind for kind, number in _SCALING.items()}
-_RETENTION_KINDS: Final = {number: kind for kind, number in _RETENTION.items()}
 
 
 def _check(what: str, value: int, low: int, high: int) -> None:
@@ -48,8 +34,8 @@ class ScalingPolicy:
     """Most parts that one segment is split into at once."""
 
     def __post_init__(self) -> None:
-        if self.kind not in _SCALING:
-            raise ConfigError(f"{self.kind!r} is no scaling policy; there are: {', '.join(_SCALING)}")
+        if self.kind not in get_args(ScalingKind):
+            raise ConfigError(f"{self.kind!r} is no scaling policy; there are: {', '.join(get_args(ScalingKind))}")
         least = 0 if self.kind == "fixed" else 1
         _check("the number of segments", self.min_segments, 1, MAX_INT)
         _check("the target rate", self.target_rate, least, MAX_INT)
@@ -83,8 +69,8 @@ class RetentionPolicy:
     """Milliseconds or bytes kept at most while subscribers lag behind."""
 
     def __post_init__(self) -> None:
-        if self.kind not in _RETENTION:
-            raise ConfigError(f"{self.kind!r} is no retention policy; there are: {', '.join(_RETENTION)}")
+        if self.kind not in get_args(RetentionKind):
+            raise ConfigError(f"{self.kind!r} is no retention policy; there are: {', '.join(get_args(RetentionKind))}")
         _check("the retention", self.least, 0, MAX_LONG)
         _check("the most that is retained", self.most, self.least, MAX_LONG)
 
@@ -123,57 +109,3 @@ class Successor:
     """The segment and its key range."""
     predecessors: tuple[int, ...]
     """All the segments it follows; for order per routing key, read every one of them to its end first."""
-
-
-def encode_config(scope: str, stream: str, config: StreamConfig) -> pb.StreamConfig:
-    """The configuration as the controller takes it."""
-    scaling, retention = config.scaling, config.retention
-    return pb.StreamConfig(
-        streamInfo=pb.StreamInfo(scope=scope, stream=stream),
-        scalingPolicy=pb.ScalingPolicy(
-            scaleType=_SCALING[scaling.kind],
-            targetRate=scaling.target_rate,
-            scaleFactor=scaling.scale_factor,
-            minNumSegments=scaling.min_segments,
-        ),
-        retentionPolicy=None if retention is None else _encode_retention(retention),
-        tags=pb.Tags(tag=config.tags) if config.tags else None,
-        timestampAggregationTimeout=config.timestamp_aggregation_timeout_ms,
-        rolloverSizeBytes=config.rollover_size_bytes,
-    )
-
-
-def _encode_retention(retention: RetentionPolicy) -> pb.RetentionPolicy:
-    return pb.RetentionPolicy(
-        retentionType=_RETENTION[retention.kind], retentionParam=retention.least, retentionMax=retention.most
-    )
-
-
-def decode_config(message: pb.StreamConfig) -> StreamConfig:
-    """A stream's configuration as the controller gave it."""
-    scaling, retention = message.scalingPolicy, message.retentionPolicy
-    kind = _RETENTION_KINDS.get(retention.retentionType)
-    return StreamConfig(
-        scaling=ScalingPolicy(
-            kind=_SCALING_KINDS[scaling.scaleType],
-            min_segments=scaling.minNumSegments,
-            target_rate=scaling.targetRate,
-            scale_factor=scaling.scaleFactor,
-        ),
-        retention=kind
-        and RetentionPolicy(
-            kind=kind,
-            least=retention.retentionParam,
-            # Servers before 0.10 have no upper limit, and streams made then say 0.
-            most=retention.retentionMax or MAX_LONG,
-        ),
-        tags=tuple(sorted(message.tags.tag)),
-        timestamp_aggregation_timeout_ms=message.timestampAggregationTimeout,
-        rollover_size_bytes=message.rolloverSizeBytes,
-    )
-
-
-def decode_ranges(ranges: Iterable[pb.SegmentRange]) -> list[SegmentRange]:
-    """Segments and their key ranges, in the order of their ids."""
-    values = (SegmentRange(r.segmentId.segmentId, r.minKey, r.maxKey) for r in ranges)
-    return sorted(values, key=lambda value: value.id)
