@@ -58,9 +58,7 @@ def _launcher() -> Path:
 
 def _version(path: Path) -> int:
     try:
-        done = subprocess.run(
-            [path, "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
-        )
+        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaNotFoundError(f"{path} -version does not run ({error}): {_ADVICE}") from error
     match = _VERSION.search(done.stderr + done.stdout)

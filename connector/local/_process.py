@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,34 +12,46 @@ from typing import IO, Final
 
 from connector.local import _supervisor
 
-__all__ = ["SupervisedProcess", "spawn_detached"]
+__all__ = ["SupervisedProcess"]
 
 _END_SECONDS: Final = 10.0
-
-
-def _supervised(parent: int, lock: Path | None, folder: Path | None, command: Sequence[str]) -> list[str]:
-    supervisor = [sys.executable, "-I", "-S", _supervisor.__file__]
-    return [*supervisor, str(parent), str(lock or "-"), str(folder or "-"), *command]
 
 
 class SupervisedProcess:
     """A command under a supervisor that ends it when this process closes it or dies.
 
-    ``folder``, if given, is the command's own: its process id is written to ``folder/pid``, and it is removed with the
-    command unless ``close(keep=True)``. ``output`` takes standard output and error; ``subprocess.PIPE`` makes it
-    readable as ``.output``.
+    ``folder``, if given, is the command's own and its working directory: the command's process id is written to
+    ``folder/pid``, and the folder is removed with the command unless ``close(keep=True)`` says otherwise or the command
+    ended by itself. ``lock`` is a file that stays locked while it runs. ``output`` takes standard output and error;
+    ``subprocess.PIPE`` makes it readable as ``.output``.
     """
 
-    def __init__(self, command: Sequence[str], *, output: int | IO[bytes], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        output: int | IO[bytes],
+        folder: Path | None = None,
+        lock: Path | None = None,
+    ) -> None:
         self._owner = os.getpid()
+        self._detached = False
+        # Isolated and without site packages: nothing of the caller's environment can disturb it.
+        supervisor = [sys.executable, "-I", "-S", _supervisor.__file__]
         self._process = subprocess.Popen(
-            _supervised(self._owner, None, folder, command),
+            [*supervisor, str(self._owner), str(lock or "-"), str(folder or "-"), *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
+            cwd=folder,
             # Ctrl-C is for this process alone to act on.
             start_new_session=True,
         )
+
+    @property
+    def supervisor_pid(self) -> int:
+        """Process id of the supervisor; SIGTERM to it ends the command."""
+        return self._process.pid
 
     @property
     def output(self) -> IO[bytes]:
@@ -54,36 +67,32 @@ class SupervisedProcess:
         """Wait for the command to end by itself; raises subprocess.TimeoutExpired."""
         return self._process.wait(timeout)
 
+    def detach(self) -> None:
+        """Let the command outlive this process: from now on only a signal to its supervisor ends it."""
+        self._say(b"d")
+        self._detached = True
+        # Popen would warn that a process still runs when this object goes.
+        self._process.returncode = 0
+
     def close(self, *, keep: bool = False) -> None:
         """End the command and wait until it is gone. Without effect in a forked child of the starter."""
-        pipe = self._process.stdin
-        if pipe is None or pipe.closed or os.getpid() != self._owner:
+        if os.getpid() != self._owner or self._detached:
             return
-        try:
-            if keep:
-                pipe.write(b"k")
-            pipe.close()
-        except BrokenPipeError:
-            pass
+        self._say(b"k" if keep else b"")
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
-            # The command follows: the kernel ends it with its supervisor.
+            # The kernel ends the command with it.
             self._process.kill()
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-
-def spawn_detached(command: Sequence[str], *, output: IO[bytes], lock: Path, folder: Path) -> int:
-    """Start a command that outlives this process; its supervisor's id. The lock file stays locked while it runs."""
-    process = subprocess.Popen(
-        _supervised(0, lock, folder, command),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    # Nobody here waits for it, on purpose.
-    process.returncode = 0
-    return process.pid
+    def _say(self, word: bytes) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        # The supervisor may have ended with its command, and close() may come twice.
+        with contextlib.suppress(BrokenPipeError):
+            if not pipe.closed:
+                pipe.write(word)
+                pipe.close()

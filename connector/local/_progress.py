@@ -55,7 +55,7 @@ class JarProgress:
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
-            print(text, file=self._file, flush=True)  # noqa: T201
+            print(text, file=self._file, flush=True)
 
     def _show(self, text: str, completed: int) -> None:
         if self._bar is not None:

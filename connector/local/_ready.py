@@ -1,73 +1,65 @@
-"""Tells when a server is ready for work: a stream is made, an event written to it and read back."""
+"""Tells when a server is ready for work: its controller answers long before it can store an event."""
 
 from __future__ import annotations
 
 import socket
-import struct
 import time
-import uuid
 from collections.abc import Callable
+from typing import Final
 
-import grpc
+from connector.client import EventWriter, PravegaClient
+from connector.errors import LocalServerError
+from connector.wire import StreamName
+from pravega_serde.errors import PravegaError
 
-__all__ = ["probe"]
+__all__ = ["await_ready"]
 
-_SERVICE = "/io.pravega.controller.stream.api.grpc.v1.ControllerService/"
-
-
-def _field(number: int, data: bytes | str | int) -> bytes:
-    if isinstance(data, int):
-        return bytes([number << 3, data])
-    raw = data.encode() if isinstance(data, str) else data
-    return bytes([number << 3 | 2, len(raw)]) + raw
-
-
-def _await(sock: socket.socket, wanted: bytes) -> None:
-    seen = b""
-    while wanted not in seen:
-        chunk = sock.recv(4096)
-        if not chunk:
-            raise ConnectionError("the segment store closed the connection")
-        seen += chunk
+_PROBE: Final = StreamName("local-readiness", "probe")
+_EVENT: Final = b"ready"
+_PAUSE: Final = 0.1
+# One call of the client; between calls the server is checked.
+_CALL_SECONDS: Final = 5.0
 
 
-def probe(controller: tuple[str, int], store: tuple[str, int], deadline: float, alive: Callable[[], None]) -> None:
-    """Temporary: speaks to the server by hand."""
-    scope, stream = f"ready{uuid.uuid4().hex[:8]}", "s"
-    with grpc.insecure_channel("%s:%d" % controller) as channel:
+def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float, check: Callable[[], None]) -> None:
+    """Return once an event was written and read back; ``deadline`` is a value of ``time.monotonic()``.
 
-        def call(method: str, request: bytes) -> bytes:
-            while True:
-                alive()
-                try:
-                    return channel.unary_unary(_SERVICE + method)(request, timeout=5)
-                except grpc.RpcError:
-                    if time.monotonic() > deadline:
-                        raise TimeoutError(method) from None
-                    time.sleep(0.2)
+    ``check`` raises what ends the waiting. ``store`` is where the server's events have to go: another server may have
+    taken the controller's port and would answer in its place. Raises LocalServerError at the deadline.
+    """
+    last = "its controller does not listen"
+    while time.monotonic() < deadline:
+        check()
+        try:
+            if _listens(controller_uri):
+                with PravegaClient(controller_uri, timeout=_CALL_SECONDS) as client:
+                    return _round_trip(client, store)
+        except PravegaError as error:
+            last = error.message
+        time.sleep(_PAUSE)
+    raise LocalServerError(f"the Pravega server was not ready in time: {last}")
 
-        call("createScope", _field(1, scope))
-        info = _field(1, scope) + _field(2, stream)
-        while True:
-            answer = call("createStream", _field(1, info) + _field(2, _field(1, 0) + _field(4, 1)))
-            if answer == b"" or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
-        writer = uuid.uuid4().bytes
-        segment = f"{scope}/{stream}/0.#epoch.0".encode()
-        name = struct.pack(">H", len(segment)) + segment
-        with socket.create_connection(store, timeout=10) as sock:
-            sock.sendall(struct.pack(">iiii", -127, 8, 16, 5))
-            body = struct.pack(">q", 1) + writer + name + b"\0\0"
-            sock.sendall(struct.pack(">ii", 1, len(body)) + body)
-            _await(sock, writer)
-            event = struct.pack(">ii", 0, 5) + b"ready"
-            body = writer + struct.pack(">ii", 0, len(event)) + event + struct.pack(">iqq", 1, 1, 2)
-            sock.sendall(struct.pack(">ii", 4, len(body)) + body)
-            _await(sock, writer)
-            body = name + struct.pack(">qi", 0, len(event)) + b"\0\0" + struct.pack(">q", 3)
-            sock.sendall(struct.pack(">ii", 9, len(body)) + body)
-            _await(sock, b"ready" + struct.pack(">q", 3))
-        call("sealStream", info)
-        call("deleteStream", info)
-        call("deleteScope", _field(1, scope))
+
+def _listens(controller_uri: str) -> bool:
+    # gRPC waits a second and more before it tries again; a server takes a few seconds to start.
+    host, _, port = controller_uri.rpartition("/")[2].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CALL_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _round_trip(client: PravegaClient, store: tuple[str, int]) -> None:
+    client.create_stream(_PROBE)
+    place = client.controller.endpoint(_PROBE, 0)
+    if place != store:
+        raise LocalServerError(f"another server answers at {client.config.controller}: its events go to {place}")
+    writer: EventWriter[bytes] = client.writer(_PROBE, timeout=_CALL_SECONDS)
+    with writer:
+        writer.write(_EVENT)
+    if _EVENT not in client.read(_PROBE):
+        raise LocalServerError("an event that was written is not there")
+    client.controller.seal_stream(_PROBE)
+    client.controller.delete_stream(_PROBE)
+    client.controller.delete_scope(_PROBE.scope)

@@ -1,0 +1,170 @@
+"""Starts the Pravega standalone: one JVM with controller, segment store and ZooKeeper, storage in memory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from connector.errors import ConfigError, LocalServerError
+from connector.local._jars import PRAVEGA_JARS, ensure_jars
+from connector.local._java import Java, find_java
+from connector.local._ports import free_ports, is_free
+from connector.local._process import SupervisedProcess
+from connector.local._ready import await_ready
+from pravega_serde.errors import PravegaError
+
+__all__ = ["HOST", "Server", "ServerOptions", "launch"]
+
+HOST: Final = "127.0.0.1"
+_MAIN: Final = "io.pravega.local.LocalPravegaEmulator"
+_LAUNCHES: Final = 5
+_PORT_TAKEN: Final = b"Address already in use"
+# Buffers of the network layer, beside the cache.
+_DIRECT_MEMORY_MB: Final = 512
+_LOGBACK: Final = """\
+<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{ISO8601} %-5level [%thread] %logger{36}: %msg%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="out"/></root>
+</configuration>
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """What a server may use.
+
+    ``heap_mb`` and ``cache_mb`` are upper bounds in MiB: everything that was written lives on the heap, and the cache
+    has to hold a burst of writes (with the server's own default of 128 MiB one of 160 MB/s breaks it for good).
+    ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there.
+    """
+
+    heap_mb: int = 2048
+    cache_mb: int = 1024
+    port: int = 0
+    start_timeout: float = 120.0
+    java_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.heap_mb < 256 or self.cache_mb < 64:
+            raise ConfigError("a local Pravega needs heap_mb of 256 and cache_mb of 64 at least")
+        if not 0 <= self.port < 1 << 16:
+            raise ConfigError(f"port {self.port} is not a TCP port")
+
+
+class _PortTakenError(LocalServerError):
+    """Another process was faster; the server has to be started on other ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: its process, its folder (configuration, log, temporary files) and its ports."""
+
+    process: SupervisedProcess
+    folder: Path
+    controller_port: int
+    store_port: int
+
+    @property
+    def controller_uri(self) -> str:
+        """Address for clients."""
+        return f"tcp://{HOST}:{self.controller_port}"
+
+    @property
+    def log(self) -> Path:
+        """What the server printed: warnings, errors, and what the JVM said."""
+        return self.folder / "server.log"
+
+    def check(self) -> None:
+        """Raise LocalServerError if the server has ended or cannot have its ports."""
+        code = self.process.exit_code()
+        printed = self.log.read_bytes()
+        if _PORT_TAKEN in printed:
+            raise _PortTakenError(f"a port of the Pravega server was taken by another process; see {self.log}")
+        if code is not None:
+            last = printed.decode(errors="replace").strip().rpartition("\n")[2]
+            raise LocalServerError(f"the Pravega server ended with exit code {code} ({last[:200]}); see {self.log}")
+
+
+def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
+    """Start a server and wait until it takes an event and gives it back.
+
+    The jars are fetched before if need be. ``lock`` is a file that stays locked while the server runs. Raises
+    JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names the log.
+    """
+    java = find_java()
+    jars = ensure_jars(PRAVEGA_JARS, java)
+    deadline = time.monotonic() + options.start_timeout
+    for _ in range(_LAUNCHES):
+        server = _spawn(options, java, jars, lock)
+        try:
+            await_ready(server.controller_uri, (HOST, server.store_port), deadline=deadline, check=server.check)
+            server.check()
+        except _PortTakenError:
+            server.process.close()
+        except PravegaError as error:
+            server.process.close(keep=True)
+            raise LocalServerError(_with_log(error.message, server.log)) from error
+        except BaseException:
+            server.process.close()
+            raise
+        else:
+            return server
+    raise LocalServerError(f"{_LAUNCHES} times in a row a free port was taken by another process; try again")
+
+
+def _with_log(message: str, log: Path) -> str:
+    return message if str(log) in message else f"{message}; see {log}"
+
+
+def _spawn(options: ServerOptions, java: Java, jars: Path, lock: Path | None) -> Server:
+    if options.port and not is_free(options.port):
+        raise LocalServerError(f"port {options.port} is in use; end what listens there, or use port 0 for any free one")
+    controller, store, zookeeper = free_ports(3)
+    controller = options.port or controller
+    folder = Path(tempfile.mkdtemp(prefix="pravega-local-"))
+    try:
+        (folder / "logback.xml").write_text(_LOGBACK)
+        (folder / "server.properties").write_text(_properties(options, controller, store, zookeeper))
+        with open(folder / "server.log", "wb") as log:
+            process = SupervisedProcess(_command(options, java, jars, folder), output=log, folder=folder, lock=lock)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Server(process, folder, controller, store)
+
+
+def _properties(options: ServerOptions, controller: int, store: int, zookeeper: int) -> str:
+    settings = {
+        "singlenode.controller.rpc.port": controller,
+        "singlenode.segmentStore.port": store,
+        "singlenode.zk.port": zookeeper,
+        # Two servers less, and three ports less that could be taken.
+        "singlenode.controller.rest.enable": "false",
+        "singlenode.admin.gateway.enable": "false",
+        "pravegaservice.service.listener.host.nameOrIp": HOST,
+        "pravegaservice.cache.size.max": options.cache_mb << 20,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _command(options: ServerOptions, java: Java, jars: Path, folder: Path) -> list[str]:
+    return [
+        str(java.path),
+        f"-Xmx{options.heap_mb}m",
+        f"-XX:MaxDirectMemorySize={options.cache_mb + _DIRECT_MEMORY_MB}m",
+        # A server without memory answers nothing and never recovers; one that ended is noticed.
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:-UsePerfData",
+        f"-Djava.io.tmpdir={folder}",
+        f"-Dlogback.configurationFile={folder / 'logback.xml'}",
+        f"-Dsinglenode.configurationFile={folder / 'server.properties'}",
+        *options.java_options,
+        *("-cp", f"{jars}/*"),
+        _MAIN,
+    ]
