@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connector.errors import ColumnTypeError, NullEventError
-
-HEADER_SIZE: Final = 8  # WireCommands.TYPE_PLUS_LENGTH_SIZE
+from connector.wire._boundaries import EVENT_HEADER_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +31,12 @@ def frame_column(column: pa.Array | pa.ChunkedArray) -> FramedColumn:
     """
     events = _as_large_binary(column)
     lengths = pc.binary_length(events).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(lengths + HEADER_SIZE, dtype=np.int64)
+    ends = np.cumsum(lengths + EVENT_HEADER_SIZE, dtype=np.int64)
     if not len(ends):
         return FramedColumn(memoryview(b""), ends)
     # The type of an event is 0, so type and length together are one big-endian number of eight bytes.
     headers = lengths.astype(">i8")
-    header_ends = np.arange(0, HEADER_SIZE * (len(lengths) + 1), HEADER_SIZE, dtype=np.int64)
+    header_ends = np.arange(0, EVENT_HEADER_SIZE * (len(lengths) + 1), EVENT_HEADER_SIZE, dtype=np.int64)
     header_column = pa.Array.from_buffers(
         pa.large_binary(), len(lengths), [None, pa.py_buffer(header_ends), pa.py_buffer(headers)]
     )
@@ -48,8 +46,8 @@ def frame_column(column: pa.Array | pa.ChunkedArray) -> FramedColumn:
 
 def frame_events(events: Sequence[bytes]) -> FramedColumn:
     """Frame single events: less overhead than :func:`frame_column` for a short list."""
-    parts = [part for event in events for part in (len(event).to_bytes(HEADER_SIZE, "big"), event)]
-    ends = np.cumsum(np.fromiter(map(len, events), np.int64, len(events)) + HEADER_SIZE, dtype=np.int64)
+    parts = [part for event in events for part in (len(event).to_bytes(EVENT_HEADER_SIZE, "big"), event)]
+    ends = np.cumsum(np.fromiter(map(len, events), np.int64, len(events)) + EVENT_HEADER_SIZE, dtype=np.int64)
     return FramedColumn(memoryview(b"".join(parts)), ends)
 
 

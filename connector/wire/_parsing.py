@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connector.errors import ProtocolError
-from connector.wire._boundaries import MAX_EVENT_SIZE, Bytes, walk_frames
+from connector.wire._boundaries import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
 
-HEADER_SIZE: Final = 8  # WireCommands.TYPE_PLUS_LENGTH_SIZE
+MAX_CHUNK: Final = 1 << 30  # with an event carried over, still within the 32-bit offsets of a binary column
+
+_INT32_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +29,73 @@ class EventColumn:
 
 
 class FrameParser:
-    """Cuts the bytes of a segment, fed piece by piece, into events."""
+    """Cuts the bytes of a segment, fed piece by piece, into events; not for use by several threads.
 
-    def __init__(self, offset: int = 0, *, max_event_size: int = MAX_EVENT_SIZE) -> None:
-        self.offset = offset  # of the first byte that no column has brought out yet
-        self.max_event_size = max_event_size
+    ``offset`` is where in the segment the first piece begins; it must be an event's boundary. ``segment`` is named in
+    errors. After an error the parser is of no more use.
+    """
+
+    def __init__(self, offset: int = 0, *, segment: str = "", max_event_size: int = MAX_EVENT_SIZE) -> None:
+        self._offset = offset
+        self._segment = segment
+        self._max_event_size = max_event_size
         self._carry = bytearray()
+        self._wanted = 0  # size of the frame at the start of the carry, if that is known
+
+    @property
+    def offset(self) -> int:
+        """Where in the segment the first event begins that has not been brought out."""
+        return self._offset
 
     @property
     def pending(self) -> int:
-        """Bytes of an event that is not complete yet."""
+        """Bytes held of an event that is not complete yet; at most max_event_size + 7."""
         return len(self._carry)
 
     def feed(self, chunk: Bytes) -> EventColumn | None:
-        """Take the next bytes of the segment; the events that they complete, or None. ProtocolError for other bytes."""
-        self._carry += chunk
-        data = bytes(self._carry)
-        ends = walk_frames(data, offset=self.offset, max_event_size=self.max_event_size)
-        if ends[-1] > len(data):
-            ends = ends[:-1]
-        del self._carry[: int(ends[-1])]
-        if len(ends) == 1:
+        """Take the next bytes; the events that they complete, or None. Nothing refers to ``chunk`` afterwards.
+
+        Raises ProtocolError for bytes that are no events, ValueError beyond 1 GiB at once (see :meth:`feed_all`).
+        """
+        if len(chunk) > MAX_CHUNK:
+            raise ValueError(f"a chunk of {len(chunk)} bytes is too large for one column; use feed_all")
+        data = chunk
+        if self._carry:
+            self._carry += chunk
+            data = self._carry
+        if len(data) < self._wanted:
             return None
-        frames = pa.Array.from_buffers(
-            pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
-        )
-        column = EventColumn(pc.binary_slice(frames, HEADER_SIZE, 2**31 - 1), self.offset + ends[:-1])
-        self.offset += int(ends[-1])
+        bounds = walk_frames(data, offset=self._offset, segment=self._segment, max_event_size=self._max_event_size)
+        self._wanted = 0
+        if bounds[-1] > len(data):
+            self._wanted = int(bounds[-1] - bounds[-2])
+            bounds = bounds[:-1]
+        column = EventColumn(_payloads(data, bounds), bounds[:-1] + self._offset) if len(bounds) > 1 else None
+        self._keep(data, int(bounds[-1]))
         return column
+
+    def feed_all(self, chunk: Bytes) -> list[EventColumn]:
+        """Like :meth:`feed`, for chunks of any size: as many columns as it takes."""
+        view = memoryview(chunk)
+        columns = (self.feed(view[start : start + MAX_CHUNK]) for start in range(0, len(view), MAX_CHUNK))
+        return [column for column in columns if column is not None]
+
+    def _keep(self, data: Bytes, consumed: int) -> None:
+        """Hold back what follows ``consumed``: ``data`` is either the carry itself or the caller's."""
+        self._offset += consumed
+        if data is self._carry:
+            del self._carry[:consumed]
+        else:
+            self._carry += memoryview(data)[consumed:]
 
     def finish(self) -> None:
         """ProtocolError if the bytes ended inside an event."""
         if self._carry:
             raise ProtocolError(f"the bytes end inside the event at offset {self.offset}; read up to an event boundary")
+
+
+def _payloads(data: Bytes, bounds: npt.NDArray[np.int64]) -> pa.BinaryArray:
+    """The payloads of whole frames, copied out in one call; without its end, Arrow's slice overflows."""
+    offsets = pa.py_buffer(bounds.astype(np.int32))
+    frames = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)])
+    return pc.binary_slice(frames, EVENT_HEADER_SIZE, _INT32_MAX)
