@@ -1,0 +1,65 @@
+"""``python -m benchmarks [client|spark] [--quick]``: comparisons, alternately in one run, printed as ratios."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from benchmarks._client import run_client
+from benchmarks._spark import ScalaPeer, run_spark
+from benchmarks._stats import Result, as_json, as_table
+
+_progress = Console(stderr=True)
+
+
+def _note(text: str) -> None:
+    _progress.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {text}", highlight=False)
+
+
+def _measured(part: str, results: list[Result], versions: dict[str, str]) -> dict[str, Any]:
+    """Print one part's table, and give back what goes into the JSON."""
+    peers = "; ".join(f"{name}: {version}" for name, version in versions.items())
+    Console().print(as_table(results, part))
+    _note(f"{peers}; load of the last minute {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return {"part": part, "versions": versions, "load": os.getloadavg()[0], "cases": as_json(results)}
+
+
+def _scala_peer(jar: Path | None, python: Path | None) -> ScalaPeer | None:
+    if (jar is None) != (python is None):
+        raise click.UsageError("--peer-jar and --peer-python go together")
+    return None if jar is None or python is None else ScalaPeer(jar.absolute(), python.absolute())
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(help=__doc__)
+@click.argument("part", type=click.Choice(["client", "spark", "all"]), default="all")
+@click.option("--quick", is_flag=True, help="A tenth of the events, two rounds: shows that all works, and no more.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; quick: 2]")
+@click.option("--json", "json_file", type=click.File("w"), help="Also write all rates as JSON, to a file or to '-'.")
+@click.option("--peer-jar", type=_FILE, envvar="PRAVEGA_PEER_JAR", help="The built Scala connector.")
+@click.option("--peer-python", type=_FILE, envvar="PRAVEGA_PEER_PYTHON", help="A Python with PySpark 3.5 for it.")
+def main(
+    part: str, quick: bool, rounds: int | None, json_file: Any, peer_jar: Path | None, peer_python: Path | None
+) -> None:
+    scala = _scala_peer(peer_jar, peer_python)
+    rounds = rounds or (2 if quick else 5)
+    measured = []
+    if part in ("client", "all"):
+        measured.append(_measured("Client", *run_client(rounds=rounds, quick=quick, note=_note)))
+    if part in ("spark", "all"):
+        measured.append(_measured("Spark", *run_spark(scala, rounds=rounds, quick=quick, note=_note)))
+    if json_file is not None:
+        json.dump({"machine": platform.platform(), "cores": os.cpu_count(), "parts": measured}, json_file, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Our client beside the Java client and the Rust binding."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks._alternate import Case, run_case
+from benchmarks._drive import Peer, PeerError
+from benchmarks._server import SCOPE, Server
+from benchmarks._stats import Result
+from connector.local._jars import PRAVEGA_JARS, ensure_jars
+from connector.local._java import find_java
+from connector.wire import StreamName
+
+__all__ = ["run_client"]
+
+KEYS: Final = 4096
+_JAVA_FOLDER: Final = Path(__file__).parent / "java"
+_JAVA: Final = "Java client"
+_RUST: Final = "Rust binding"
+_ROWS: Final = "ours, events"
+_COLUMNS: Final = "ours, columns"
+# (size, events written, events read): about as many bytes at either size
+_LOADS: Final = ((100, 1_000_000, 2_000_000), (1024, 150_000, 300_000))
+_QUICK_PART: Final = 10
+_WRITE_AIMS: Final = {_ROWS: 2.0, _COLUMNS: 2.0}
+_READ_AIMS: Final = {_ROWS: 1.0, _COLUMNS: 1.0}
+
+Note = Callable[[str], None]
+
+
+def run_client(*, rounds: int, quick: bool, note: Note) -> tuple[list[Result], dict[str, str]]:
+    """Measure writing and reading at each size; the results, and the peers' versions."""
+    with ExitStack() as stack:
+        server = stack.enter_context(Server(note))
+        java = stack.enter_context(_java_peer())
+        rust = _rust_peer(stack, note)
+        ours = stack.enter_context(Peer("ours", [sys.executable, "-m", "benchmarks.peers.ours"]))
+        suite = _Suite(server, java, rust, ours, _QUICK_PART if quick else 1)
+        results = [run_case(case, rounds=rounds, note=note) for case in suite.cases()]
+        return results, {peer.name: peer.version for peer in (java, rust, ours) if peer is not None}
+
+
+def _java_peer() -> Peer:
+    java = find_java()
+    command = [
+        str(java.path),
+        "-Xmx2g",
+        f"-Dlogback.configurationFile={_JAVA_FOLDER / 'logback.xml'}",
+        "-cp",
+        f"{ensure_jars(PRAVEGA_JARS, java)}/*",
+        str(_JAVA_FOLDER / "Peer.java"),  # a source file as the program: Java compiles it at the start
+    ]
+    return Peer(_JAVA, command)
+
+
+def _rust_peer(stack: ExitStack, note: Note) -> Peer | None:
+    try:
+        return stack.enter_context(Peer(_RUST, [sys.executable, "-m", "benchmarks.peers.rust"]))
+    except PeerError as e:
+        note(f"the Rust binding is left out (pip install pravega; CPython 3.8 to 3.11, x86-64): {e}")
+        return None
+
+
+class _Suite:
+    """The cases, and what a single run of each is."""
+
+    def __init__(self, server: Server, java: Peer, rust: Peer | None, ours: Peer, part: int) -> None:
+        self._server, self._java, self._rust, self._ours, self._part = server, java, rust, ours, part
+
+    def cases(self) -> Iterator[Case]:
+        """Reads of a size follow its writes; each case is made when the one before is done."""
+        for size, written, read in _LOADS:
+            yield self._write_case(size, written // self._part)
+            yield self._read_case(size, read // self._part)
+
+    def _write_case(self, size: int, events: int) -> Case:
+        return Case(
+            name=f"write {size} B",
+            event_size=size,
+            baseline=_JAVA,
+            peers=self._peers("write", partial(self._write_once, events, size)),
+            aims=_WRITE_AIMS,
+        )
+
+    def _read_case(self, size: int, events: int) -> Case:
+        stream = self._server.stream(events, size)
+        self._ask(self._ours, "write_columns", stream, events=events, size=size, keys=KEYS)
+        return Case(
+            name=f"read {size} B",
+            event_size=size,
+            baseline=_JAVA,
+            peers=self._peers("read", partial(self._read_once, stream, events, size)),
+            aims=_READ_AIMS,
+        )
+
+    def _peers(
+        self, verb: str, once: Callable[[Peer, str], Mapping[str, Any]]
+    ) -> dict[str, Callable[[], Mapping[str, Any]]]:
+        others = [peer for peer in (self._java, self._rust) if peer is not None]
+        runs: dict[str, Callable[[], Mapping[str, Any]]] = {peer.name: partial(once, peer, verb) for peer in others}
+        runs[_ROWS] = partial(once, self._ours, f"{verb}_rows")
+        runs[_COLUMNS] = partial(once, self._ours, f"{verb}_columns")
+        return runs
+
+    def _write_once(self, events: int, size: int, peer: Peer, do: str) -> Mapping[str, Any]:
+        stream = self._server.stream(events, size)
+        answer = self._ask(peer, do, stream, events=events, size=size, keys=KEYS)
+        self._server.drop(stream)
+        return answer
+
+    def _read_once(self, stream: StreamName, events: int, size: int, peer: Peer, do: str) -> Mapping[str, Any]:
+        answer = self._ask(peer, do, stream, events=events)
+        if answer["bytes"] != events * size:
+            raise PeerError(f"{peer.name} read {answer['bytes']} bytes of {events * size}")
+        return answer
+
+    def _ask(self, peer: Peer, do: str, stream: StreamName, **request: Any) -> dict[str, Any]:
+        return peer.ask(do, controller=self._server.uri, scope=SCOPE, stream=stream.stream, **request)

@@ -1,0 +1,71 @@
+"""The server under test, with room, and replaced before it runs out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Self
+
+from connector.client import PravegaClient
+from connector.local import LocalPravega
+from connector.wire import StreamName
+
+__all__ = ["SCOPE", "Server"]
+
+SCOPE: Final = "bench"
+HEAP_MB: Final = 5120
+CACHE_MB: Final = 1500
+# Storage in memory lives on the heap, deleted streams included; a server near its end drops appends.
+MOST_WRITTEN: Final = 2_000_000_000
+_FRAMING: Final = 8  # bytes in front of each event
+
+
+class Server:
+    """A Pravega with a budget of bytes. Context manager."""
+
+    def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
+        self._note = note
+        self._pravega: LocalPravega | None = None
+        self._written = 0
+        self._streams = 0
+
+    @property
+    def uri(self) -> str:
+        """The controller's; another one after each replacement."""
+        assert self._pravega is not None
+        return self._pravega.controller_uri
+
+    def stream(self, events: int, size: int, *, segments: int = 3) -> StreamName:
+        """A new stream that is going to take these events. The server is replaced first if they would not fit."""
+        self._make_room(events * (size + _FRAMING))
+        self._streams += 1
+        stream = StreamName(SCOPE, f"s{self._streams}")
+        with PravegaClient(self.uri) as client:
+            client.create_stream(stream, segments)
+        return stream
+
+    def drop(self, stream: StreamName) -> None:
+        """Delete a stream, so that the server has less to look after."""
+        with PravegaClient(self.uri) as client:
+            client.controller.seal_stream(stream)
+            client.controller.delete_stream(stream)
+
+    def _make_room(self, needed: int) -> None:
+        if self._pravega is None or self._written + needed > MOST_WRITTEN:
+            self.close()
+            self._note("starting a fresh server")
+            self._pravega = LocalPravega(heap_mb=HEAP_MB, cache_mb=CACHE_MB)
+            self._pravega.start()
+            self._written = 0
+        self._written += needed
+
+    def close(self) -> None:
+        """End the server."""
+        if self._pravega is not None:
+            self._pravega.close()
+            self._pravega = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()

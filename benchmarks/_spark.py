@@ -1,0 +1,157 @@
+"""Our Spark source and sink beside the Scala connector."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks._alternate import Case, run_case
+from benchmarks._drive import Peer, PeerError
+from benchmarks._server import SCOPE, Server
+from benchmarks._stats import Result
+from connector.wire import StreamName
+
+__all__ = ["HOW_TO_POINT", "ScalaPeer", "run_spark"]
+
+HOW_TO_POINT: Final = (
+    "The Scala connector is left out. To compare with it, build pravega/spark-connectors for Spark 3.5 into one jar "
+    "with its dependencies, make a virtual environment with pyspark 3.5, and give both: --peer-jar JAR and "
+    "--peer-python PYTHON, or the variables PRAVEGA_PEER_JAR and PRAVEGA_PEER_PYTHON."
+)
+SIZE: Final = 100
+KEYS: Final = 4096
+_READ_EVENTS: Final = 4_000_000
+_WRITE_EVENTS: Final = 1_000_000
+_QUICK_PART: Final = 10
+_FILES: Final = 2  # one for each of the application's cores
+_SCALA: Final = "Scala connector"
+_OURS: Final = "ours"
+_START_SECONDS: Final = 180.0
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalaPeer:
+    """A built Scala connector and the Python whose PySpark can load it."""
+
+    jar: Path
+    python: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    peer: Peer
+    read_options: Mapping[str, str]
+    write_options: Mapping[str, str]
+
+
+def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, note: Note) -> tuple[list[Result], dict[str, str]]:
+    """Measure batch reads and non-transactional batch writes; the results, and the peers' versions."""
+    part = _QUICK_PART if quick else 1
+    with ExitStack() as stack:
+        server = stack.enter_context(Server(note))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
+        sides = [_ours(stack)] if scala is None else [_scala(stack, scala), _ours(stack)]
+        if scala is None:
+            note(HOW_TO_POINT)
+        suite = _Suite(server, sides, folder)
+        cases = (partial(suite.read_case, _READ_EVENTS // part), partial(suite.write_case, _WRITE_EVENTS // part))
+        results = [run_case(case(), rounds=rounds, warm_ups=2, note=note) for case in cases]
+        return results, {side.peer.name: side.peer.version for side in sides}
+
+
+def _ours(stack: ExitStack) -> _Side:
+    peer = stack.enter_context(
+        Peer(_OURS, [sys.executable, "-m", "benchmarks.peers.spark_app"], start_timeout=_START_SECONDS)
+    )
+    # The Scala connector always ships five columns; ours ships what is asked for.
+    return _Side(peer, {"columns": "event"}, {"writer_mode": "at_least_once"})
+
+
+def _scala(stack: ExitStack, scala: ScalaPeer) -> _Side:
+    command = [str(scala.python), "-m", "benchmarks.peers.spark_app", str(scala.jar)]
+    # Its PySpark, not the one of the environment that runs this.
+    env = {name: "" for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON") if name in os.environ}
+    peer = stack.enter_context(Peer(_SCALA, command, env=env, start_timeout=_START_SECONDS))
+    return _Side(peer, {}, {"exactly_once": "false"})
+
+
+class _Suite:
+    """The cases, and what a single run of each is."""
+
+    def __init__(self, server: Server, sides: list[_Side], folder: Path) -> None:
+        self._server, self._sides, self._folder = server, sides, folder
+
+    def read_case(self, events: int) -> Case:
+        """Batch reads of one stream into Spark's empty sink."""
+        stream = self._server.stream(events, SIZE)
+        with Peer("filler", [sys.executable, "-m", "benchmarks.peers.ours"]) as filler:
+            where: dict[str, Any] = {"controller": self._server.uri, "scope": SCOPE, "stream": stream.stream}
+            filler.ask("write_columns", **where, events=events, size=SIZE, keys=KEYS)
+        for side in self._sides:
+            self._check(side, stream, events)
+        once = {side.peer.name: partial(self._read_once, side, stream, events) for side in self._sides}
+        return Case(
+            name=f"Spark batch read, {events:,} × {SIZE} B",
+            event_size=SIZE,
+            baseline=_SCALA,
+            peers=once,
+            aims={_OURS: 1.6},
+        )
+
+    def write_case(self, events: int) -> Case:
+        """Batch writes without transactions, from Parquet."""
+        parquet = self._folder / "events.parquet"
+        _write_parquet(parquet, events)
+        once = {side.peer.name: partial(self._write_once, side, str(parquet), events) for side in self._sides}
+        return Case(
+            name=f"Spark batch write, {events:,} × {SIZE} B",
+            event_size=SIZE,
+            baseline=_SCALA,
+            peers=once,
+            aims={_OURS: 2.5},
+        )
+
+    def _read_once(self, side: _Side, stream: StreamName, events: int) -> Mapping[str, Any]:
+        return side.peer.ask("read", options=self._options(stream, side.read_options), events=events)
+
+    def _write_once(self, side: _Side, parquet: str, events: int) -> Mapping[str, Any]:
+        stream = self._server.stream(events, SIZE)
+        options = self._options(stream, side.write_options)
+        answer = side.peer.ask("write", options=options, parquet=parquet, events=events)
+        self._check(side, stream, events)
+        self._server.drop(stream)
+        return answer
+
+    def _check(self, side: _Side, stream: StreamName, events: int) -> None:
+        found = side.peer.ask("check", options=self._options(stream, side.read_options))
+        if found != {"events": events, "bytes": events * SIZE}:
+            raise PeerError(f"{side.peer.name} finds {found} in a stream of {events} events of {SIZE} bytes")
+
+    def _options(self, stream: StreamName, more: Mapping[str, str]) -> dict[str, str]:
+        return {"controller": self._server.uri, "scope": stream.scope, "stream": stream.stream, **more}
+
+
+def _write_parquet(folder: Path, events: int) -> None:
+    """The rows to write: ten digits and filler, 4096 routing keys."""
+    folder.mkdir()
+    filler = pa.scalar("y" * (SIZE - 10))
+    for file, rows in enumerate(np.array_split(np.arange(events), _FILES)):
+        ids = pa.compute.utf8_lpad(pa.array(rows).cast(pa.string()), width=10, padding="0")
+        columns = {
+            "routing_key": pa.array(rows % KEYS).cast(pa.string()),
+            "event": pa.compute.binary_join_element_wise(ids, filler, "").cast(pa.binary()),
+        }
+        pq.write_table(pa.table(columns), folder / f"part-{file}.parquet")

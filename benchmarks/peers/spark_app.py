@@ -1,0 +1,69 @@
+"""One warm Spark application that reads and writes with a connector named ``pravega``: ours, or the Scala one in a jar.
+
+It runs under either side's Python and PySpark, so it imports nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from pyspark import __version__ as spark_version
+from pyspark.sql import SparkSession
+
+from benchmarks.peers._serve import serve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Application:
+    """A session with two cores, as on the smallest executor, and the runs that are timed in it."""
+
+    def __init__(self, jar: str | None) -> None:
+        builder = (
+            SparkSession.builder.master("local[2]")
+            .appName("benchmark")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "3g")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.log.level", "ERROR")
+        )
+        if jar is not None:
+            builder = builder.config("spark.jars", jar)
+        self.spark = builder.getOrCreate()
+
+    def read(self, options: dict[str, str], events: int) -> dict[str, Any]:
+        """Time a batch read of the whole stream into Spark's own empty sink."""
+        start = time.perf_counter()
+        self._stream(options).write.format("noop").mode("overwrite").save()
+        return {"seconds": time.perf_counter() - start, "events": events}
+
+    def check(self, options: dict[str, str]) -> dict[str, Any]:
+        """Count what is in the stream; not timed."""
+        row = self._stream(options).selectExpr("count(*) c", "sum(length(event)) b").first()
+        assert row is not None
+        return {"events": row["c"], "bytes": row["b"]}
+
+    def write(self, options: dict[str, str], parquet: str, events: int) -> dict[str, Any]:
+        """Time a batch write of a Parquet folder with the columns ``event`` and ``routing_key``."""
+        frame = self.spark.read.parquet(parquet)
+        start = time.perf_counter()
+        frame.write.format("pravega").options(**options).mode("append").save()
+        return {"seconds": time.perf_counter() - start, "events": events}
+
+    def _stream(self, options: dict[str, str]) -> DataFrame:
+        return self.spark.read.format("pravega").options(**options).load()
+
+
+if __name__ == "__main__":
+    # One thread for each of numpy's and Arrow's pools would be two more than the machine's share of a task.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    application = Application(sys.argv[1] if len(sys.argv) > 1 else None)
+    serve(
+        f"spark {spark_version}",
+        {"read": application.read, "check": application.check, "write": application.write},
+    )
