@@ -1,7 +1,7 @@
 """Pravega's wire protocol without any input or output: names, stream cuts, event frames, messages, sessions."""
 
 from connector.wire._append import AppendSession, AppendState, Block
-from connector.wire._boundaries import MAX_EVENT_SIZE, walk_frames
+from connector.wire._boundaries import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
 from connector.wire._cuts import StreamCut
 from connector.wire._framing import FramedColumn, frame_column, frame_events
 from connector.wire._messages import (
@@ -49,6 +49,7 @@ from connector.wire._parsing import EventColumn, FrameParser
 from connector.wire._read import READ_CHUNK, RangeRead
 
 __all__ = [
+    "EVENT_HEADER_SIZE",
     "MAX_EVENT_SIZE",
     "MAX_FRAME_SIZE",
     "READ_CHUNK",

@@ -1,9 +1,15 @@
-"""Events into the frames that a segment holds: ``i32 0 | i32 length | payload``."""
+"""Events into the frames that a segment holds: ``i32 0 | i32 length | payload``.
+
+The type of an event is 0, so its type and length together are one big-endian number of eight bytes: the length.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +19,14 @@ import pyarrow.compute as pc
 from connector.errors import ColumnTypeError, NullEventError
 from connector.wire._boundaries import EVENT_HEADER_SIZE
 
+_pack_header: Final = struct.Struct(">q").pack
+_MANY: Final = 512  # events, from which making an Arrow column of them costs less than joining them does
+_NOTHING: Final = pa.scalar(b"", pa.large_binary())
+
 
 @dataclass(frozen=True, slots=True)
 class FramedColumn:
-    """The frames of a column's events, one after the other, ready to be appended to a segment."""
+    """The frames of a column's events, one after the other, as a segment takes them."""
 
     data: memoryview
     """All frames."""
@@ -25,38 +35,53 @@ class FramedColumn:
 
 
 def frame_column(column: pa.Array | pa.ChunkedArray) -> FramedColumn:
-    """Frame a binary or string column (large and dictionary ones too), without Python work per event.
+    """Frame a column of binaries or strings of any width or encoding, without Python work per event.
 
-    Raises NullEventError with the row of the first null, ColumnTypeError for other types.
+    Raises NullEventError with the row of the first null, ColumnTypeError for other types. Sizes are not limited here.
     """
     events = _as_large_binary(column)
-    lengths = pc.binary_length(events).to_numpy(zero_copy_only=False)
-    ends = np.cumsum(lengths + EVENT_HEADER_SIZE, dtype=np.int64)
-    if not len(ends):
-        return FramedColumn(memoryview(b""), ends)
-    # The type of an event is 0, so type and length together are one big-endian number of eight bytes.
-    headers = lengths.astype(">i8")
-    header_ends = np.arange(0, EVENT_HEADER_SIZE * (len(lengths) + 1), EVENT_HEADER_SIZE, dtype=np.int64)
-    header_column = pa.Array.from_buffers(
-        pa.large_binary(), len(lengths), [None, pa.py_buffer(header_ends), pa.py_buffer(headers)]
-    )
-    framed = pc.binary_join_element_wise(header_column, events, pa.scalar(b"", pa.large_binary()))
-    return FramedColumn(memoryview(framed.buffers()[2])[: int(ends[-1])], ends)
+    if not len(events):
+        return FramedColumn(memoryview(b""), np.empty(0, np.int64))
+    offsets = np.frombuffer(events.buffers()[1], np.int64, len(events) + 1, 8 * events.offset)
+    lengths = np.diff(offsets)
+    ends = np.cumsum(lengths + EVENT_HEADER_SIZE)
+    if lengths[0] and (lengths == lengths[0]).all():
+        return FramedColumn(_frame_one_size(events.buffers()[2], int(offsets[0]), len(lengths), int(lengths[0])), ends)
+    return FramedColumn(_frame_any_size(events, lengths)[: int(ends[-1])], ends)
 
 
 def frame_events(events: Sequence[bytes]) -> FramedColumn:
-    """Frame single events: less overhead than :func:`frame_column` for a short list."""
-    parts = [part for event in events for part in (len(event).to_bytes(EVENT_HEADER_SIZE, "big"), event)]
-    ends = np.cumsum(np.fromiter(map(len, events), np.int64, len(events)) + EVENT_HEADER_SIZE, dtype=np.int64)
-    return FramedColumn(memoryview(b"".join(parts)), ends)
+    """Frame single events; for a short list in a tenth of the time of :func:`frame_column`. NullEventError for None."""
+    if len(events) >= _MANY or None in events:
+        return frame_column(pa.array(events, pa.large_binary()))
+    lengths = np.fromiter(map(len, events), np.int64, len(events))
+    data = b"".join(chain.from_iterable(zip(map(_pack_header, lengths.tolist()), events, strict=True)))
+    return FramedColumn(memoryview(data), np.cumsum(lengths + EVENT_HEADER_SIZE))
 
 
 def _as_large_binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
-        raise NullEventError(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
     try:
         wide = column.cast(pa.large_binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
+    if wide.null_count:
+        row = pc.index(pc.is_null(wide), True).as_py()
+        raise NullEventError(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
     return wide.combine_chunks() if isinstance(wide, pa.ChunkedArray) else wide
+
+
+def _frame_one_size(payloads: pa.Buffer, start: int, count: int, length: int) -> memoryview:
+    """The frames of events that all have the same length: two block copies."""
+    frames = np.empty((count, EVENT_HEADER_SIZE + length), np.uint8)
+    frames[:, :EVENT_HEADER_SIZE] = np.frombuffer(_pack_header(length), np.uint8)
+    frames[:, EVENT_HEADER_SIZE:] = np.frombuffer(payloads, np.uint8, count * length, start).reshape(count, length)
+    return frames.reshape(-1).data
+
+
+def _frame_any_size(events: pa.Array, lengths: npt.NDArray[np.int64]) -> memoryview:
+    """The frames of events: a column of headers and theirs, joined row by row. The result's buffer is the frames."""
+    count = len(lengths)
+    ends = np.arange(0, EVENT_HEADER_SIZE * (count + 1), EVENT_HEADER_SIZE, dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(lengths.astype(">i8"))]
+    headers = pa.Array.from_buffers(pa.large_binary(), count, buffers)
+    return memoryview(pc.binary_join_element_wise(headers, events, _NOTHING).buffers()[2])
