@@ -80,6 +80,12 @@ class FrameParser:
         columns = (self.feed(view[start : start + MAX_CHUNK]) for start in range(0, len(view), MAX_CHUNK))
         return [column for column in columns if column is not None]
 
+    def finish(self) -> None:
+        """ProtocolError if the bytes ended inside an event."""
+        if self._carry:
+            place = f"offset {self._offset}" + (f" of segment {self._segment}" if self._segment else "")
+            raise ProtocolError(f"the bytes end inside the event at {place}; read up to an event's boundary")
+
     def _keep(self, data: Bytes, consumed: int) -> None:
         """Hold back what follows ``consumed``: ``data`` is either the carry itself or the caller's."""
         self._offset += consumed
@@ -87,11 +93,6 @@ class FrameParser:
             del self._carry[:consumed]
         else:
             self._carry += memoryview(data)[consumed:]
-
-    def finish(self) -> None:
-        """ProtocolError if the bytes ended inside an event."""
-        if self._carry:
-            raise ProtocolError(f"the bytes end inside the event at offset {self.offset}; read up to an event boundary")
 
 
 def _payloads(data: Bytes, bounds: npt.NDArray[np.int64]) -> pa.BinaryArray:
