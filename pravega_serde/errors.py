@@ -149,4 +149,6 @@ class MissingExtraError(SerdeError):
 
     def __init__(self, package: str, extra: str, *, purpose: str) -> None:
         self.package, self.extra = package, extra
-        super().__init__(f"{purpose} needs the package {package!r}; install it with: pip install 'pravega-serde[{extra}]'")
+        super().__init__(
+            f"{purpose} needs the package {package!r}; install it with: pip install 'pravega-serde[{extra}]'"
+        )

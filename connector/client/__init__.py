@@ -5,6 +5,7 @@ from connector.client._controller import ControllerClient
 from connector.client._cuts import Lineage, tail_cut
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._reader import EventBatch, SegmentSlice, read_slice, read_slices, slices_between
+from connector.client._shared import shared_client
 from connector.client._stores import SegmentInfo, SegmentStores
 from connector.client._tail import TailReader
 from connector.client._writer import MAX_EVENT_SIZE, EventWriter
@@ -29,6 +30,7 @@ __all__ = [
     "TailReader",
     "read_slice",
     "read_slices",
+    "shared_client",
     "slices_between",
     "tail_cut",
 ]

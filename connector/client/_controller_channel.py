@@ -29,6 +29,10 @@ from connector.errors import (
 )
 from connector.wire import StreamName
 
+# gRPC's fork handlers break the process that forks, and PySpark forks to start its JVM (seen: "Java gateway process
+# exited"). Channels here are never used across a fork: each process opens its own. Read by gRPC at the first channel.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 FIRST_PAUSE: Final = 0.1  # seconds before the first repetition; a restarted controller takes seconds to be back
 LONGEST_PAUSE: Final = 1.0
@@ -99,12 +103,14 @@ class Budget:
 
 _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
     grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {timeout:g} s"),
+    grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is no Pravega controller, or one too old for this"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {timeout:g} s"),
     grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
     grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
 }
 _ADVICE: Final = {
-    grpc.StatusCode.UNAVAILABLE: "check host and port, whether it runs, and whether it is tcp:// or tls://",
+    grpc.StatusCode.UNAVAILABLE: "check host and port, whether it runs, and whether it is tcp:// or (with its CA) tls://",
+    grpc.StatusCode.UNIMPLEMENTED: "check host and port",
     grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
     grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
     grpc.StatusCode.PERMISSION_DENIED: "use a user who may, or have the permission added",

@@ -27,23 +27,32 @@ class Lineage:
         return known
 
     def advance(self, positions: dict[int, int], finished: set[int]) -> list[int]:
-        """Replace finished segments by the successors that may start; return the ids that started.
+        """Replace finished segments by their successors; return the ids that started, each at offset 0.
 
-        A successor starts, at offset 0, when all its predecessors are finished: that keeps the order per routing key
-        across scaling. ``positions`` is changed in place. A finished segment stays in it while one of its successors
-        waits for another predecessor, so ``finished`` needs no memory beyond ``positions``.
+        A group of segments that one scaling sealed is replaced as a whole, when all of it is finished: so the order
+        per routing key holds across scaling, and ``positions``, which is changed in place, stays a valid cut.
         """
         started: list[int] = []
         for segment_id in sorted(finished & positions.keys()):
-            after = self.successors(segment_id)
-            for successor, predecessors in after.items():
-                ready = finished.issuperset(predecessors)
-                if ready and successor not in positions and successor not in finished:
-                    positions[successor] = 0
-                    started.append(successor)
-            if after and all(s in positions or s in finished for s in after):
-                del positions[segment_id]
+            if segment_id in positions and (group := self._group(segment_id, finished)) is not None:
+                predecessors, successors = group
+                for predecessor in predecessors:
+                    positions.pop(predecessor, None)
+                positions.update(dict.fromkeys(successors, 0))
+                started += sorted(successors)
         return started
+
+    def _group(self, segment_id: int, finished: set[int]) -> tuple[set[int], set[int]] | None:
+        """All (predecessors, successors) tied to the segment by one scaling; None while not all are finished."""
+        predecessors, successors, frontier = {segment_id}, set[int](), [segment_id]
+        while frontier:
+            for successor, others in self.successors(frontier.pop()).items():
+                successors.add(successor)
+                if not finished.issuperset(others):
+                    return None
+                frontier += set(others) - predecessors
+                predecessors.update(others)
+        return (predecessors, successors) if successors else None
 
 
 def tail_cut(stores: SegmentStores, stream: StreamName) -> StreamCut:

@@ -76,7 +76,7 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColu
     """
     name = segment_name(piece.stream, piece.segment_id)
     plan = RangeRead(name, piece.start, piece.end)
-    parser = FrameParser(piece.start)
+    parser = FrameParser(piece.start, segment=name)
     connection: Connection | None = None
 
     def step() -> list[EventColumn]:

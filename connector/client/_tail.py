@@ -36,7 +36,7 @@ class _SegmentTail:
         self.id = segment_id
         self.name = segment_name(stream, segment_id)
         self.offset = offset
-        self.parser = FrameParser(offset)
+        self.parser = FrameParser(offset, segment=self.name)
         self.asked = False
         self.retry_at = 0.0
 

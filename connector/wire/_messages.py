@@ -385,12 +385,11 @@ _I32: Final = struct.Struct(">i")
 
 def _encode_field(kind: str, value: Any) -> bytes:
     if kind == "s":
-        raw = value.encode()
-        return _U16.pack(len(raw)) + raw
+        value = value.encode()
+        return _U16.pack(len(value)) + bytes(value)
     if kind == "b":
-        return b"".join((_I32.pack(len(value)), value))
-    fixed: bytes = _FIXED[kind].pack(value)
-    return fixed
+        return _I32.pack(len(value)) + bytes(value)
+    return bytes(_FIXED[kind].pack(value))
 
 
 def encode(message: Message) -> bytes:

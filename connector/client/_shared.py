@@ -1,0 +1,26 @@
+"""One client for each cluster and process: Spark's workers live on from task to task, and connections with them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Final
+
+from connector.client._client import PravegaClient
+from connector.client._deadline import DEFAULT_TIMEOUT
+from connector.config import PravegaConfig
+
+__all__ = ["shared_client"]
+
+_lock: Final = threading.Lock()
+_clients: Final[dict[tuple[int, PravegaConfig, float], PravegaClient]] = {}
+
+
+def shared_client(config: PravegaConfig, timeout: float = DEFAULT_TIMEOUT) -> PravegaClient:
+    """The process's client for a configuration; do not close it. A forked process gets a new one."""
+    key = (os.getpid(), config, timeout)
+    with _lock:
+        client = _clients.get(key)
+        if client is None:
+            client = _clients[key] = PravegaClient(config, timeout=timeout)
+        return client

@@ -1,0 +1,79 @@
+"""``format("pravega")``: the class that Spark makes from the options of a read or a write."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from connector.errors import UnsupportedModeError
+from connector.options import parse_options
+from connector.sink import PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
+from connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields, serializer_of
+
+__all__ = ["PravegaDataSource"]
+
+# The first Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
+_OLDEST_SPARK: Final = (4, 2)
+
+
+class PravegaDataSource(DataSource):  # type: ignore[misc]
+    """Reads and writes Pravega streams.
+
+    ``spark.read.format("pravega").load("scope/stream")``; see the options of SourceOptions and SinkOptions.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < _OLDEST_SPARK:
+            raise UnsupportedModeError(
+                f"Spark {pyspark.__version__} is too old: this connector needs Spark "
+                f"{'.'.join(map(str, _OLDEST_SPARK))} or later"
+            )
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "pravega"
+
+    def schema(self) -> StructType:
+        """Columns of a read without ``.schema(…)``."""
+        options = self._source_options()
+        return from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None))))
+
+    def reader(self, schema: StructType) -> PravegaBatchReader:
+        """Reader of a batch query."""
+        return PravegaBatchReader(*self._reader_arguments(schema))
+
+    def streamReader(self, schema: StructType) -> PravegaStreamReader:  # noqa: N802
+        """Reader of a streaming query."""
+        return PravegaStreamReader(*self._reader_arguments(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
+        """Writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
+        if overwrite:
+            raise UnsupportedModeError("a stream can only be appended to: write with mode('append')")
+        return PravegaBatchWriter(*self._writer_arguments(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> PravegaStreamWriter:  # noqa: ARG002, N802
+        """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
+        return PravegaStreamWriter(*self._writer_arguments(schema))
+
+    def _source_options(self) -> SourceOptions:
+        return parse_options(SourceOptions, self.options)
+
+    def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, pa.Schema | None]:
+        options, arrow = self._source_options(), to_arrow_schema(schema, timezone="UTC")
+        needs_schema = options.format is not None and options.format.lower() == "json"
+        wanted = arrow if needs_schema else None
+        serializer_of(options, wanted)  # a wrong format or schema is said here, before any task
+        return options, arrow, wanted
+
+    def _writer_arguments(self, schema: StructType) -> tuple[SinkOptions, Any]:
+        options = parse_options(SinkOptions, self.options)
+        options.mode()
+        return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options)

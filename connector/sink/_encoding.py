@@ -1,0 +1,114 @@
+"""From rows to events and routing keys; what does not fit is said before a task starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connector.errors import ColumnTypeError, ConfigError, NullEventError
+from connector.sink._options import SinkOptions
+from pravega_serde import SchemaError, Serializer, serializer_for
+
+__all__ = ["EventEncoder", "encoder_for"]
+
+_EVENT: Final = "event"
+_ROUTING_KEY: Final = "routing_key"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_event(kind: pa.DataType) -> bool:
+    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+@dataclass(frozen=True, slots=True)
+class EventEncoder:
+    """Turns record batches into a column of events and a column of routing keys, or none."""
+
+    event: str | None  # the column of raw events; None where rows are serialized
+    key: str | None
+    fields: tuple[str, ...]  # columns of the serialized record
+    serializer: Serializer[Any] | None
+
+    def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
+        """(events, routing keys or None). Raises SerializationError, NullEventError."""
+        keys = None if self.key is None else batch.column(self.key)
+        if self.event is not None:
+            events = batch.column(self.event)
+        else:
+            assert self.serializer is not None
+            events = self.serializer.encode_column(batch.select(list(self.fields)))
+        if events.null_count:
+            row = pc.index(pc.is_null(events), value=True).as_py()
+            raise NullEventError(
+                f"row {row} of a batch has a null event, and Pravega has no null events: filter the rows or fill them"
+            )
+        return events, keys
+
+
+def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
+    """The encoder for a DataFrame's columns. Raises ColumnTypeError, ConfigError before anything is written."""
+    if options.format is None:
+        return _raw_encoder(schema, options)
+    serializer = _serializer(options)
+    key = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
+    if key is not None:
+        _check_key(schema, key)
+    # A column that was named as the key belongs to the event; one that is there only to be the key does not.
+    fields = tuple(name for name in schema.names if options.routing_key_field or name != _ROUTING_KEY)
+    value = pa.struct([schema.field(name) for name in fields])
+    if len(fields) == 1 and not pa.types.is_struct(serializer.arrow_type) and options.format.lower() != "json":
+        return _scalar_encoder(schema, fields[0], key, serializer)
+    try:
+        serializer.check_encodable(value)
+    except SchemaError as error:
+        raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}") from error
+    return EventEncoder(None, key, fields, serializer)
+
+
+def _scalar_encoder(schema: pa.Schema, name: str, key: str | None, serializer: Serializer[Any]) -> EventEncoder:
+    kind = schema.field(name).type
+    if not _is_event(kind):
+        raise ColumnTypeError(f"column {name!r} is {kind}; this format takes one column of text or bytes: cast it")
+    return EventEncoder(name, key, (name,), serializer)
+
+
+def _serializer(options: SinkOptions) -> Serializer[Any]:
+    assert options.format is not None
+    if options.format.lower() == "avro":
+        if options.avro_schema is None:
+            raise ConfigError("format 'avro' needs option 'avro_schema': the schema as JSON text or the path of a file")
+        return serializer_for("avro", schema=options.avro_schema)
+    return serializer_for(options.format)
+
+
+def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
+    names = schema.names
+    if _EVENT not in names:
+        raise ColumnTypeError(
+            f"the DataFrame has no column 'event' (it has: {', '.join(names)}): name the bytes 'event', or set option "
+            "'format' to have the columns serialized"
+        )
+    if not _is_event(schema.field(_EVENT).type):
+        raise ColumnTypeError(f"column 'event' is {schema.field(_EVENT).type}, not binary or string: cast it")
+    key = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in names else None)
+    if key is not None:
+        _check_key(schema, key)
+    if extra := [name for name in names if name not in (_EVENT, key)]:
+        raise ColumnTypeError(
+            f"columns {', '.join(extra)} would not be written: select only 'event' and 'routing_key', or set option "
+            "'format'"
+        )
+    return EventEncoder(_EVENT, key, (), None)
+
+
+def _check_key(schema: pa.Schema, key: str) -> None:
+    if key not in schema.names:
+        raise ColumnTypeError(f"there is no column {key!r} for the routing key; there are: {', '.join(schema.names)}")
+    if not _is_text(schema.field(key).type):
+        raise ColumnTypeError(f"the routing key {key!r} is {schema.field(key).type}, not string: cast it")

@@ -1,0 +1,96 @@
+"""Options of the sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from connector.client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
+from connector.errors import ConfigError, UnsupportedModeError
+from connector.options import CommonOptions, choice, flag, number, option
+
+__all__ = ["SinkOptions"]
+
+_MAX_INT: Final = 2**31 - 1
+_MAX_LONG: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkOptions(CommonOptions):
+    """Options of ``df.write`` and ``df.writeStream``."""
+
+    writer_mode: str = option(
+        "at_least_once",
+        "`at_least_once`: a task succeeds when its events are durable, a repeated task writes them again; "
+        "`best_effort`: events that the servers do not take in time are dropped and counted; `exactly_once`: not in "
+        "this version",
+        choice("exactly_once", "at_least_once", "best_effort"),
+    )
+    exactly_once: bool | None = option(
+        None, "the Scala connector's name: `true` is `writer_mode=exactly_once`, `false` is `at_least_once`", flag
+    )
+    routing_key_field: str | None = option(
+        None, "column whose text is the routing key of a typed row (`format=…`); it stays part of the event"
+    )
+    max_event_size: int = option(
+        MAX_EVENT_SIZE, "largest event in bytes; Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
+    )
+    write_timeout_ms: int = option(
+        60_000, "how long a write may wait for the servers to take what is in flight", number(100, 3_600_000)
+    )
+    allow_create_scope: bool = option(False, "create the scope if it does not exist", flag)
+    allow_create_stream: bool = option(False, "create the stream if it does not exist", flag)
+    default_num_segments: int = option(
+        1, "segments of a stream that is created (the least, if it scales)", number(1, _MAX_INT)
+    )
+    default_scale_factor: int = option(
+        2, "parts that a hot segment of a created stream is split into", number(1, _MAX_INT)
+    )
+    default_segment_target_rate_bytes_per_sec: int | None = option(
+        None, "created streams scale by this rate of one segment", number(1, _MAX_LONG)
+    )
+    default_segment_target_rate_events_per_sec: int | None = option(
+        None, "created streams scale by this rate of one segment", number(1, _MAX_INT)
+    )
+    default_retention_duration_milliseconds: int | None = option(
+        None, "created streams keep events for this time", number(1, _MAX_LONG)
+    )
+    default_retention_size_bytes: int | None = option(
+        None, "created streams keep this many bytes", number(1, _MAX_LONG)
+    )
+
+    def mode(self) -> str:
+        """The guarantee asked for. Raises UnsupportedModeError for exactly_once, ConfigError for a contradiction."""
+        mode = self.writer_mode
+        if self.exactly_once is not None:
+            mode = "exactly_once" if self.exactly_once else mode if mode != "exactly_once" else "at_least_once"
+        if mode == "exactly_once":
+            raise UnsupportedModeError(
+                "writer_mode 'exactly_once' is not in this version; set writer_mode to 'at_least_once' and drop "
+                "duplicates downstream, or wait for the version that has it"
+            )
+        return mode
+
+    def scaling(self) -> ScalingPolicy:
+        """How a stream scales that the sink creates."""
+        by_bytes, by_events = (
+            self.default_segment_target_rate_bytes_per_sec,
+            self.default_segment_target_rate_events_per_sec,
+        )
+        if by_bytes and by_events:
+            raise ConfigError(
+                "a created stream scales by bytes or by events: set only one default_segment_target_rate_…"
+            )
+        least, factor = self.default_num_segments, self.default_scale_factor
+        if by_bytes:
+            return ScalingPolicy.by_kbytes(max(1, by_bytes // 1024), factor, least)
+        return ScalingPolicy.by_events(by_events, factor, least) if by_events else ScalingPolicy.fixed(least)
+
+    def retention(self) -> RetentionPolicy | None:
+        """What a stream keeps that the sink creates; None is everything."""
+        time, size = self.default_retention_duration_milliseconds, self.default_retention_size_bytes
+        if time and size:
+            raise ConfigError("a created stream is limited by time or by size: set only one default_retention_…")
+        if time:
+            return RetentionPolicy.by_time(time)
+        return RetentionPolicy.by_size(size) if size else None

@@ -1,0 +1,14 @@
+"""The Spark source: batch and streaming reads of a stream."""
+
+from connector.source._columns import decoded_fields, serializer_of
+from connector.source._options import METADATA_COLUMNS, SourceOptions
+from connector.source._readers import PravegaBatchReader, PravegaStreamReader
+
+__all__ = [
+    "METADATA_COLUMNS",
+    "PravegaBatchReader",
+    "PravegaStreamReader",
+    "SourceOptions",
+    "decoded_fields",
+    "serializer_of",
+]

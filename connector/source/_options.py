@@ -1,0 +1,62 @@
+"""Options of the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from connector.errors import ConfigError
+from connector.options import CommonOptions, choice, number, option
+
+__all__ = ["METADATA_COLUMNS", "SourceOptions"]
+
+# The Scala connector's columns, in its order.
+METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
+_MAX_LONG: Final = 2**63 - 1
+
+
+def _columns(name: str, value: str) -> tuple[str, ...]:
+    columns = tuple(column.strip().lower() for column in value.split(","))
+    for column in columns:
+        if column not in METADATA_COLUMNS:
+            raise ConfigError(f"option {name!r} has no column {column!r}; there are: {', '.join(METADATA_COLUMNS)}")
+    if len(set(columns)) < len(columns):
+        raise ConfigError(f"option {name!r} names a column twice: {value!r}")
+    return columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(CommonOptions):
+    """Options of ``spark.read`` and ``spark.readStream``."""
+
+    start_stream_cut: str | None = option(
+        None,
+        "where to start: `earliest`, `latest`, or a stream cut as text (default: batch earliest, streaming latest)",
+    )
+    end_stream_cut: str | None = option(
+        None,
+        "where to end: `latest`, `unbounded`, or a stream cut as text (default: batch latest, streaming unbounded)",
+    )
+    columns: tuple[str, ...] | None = option(
+        None,
+        "which of `event,scope,stream,segment_id,offset` to deliver: without `format` all five, with it none of them "
+        "beside the decoded ones; `event` alone is the fastest",
+        _columns,
+    )
+    mode: str = option(
+        "FAILFAST",
+        "what to do with events that cannot be decoded: `FAILFAST` stops with their coordinates, `PERMISSIVE` gives "
+        "nulls and the event in `_corrupt_record`, `DROPMALFORMED` leaves them out",
+        choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"),
+    )
+    max_bytes_per_trigger: int | None = option(
+        None, "most bytes of one micro-batch, to the last whole event of each segment", number(1, _MAX_LONG)
+    )
+    max_rows_per_trigger: int | None = option(None, "most events of one micro-batch", number(1, _MAX_LONG))
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        """Undecoded columns, in the order in which they are delivered."""
+        if self.columns is not None:
+            return self.columns
+        return METADATA_COLUMNS if self.format is None else ()
