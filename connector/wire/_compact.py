@@ -40,8 +40,8 @@ def put_compact_long(value: int) -> bytes:
 
 
 def put_compact_signed(value: int) -> bytes:
-    """A number in 1, 2, 4 or 8 bytes, a negative one as its complement; ValueError outside ±COMPACT_SIGNED_MAX."""
-    if not -COMPACT_SIGNED_MAX <= value <= COMPACT_SIGNED_MAX:
+    """A number in 1, 2, 4 or 8 bytes, a negative one as its complement; ValueError beyond COMPACT_SIGNED_MAX."""
+    if not ~COMPACT_SIGNED_MAX <= value <= COMPACT_SIGNED_MAX:
         raise ValueError(f"{value} is outside the range of a compact signed long")
     return _put(~value, code_bits=3, sign=1) if value < 0 else _put(value, code_bits=3)
 
@@ -100,4 +100,6 @@ class CompactReader:
         """A number written by :func:`put_compact_signed`."""
         first = self._peek()
         value = self._number(_WIDTHS[first >> 5 & 3], 3)
+        if value > COMPACT_SIGNED_MAX:
+            raise ValueError(f"{value} is outside the range of a compact signed long")
         return ~value if first & 0x80 else value

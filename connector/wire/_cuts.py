@@ -112,7 +112,9 @@ class StreamCut:
             raise _malformed("no bytes at all are Java's UNBOUNDED; say that with None")
         try:
             return _parse_bytes(CompactReader(raw))
-        except (ValueError, InvalidNameError) as error:
+        except InvalidNameError as error:
+            raise _malformed(error.message) from None
+        except ValueError as error:
             raise _malformed(str(error)) from None
 
 
