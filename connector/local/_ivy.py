@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import subprocess
 import threading
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
@@ -19,42 +17,11 @@ from connector.local._process import SupervisedProcess
 from connector.local._progress import JarProgress
 from pravega_serde.errors import MissingExtraError
 
-__all__ = ["REPOSITORY_VARIABLE", "JarSet", "Module", "find_ivy", "resolve"]
+__all__ = ["REPOSITORY_VARIABLE", "find_ivy", "resolve"]
 
 REPOSITORY_VARIABLE: Final = "PRAVEGA_SERDE_MAVEN_REPOSITORY"
 _RESOLVE_SECONDS: Final = 1800.0
 _JAR_NAME: Final = "[artifact]-[revision](-[classifier]).[ext]"
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """One published module."""
-
-    organisation: str
-    name: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class JarSet:
-    """A server's main module and what belongs on its class path.
-
-    ``forced`` versions win over what the published descriptions ask for. ``jars`` is how many jars come out, for the
-    progress display only.
-    """
-
-    name: str
-    main: Module
-    forced: tuple[Module, ...]
-    excluded_organisations: tuple[str, ...]
-    excluded_modules: tuple[str, ...]
-    jars: int
-
-    @property
-    def key(self) -> str:
-        """Name of the set's folder: it changes with everything that decides which jars come out."""
-        digest = hashlib.sha256(ivy_module(self).encode()).hexdigest()[:8]
-        return f"{self.name}-{self.main.version}-{digest}"
 
 
 def find_ivy() -> Path:
@@ -66,52 +33,22 @@ def find_ivy() -> Path:
     raise MissingExtraError("pyspark", "spark", purpose="fetching the embedded server")
 
 
-def ivy_module(jars: JarSet) -> str:
-    """The ``ivy.xml`` of a jar set."""
-    wanted = [(jars.main, "false"), *((module, "true") for module in jars.forced)]
-    lines = [
-        '<ivy-module version="2.0">',
-        f'  <info organisation="pravega-serde" module={quoteattr(jars.name)}/>',
-        '  <configurations><conf name="default"/></configurations>',
-        "  <dependencies>",
-        *(
-            f"    <dependency org={quoteattr(module.organisation)} name={quoteattr(module.name)} "
-            f'rev={quoteattr(module.version)} force="{force}" conf="default->default"/>'
-            for module, force in wanted
-        ),
-        *(f"    <exclude org={quoteattr(name)}/>" for name in jars.excluded_organisations),
-        *(f"    <exclude module={quoteattr(name)}/>" for name in jars.excluded_modules),
-        "  </dependencies>",
-        "</ivy-module>",
-    ]
-    return "\n".join(lines) + "\n"
+def resolve(
+    module: str, java: Java, *, cache: Path, target: Path, progress: JarProgress, follow_poms: bool = False
+) -> None:
+    """Put what the ``ivy.xml`` text ``module`` asks for into ``target``, through an Ivy cache that may be half full.
 
-
-def ivy_settings(cache: Path) -> str:
-    """The ``ivysettings.xml``: one repository, and a cache of its own."""
-    repository = os.environ.get(REPOSITORY_VARIABLE)
-    root = f" root={quoteattr(repository)}" if repository else ""
-    return (
-        "<ivysettings>\n"
-        f"  <caches defaultCacheDir={quoteattr(str(cache))}/>\n"
-        '  <settings defaultResolver="main"/>\n'
-        f'  <resolvers><ibiblio name="main" m2compatible="true"{root}/></resolvers>\n'
-        "</ivysettings>\n"
-    )
-
-
-def resolve(jars: JarSet, java: Java, *, cache: Path, target: Path, progress: JarProgress) -> None:
-    """Put the set's jars into ``target``. Raises JarDownloadError; the Ivy cache keeps what has arrived until then."""
+    ``follow_poms`` also takes what the published descriptions depend on. Raises JarDownloadError.
+    """
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "ivy.xml").write_text(ivy_module(jars))
-    (cache / "settings.xml").write_text(ivy_settings(cache))
+    (cache / "ivy.xml").write_text(module)
+    (cache / "settings.xml").write_text(_settings(cache, follow_poms=follow_poms))
     command = [
         str(java.path),
         "-Xmx256m",
         # Ivy would otherwise make a folder in the user's home.
         f"-Divy.default.ivy.user.dir={cache}",
-        "-jar",
-        str(find_ivy()),
+        *("-jar", str(find_ivy())),
         *("-settings", str(cache / "settings.xml")),
         *("-ivy", str(cache / "ivy.xml")),
         *("-confs", "default"),
@@ -128,19 +65,31 @@ def resolve(jars: JarSet, java: Java, *, cache: Path, target: Path, progress: Ja
         process.close()
     if code != 0 or not target.is_dir():
         raise JarDownloadError(
-            f"fetching {jars.main.name} {jars.main.version} failed: {_reason(last)}; check the network, or name a "
-            f"mirror of Maven Central in {REPOSITORY_VARIABLE}"
+            f"fetching the server's jars failed: {_reason(last)}; check the network, or name a mirror of Maven Central "
+            f"in {REPOSITORY_VARIABLE}"
         )
 
 
+def _settings(cache: Path, *, follow_poms: bool) -> str:
+    repository = os.environ.get(REPOSITORY_VARIABLE)
+    root = f" root={quoteattr(repository)}" if repository else ""
+    # Digests of our own are checked afterwards; Ivy's would cost a request for each jar.
+    poms = "" if follow_poms else ' usepoms="false" checksums=""'
+    return (
+        "<ivysettings>\n"
+        f"  <caches defaultCacheDir={quoteattr(str(cache))}/>\n"
+        '  <settings defaultResolver="main"/>\n'
+        f'  <resolvers><ibiblio name="main" m2compatible="true"{poms}{root}/></resolvers>\n'
+        "</ivysettings>\n"
+    )
+
+
 def _follow(process: SupervisedProcess, progress: JarProgress) -> list[str]:
-    """Report Ivy's output line by line; the last lines that tell of trouble."""
+    """Report each jar that Ivy says has arrived; the last lines of what else it says."""
     last: deque[str] = deque(maxlen=200)
     for raw in process.output:
         line = raw.decode(errors="replace").strip()
-        if line.startswith("found "):
-            progress.found()
-        elif line.startswith("[SUCCESSFUL"):
+        if line.startswith("[SUCCESSFUL"):
             progress.arrived()
         elif line:
             last.append(line)
@@ -148,5 +97,9 @@ def _follow(process: SupervisedProcess, progress: JarProgress) -> list[str]:
 
 
 def _reason(lines: list[str]) -> str:
-    telling = [line for line in lines if "Exception" in line or "FAILED" in line or "not found" in line]
-    return "; ".join(telling[:2] or lines[-1:] or ["Ivy said nothing"])[:400]
+    """The most telling line: a network's failure rather than the missing jar that follows from it."""
+    for sign in ("Exception", "FAILED DOWNLOADS", "not found"):
+        telling = [line for line in lines if sign in line]
+        if telling:
+            return telling[0][:300]
+    return lines[-1][:300] if lines else "Ivy said nothing"

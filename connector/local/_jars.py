@@ -1,14 +1,13 @@
 """The servers' jars in the user's cache: fetched once, complete or not there at all.
 
-Jars are collected in a folder of another name, each is opened as the archive it should be, a manifest is written, and
-then the folder gets its name. A folder whose manifest is missing or disagrees is never used.
+Jars are collected in a folder of another name, each is compared with its digest, a manifest is written, and then the
+folder gets its name. A folder whose manifest is missing or disagrees is never used.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Final
 
@@ -16,39 +15,27 @@ from filelock import FileLock, Timeout
 
 from connector.errors import JarDownloadError
 from connector.local._cache import cache_dir
-from connector.local._ivy import JarSet, Module, resolve
-from connector.local._java import Java
+from connector.local._ivy import resolve
+from connector.local._jarset import Jar, JarSet
+from connector.local._java import Java, find_java
 from connector.local._progress import JarProgress
 
-__all__ = ["PRAVEGA_JARS", "PRAVEGA_VERSION", "ensure_jars"]
+__all__ = ["PRAVEGA_JARS", "PRAVEGA_VERSION", "ensure_jars", "pravega_jars"]
 
 PRAVEGA_VERSION: Final = "0.13.0"
-_PROTOBUF_VERSION: Final = "3.19.6"
-
-PRAVEGA_JARS: Final = JarSet(
-    name="pravega-standalone",
-    main=Module("io.pravega", "pravega-standalone", PRAVEGA_VERSION),
-    # The published description leaves protobuf-java at 2.5.0, which the controller cannot run with.
-    forced=(Module("com.google.protobuf", "protobuf-java", _PROTOBUF_VERSION),),
-    excluded_organisations=(
-        # Long-term storage on other systems, which an in-memory server never touches.
-        "org.apache.hadoop",
-        "com.azure",
-        "com.google.cloud",
-        "software.amazon.awssdk",
-        "com.emc.ecs",
-        # Its old ASM breaks the REST server on Java 17.
-        "com.sun.jersey",
-        # Logging goes through logback alone.
-        "log4j",
-    ),
-    excluded_modules=("slf4j-reload4j",),
-    jars=156,
-)
+PRAVEGA_JARS: Final = JarSet.load("pravega-standalone", PRAVEGA_VERSION)
 
 _MANIFEST: Final = "manifest.json"
 _LOCK_SECONDS: Final = 3600.0
 _ATTEMPTS: Final = 2
+
+
+def pravega_jars() -> Path:
+    """The folder with the jars of the Pravega server and the Java client, fetched now if they are not there yet.
+
+    Raises JavaNotFoundError, JarDownloadError.
+    """
+    return ensure_jars(PRAVEGA_JARS, find_java())
 
 
 def ensure_jars(jars: JarSet, java: Java) -> Path:
@@ -61,7 +48,7 @@ def ensure_jars(jars: JarSet, java: Java) -> Path:
     if _is_complete(folder):
         return folder
     home.mkdir(parents=True, exist_ok=True)
-    with JarProgress(f"Server jars ({jars.main.name} {jars.main.version})", jars.jars) as progress:
+    with JarProgress(f"Server jars ({jars.name} {jars.version})", len(jars.jars)) as progress:
         lock = _acquire(home / f"{jars.key}.lock", progress)
         with lock:
             # Another process may have fetched them while this one waited.
@@ -75,7 +62,7 @@ def _acquire(path: Path, progress: JarProgress) -> FileLock:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        progress.say("Another process is fetching the server jars; waiting for it")
+        progress.say("Another process is fetching the server's jars; waiting for it")
         try:
             lock.acquire(timeout=_LOCK_SECONDS)
         except Timeout as error:
@@ -91,14 +78,14 @@ def _fetch(jars: JarSet, java: Java, folder: Path, progress: JarProgress) -> Non
     for attempt in range(1, _ATTEMPTS + 1):
         # What a process that was killed in here left behind.
         shutil.rmtree(partial, ignore_errors=True)
+        progress.expect(len(jars.jars) - _keep_whole(jars, ivy_cache))
         try:
-            resolve(jars, java, cache=ivy_cache, target=partial, progress=progress)
-            _verify(partial)
+            resolve(jars.ivy_module(), java, cache=ivy_cache, target=partial, progress=progress)
+            _seal(jars, partial)
         except JarDownloadError as error:
             if attempt == _ATTEMPTS:
                 raise
             progress.say(f"{error.message}; trying again")
-            _drop_broken(ivy_cache)
         else:
             break
     shutil.rmtree(folder, ignore_errors=True)
@@ -107,30 +94,32 @@ def _fetch(jars: JarSet, java: Java, folder: Path, progress: JarProgress) -> Non
     shutil.rmtree(ivy_cache, ignore_errors=True)
 
 
-def _verify(folder: Path) -> None:
-    """Open every jar, then write the manifest that makes the folder complete."""
-    archives = sorted(folder.iterdir())
-    broken = [path.name for path in archives if not _opens(path)]
-    if broken or not archives:
-        raise JarDownloadError(f"{len(broken)} of {len(archives)} server jars arrived broken: {', '.join(broken[:3])}")
-    manifest = {path.name: path.stat().st_size for path in archives}
+def _keep_whole(jars: JarSet, ivy_cache: Path) -> int:
+    """Leave in Ivy's cache only jars that are right, which a cut-off download need not fetch again; how many."""
+    known = {jar.file_name: jar for jar in jars.jars}
+    whole = 0
+    for path in [path for path in ivy_cache.rglob("*") if path.is_file()]:
+        jar = known.get(path.name)
+        if jar is not None and jar.is_at(path):
+            whole += 1
+        else:
+            path.unlink()
+    return whole
+
+
+def _seal(jars: JarSet, folder: Path) -> None:
+    """Compare every jar with its digest, then write the manifest that makes the folder complete."""
+    wrong = [jar.file_name for jar in jars.jars if not jar.is_at(folder / jar.file_name)]
+    if wrong:
+        raise JarDownloadError(
+            f"{len(wrong)} of the server's {len(jars.jars)} jars are not what they should be: {', '.join(wrong[:3])}"
+        )
+    manifest = {jar.file_name: _size(jar, folder) for jar in jars.jars}
     (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1))
 
 
-def _opens(path: Path) -> bool:
-    """Whether the archive is whole: its directory is read, which stands at the end."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return bool(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
-        return False
-
-
-def _drop_broken(ivy_cache: Path) -> None:
-    """Remove what cannot be trusted from Ivy's cache: broken jars, and all descriptions, which are small."""
-    for path in ivy_cache.rglob("*"):
-        if path.is_file() and not (path.suffix in {".jar", ".nar"} and _opens(path)):
-            path.unlink()
+def _size(jar: Jar, folder: Path) -> int:
+    return (folder / jar.file_name).stat().st_size
 
 
 def _is_complete(folder: Path) -> bool:

@@ -12,18 +12,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 __all__ = ["JarProgress"]
 
-_LINE_SECONDS: Final = 10.0
+_LINE_SECONDS: Final = 5.0
 
 
 class JarProgress:
-    """Context manager that is told of each module found and each jar that arrived. Writes to standard error."""
+    """Context manager that is told of each jar that arrived. Writes to ``file``, standard error if None.
+
+    Nothing is shown before the first call.
+    """
 
     def __init__(self, title: str, expected: int, *, file: TextIO | None = None) -> None:
         self._title, self._expected = title, expected
-        self._file = file or sys.stderr
+        self._file = sys.stderr if file is None else file
         self._bar: Progress | None = None
         self._task = TaskID(0)
-        self._found = self._arrived = 0
+        self._arrived = 0
         self._last_line = float("-inf")
 
     def __enter__(self) -> Self:
@@ -40,15 +43,15 @@ class JarProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def found(self) -> None:
-        """One more module is known."""
-        self._found += 1
-        self._show(f"{self._title}: looking them up, {self._found} found", 0)
+    def expect(self, count: int) -> None:
+        """Begin counting (again): so many jars are to come."""
+        self._expected, self._arrived = count, 0
+        self._show()
 
     def arrived(self) -> None:
         """One more jar is here."""
         self._arrived += 1
-        self._show(f"{self._title}: {self._arrived} of {self._expected}", self._arrived)
+        self._show()
 
     def say(self, text: str) -> None:
         """A line of its own."""
@@ -57,9 +60,10 @@ class JarProgress:
         else:
             print(text, file=self._file, flush=True)
 
-    def _show(self, text: str, completed: int) -> None:
+    def _show(self) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, completed=completed)
-        elif time.monotonic() - self._last_line >= _LINE_SECONDS:
+            self._bar.update(self._task, completed=self._arrived, total=self._expected)
+        elif self._arrived == self._expected or time.monotonic() - self._last_line >= _LINE_SECONDS:
             self._last_line = time.monotonic()
-            self.say(text)
+            total = f" of {self._expected}" if self._expected else ""
+            self.say(f"{self._title}: {self._arrived}{total} fetched")
