@@ -84,4 +84,5 @@ def _frame_any_size(events: pa.Array, lengths: npt.NDArray[np.int64]) -> memoryv
     ends = np.arange(0, EVENT_HEADER_SIZE * (count + 1), EVENT_HEADER_SIZE, dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(lengths.astype(">i8"))]
     headers = pa.Array.from_buffers(pa.large_binary(), count, buffers)
-    return memoryview(pc.binary_join_element_wise(headers, events, _NOTHING).buffers()[2])
+    frames = pc.binary_join_element_wise(headers, events, _NOTHING).buffers()[2]
+    return memoryview(frames).cast("B")  # Arrow's own view is of signed bytes, which fit into no other view
