@@ -1,0 +1,156 @@
+"""The bytes of a segment, fed piece by piece, into columns of events."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.errors import ProtocolError
+from connector.wire import MAX_EVENT_SIZE, FrameParser, frame_events
+from connector.wire import _parsing as parsing
+
+ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
+SHORT = [b"x" * (n * 7 % 80) + b"." for n in range(2000)]
+MIXED = [b"x" * (n * 37 % 400) for n in range(500)]
+LARGE = [b"a", bytes(300_000), b"", b"b" * 70_000, b"c"]
+
+
+def parse(parser: FrameParser, data: bytes, sizes: list[int]) -> tuple[list[bytes], list[int]]:
+    """Feed the data in pieces of these sizes, again and again, from one buffer; the events and their offsets."""
+    buffer = memoryview(bytearray(max(sizes)))
+    columns, position, turn = [], 0, 0
+    while position < len(data):
+        piece = buffer[: min(sizes[turn % len(sizes)], len(data) - position)]
+        piece[:] = data[position : position + len(piece)]
+        columns.append(parser.feed(piece))
+        position, turn = position + len(piece), turn + 1
+    buffer[:] = b"\xaa" * len(buffer)  # columns must not look into the buffer, which is used for something else now
+    found = [column for column in columns if column is not None]
+    for column in found:
+        column.payload.validate(full=True)
+        assert column.payload.type == pa.binary()
+        assert column.payload.null_count == 0
+        assert len(column.payload) == len(column.offsets) > 0
+        assert column.offsets.dtype == np.int64
+    payloads = [event for column in found for event in column.payload.to_pylist()]
+    return payloads, [offset for column in found for offset in column.offsets.tolist()]
+
+
+def starts(events: list[bytes], first: int) -> list[int]:
+    found = [first]
+    for event in events:
+        found.append(found[-1] + 8 + len(event))
+    return found[:-1]
+
+
+@pytest.mark.parametrize("events", [ONE_SIZE, SHORT, MIXED, LARGE, [b""] * 3000, [b""], []], ids=lambda e: f"{len(e)}")
+@pytest.mark.parametrize("sizes", [[1 << 20], [1 << 16], [5003], [700, 13, 8, 7, 9, 100], [1, 2, 3]], ids=str)
+def test_any_pieces_give_the_events_and_their_offsets(events, sizes):
+    data = bytes(frame_events(events).data)[: min(200_000, 3000 * max(sizes))]
+    parser = FrameParser(1000)
+    payloads, offsets = parse(parser, data, sizes)
+    whole = len(payloads)
+    assert payloads == events[:whole]
+    assert offsets == starts(events, 1000)[:whole]
+    consumed = sum(8 + len(event) for event in payloads)
+    assert parser.offset == 1000 + consumed
+    assert parser.pending == len(data) - consumed
+    assert whole == len(events) or parser.pending < 8 + len(events[whole])
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=20), st.binary(max_size=400), st.integers(0, 300).map(bytes)), max_size=80),
+    st.lists(st.integers(1, 600), min_size=1, max_size=8),
+    st.integers(0, 2**62),
+)
+@settings(deadline=None)
+def test_any_events_survive_any_cutting(events, sizes, offset):
+    parser = FrameParser(offset)
+    assert parse(parser, bytes(frame_events(events).data), sizes) == (events, starts(events, offset))
+    assert parser.pending == 0
+    parser.finish()
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(1, 50), min_size=1, max_size=5))
+def test_any_bytes_are_events_or_a_protocol_error(data, sizes):
+    parser = FrameParser(max_event_size=50)
+    try:
+        payloads, _ = parse(parser, data, sizes)
+    except ProtocolError:
+        return
+    assert data.startswith(bytes(frame_events(payloads).data))
+    assert parser.pending <= 50 + 7
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_a_column_does_not_look_into_the_piece(kind):
+    data = bytearray(frame_events([b"abc", b"defg"]).data)
+    parser = FrameParser()
+    column = parser.feed(kind(data))
+    data[:] = bytes(len(data))
+    assert column.payload.to_pylist() == [b"abc", b"defg"]
+    data += b"a bytearray may grow again when nobody looks into it"
+
+
+def test_a_piece_without_a_whole_event_gives_nothing():
+    parser = FrameParser(5)
+    assert parser.feed(b"") is None
+    data = bytes(frame_events([b"abc"]).data)
+    assert [parser.feed(data[i : i + 1]) for i in range(10)] == [None] * 10
+    assert parser.pending == 10
+    assert parser.offset == 5
+    assert parser.feed(data[10:]).offsets.tolist() == [5]
+
+
+# Limits and errors
+
+
+def test_bytes_that_are_no_event_are_refused_with_their_place():
+    parser = FrameParser(1000, segment="s/t/0.#epoch.0")
+    assert parser.feed(frame_events([b"abc"]).data) is not None
+    assert parser.feed(b"no") is None
+    with pytest.raises(ProtocolError, match=r"offset 1011 of segment s/t/0\.#epoch\.0 "):
+        parser.feed(b" event")
+
+
+def test_padding_is_refused_as_the_java_reader_does():
+    # EventSegmentReaderImpl takes nothing but events; the server strips padding from appends (AppendDecoder).
+    with pytest.raises(ProtocolError, match="type -1, not 0"):
+        FrameParser().feed(b"\xff\xff\xff\xff\0\0\0\0")
+
+
+def test_an_event_over_the_limit_is_refused_by_its_header():
+    parser = FrameParser(7, max_event_size=99)
+    assert len(parser.feed(frame_events([b"x" * 99]).data).payload) == 1
+    with pytest.raises(ProtocolError, match="offset 114 claims 100 bytes; 99 are allowed"):
+        parser.feed(frame_events([b"x" * 100]).data[:8])
+
+
+def test_events_as_large_as_java_writes_are_taken():
+    assert MAX_EVENT_SIZE > 8 * 1024 * 1024  # Serializer.MAX_EVENT_SIZE, which large events exceed
+    event = bytes(20 * 1024 * 1024)
+    parser = FrameParser()
+    assert parse(parser, bytes(frame_events([b"a", event, b"b"]).data), [1 << 20]) == (
+        [b"a", event, b"b"],
+        [0, 9, 17 + len(event)],
+    )
+
+
+def test_an_unfinished_event_is_refused_at_the_end():
+    parser = FrameParser(3, segment="s/t/0.#epoch.0")
+    parser.finish()
+    parser.feed(b"\0\0")
+    with pytest.raises(ProtocolError, match=r"inside the event at offset 3 of segment s/t/0\.#epoch\.0"):
+        parser.finish()
+
+
+def test_more_than_a_column_holds_becomes_several(monkeypatch):
+    monkeypatch.setattr(parsing, "MAX_CHUNK", 1000)
+    data = frame_events(MIXED).data
+    with pytest.raises(ValueError, match="feed_all"):
+        FrameParser().feed(data)
+    columns = FrameParser().feed_all(data)
+    assert len(columns) > 50
+    assert [event for column in columns for event in column.payload.to_pylist()] == MIXED
+    assert FrameParser().feed_all(b"") == []
