@@ -1,0 +1,10 @@
+"""What the tests of the embedded servers share."""
+
+import pytest
+
+from connector.local._ports import free_ports
+
+
+@pytest.fixture
+def free_port():
+    return free_ports(1)[0]

@@ -1,0 +1,38 @@
+"""The list of a server's jars."""
+
+import hashlib
+from xml.etree import ElementTree
+
+from connector.local._jars import PRAVEGA_JARS
+from connector.local._jarset import Jar, JarSet
+
+
+def test_the_list_that_ships():
+    names = [jar.file_name for jar in PRAVEGA_JARS.jars]
+    assert len(set(names)) == len(names) == 156
+    assert {"pravega-standalone-0.13.0.jar", "pravega-client-0.13.0.jar", "protobuf-java-3.19.6.jar"} <= set(names)
+    assert "netty-transport-native-epoll-4.1.63.Final-linux-x86_64.jar" in names
+    assert all(Jar.from_line(jar.to_line()) == jar for jar in PRAVEGA_JARS.jars)
+
+
+def test_ivy_is_asked_for_each_jar_and_nothing_more():
+    root = ElementTree.fromstring(PRAVEGA_JARS.ivy_module())
+    dependencies = root.findall("dependencies/dependency")
+    assert len(dependencies) == len(PRAVEGA_JARS.jars)
+    assert {dependency.get("transitive") for dependency in dependencies} == {"false"}
+
+
+def test_the_folder_changes_with_every_jar():
+    jar = Jar("o", "n", "1", "", "jar", "0" * 64)
+    keys = {JarSet("set", "1", jars).key for jars in [(jar,), (Jar("o", "n", "1", "", "jar", "1" * 64),), (jar, jar)]}
+    assert len(keys) == 3
+
+
+def test_a_jar_is_known_by_its_bytes(tmp_path):
+    jar = Jar("o", "n", "1", "", "jar", hashlib.sha256(b"right").hexdigest())
+    path = tmp_path / jar.file_name
+    assert not jar.is_at(path)
+    path.write_bytes(b"wrong")
+    assert not jar.is_at(path)
+    path.write_bytes(b"right")
+    assert jar.is_at(path)
