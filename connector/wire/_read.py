@@ -6,10 +6,10 @@ settled here: chunks come out in order, and what is missing is asked for again. 
 
 from __future__ import annotations
 
-from collections import deque
+import heapq
 from typing import Final
 
-from connector.errors import ProtocolError
+from connector.errors import MalformedStreamCutError, ProtocolError
 from connector.wire._messages import ReadSegment, SegmentRead, encode
 
 __all__ = ["READ_CHUNK", "RangeRead"]
@@ -43,7 +43,7 @@ class RangeRead:
         """Forget requests under way: the connection is new."""
         self._next_request = self.position
         self._asked: dict[int, int] = {}  # offset -> length asked for
-        self._gaps: deque[tuple[int, int]] = deque()  # what short answers left out
+        self._gaps: list[tuple[int, int]] = []  # heap of what short answers left out
         self._early: dict[int, bytes] = {}  # answers that came before their turn
 
     def requests(self, token: str) -> bytes:
@@ -51,7 +51,7 @@ class RangeRead:
         wire = b""
         while len(self._asked) + len(self._early) < self._depth:
             if self._gaps:
-                offset, length = self._gaps.popleft()
+                offset, length = heapq.heappop(self._gaps)
             elif self._next_request < self.end:
                 offset = self._next_request
                 length = min(self._chunk, self.end - offset)
@@ -65,7 +65,8 @@ class RangeRead:
     def receive(self, reply: SegmentRead) -> list[tuple[int, memoryview]]:
         """Take an answer; return (offset, bytes) of each chunk whose turn has come.
 
-        The first chunk may be a view into the receive buffer: use it before the next receive.
+        The first chunk may be a view into the receive buffer: use it before the next receive. Raises ProtocolError,
+        and MalformedStreamCutError when the segment has ended before ``end``.
         """
         length = self._asked.pop(reply.offset, None)
         size = len(reply.data)
@@ -74,8 +75,13 @@ class RangeRead:
                 f"segment {self.segment} answered {size} bytes at {reply.offset}, which nobody asked for"
             )
         if size < length:
-            # First in the queue: the bytes after it cannot be handed out before.
-            self._gaps.appendleft((reply.offset + size, length - size))
+            if reply.end_of_segment:
+                raise MalformedStreamCutError(
+                    f"segment {self.segment} ends at offset {reply.offset + size}, before {self.end}, "
+                    "where the stream cut puts it: take a cut of this very stream"
+                )
+            # The lowest goes first: kept answers take up the depth until the bytes before them are there.
+            heapq.heappush(self._gaps, (reply.offset + size, length - size))
         if reply.offset != self.position:
             self._early[reply.offset] = bytes(reply.data)
             return []
