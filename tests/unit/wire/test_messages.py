@@ -1,0 +1,198 @@
+"""Wire messages: the bytes of each, and what is made of bytes that are none."""
+
+import struct
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.errors import ProtocolError
+from connector.wire import (
+    MAX_FRAME_SIZE,
+    AppendSetup,
+    AuthTokenCheckFailed,
+    ConditionalBlockEnd,
+    CreateTransientSegment,
+    DataAppended,
+    ErrorMessage,
+    GetStreamSegmentInfo,
+    Hello,
+    InvalidEventNumber,
+    KeepAlive,
+    MergeSegments,
+    MessageDecoder,
+    NoSuchSegment,
+    ReadSegment,
+    SegmentCreated,
+    SegmentIsSealed,
+    SegmentIsTruncated,
+    SegmentRead,
+    SegmentsMerged,
+    SetupAppend,
+    StreamSegmentInfo,
+    WrongHost,
+    decode,
+    encode,
+    parse_header,
+)
+from connector.wire._messages import _REPLIES, APPEND_OVERHEAD, encode_append
+from tests.fake_store._codec import Append, RequestDecoder, frame
+
+UUID = bytes(range(16))
+SEGMENT = "s/t/0.#epoch.0"
+NAME = struct.pack(">H", len(SEGMENT)) + SEGMENT.encode()
+EMPTY = b"\0\0"  # an empty text
+STACK = "java.lang.Exception: ü"
+STACK_BYTES = b"\x00\x17java.lang.Exception: \xc3\xbc"
+ONE = b"\0\0\0\0\0\0\0\x01"
+TWO = b"\0\0\0\0\0\0\0\x02"
+THREE = b"\0\0\0\0\0\0\0\x03"
+MINUS_ONE = b"\xff" * 8
+
+# Bodies as WireCommands.java (0.13) lays them out; checked against a real server in tests/integration.
+REQUESTS = [
+    (Hello(), -127, b"\0\0\0\x10\0\0\0\x05"),
+    (SetupAppend(1, UUID, SEGMENT, "tok"), 1, ONE + UUID + NAME + b"\0\x03tok"),
+    (ReadSegment(SEGMENT, 2, 1 << 20, "", 3), 9, NAME + TWO + b"\0\x10\0\0" + EMPTY + THREE),
+    (GetStreamSegmentInfo(1, SEGMENT, ""), 11, ONE + NAME + EMPTY),
+    (CreateTransientSegment(1, UUID, SEGMENT, ""), 40, ONE + UUID + NAME + EMPTY),
+    (MergeSegments(1, SEGMENT, "s/t/x", ""), 58, ONE + NAME + b"\0\x05s/t/x" + EMPTY + b"\0\0\0\0"),
+    (ConditionalBlockEnd(UUID, 1, 2, b"abc", 3), 89, UUID + ONE + TWO + b"\0\0\0\x03abc" + THREE),
+    (KeepAlive(), 100, b""),
+]
+REPLIES = [
+    (Hello(16, 5), -127, b"\0\0\0\x10\0\0\0\x05"),
+    (AppendSetup(1, SEGMENT, UUID, -(2**63)), 2, ONE + NAME + UUID + b"\x80" + bytes(7)),
+    (DataAppended(UUID, 2, -1, 1, 3), 7, UUID + TWO + MINUS_ONE + ONE + THREE),
+    (SegmentRead(SEGMENT, 2, True, False, b"xyz", 3), 10, NAME + TWO + b"\1\0" + b"\0\0\0\x03xyz" + THREE),
+    (
+        StreamSegmentInfo(1, SEGMENT, True, False, True, 2, 3, 1),
+        12,
+        ONE + NAME + b"\1\0\1" + TWO + THREE + ONE,
+    ),
+    (SegmentCreated(1, SEGMENT), 21, ONE + NAME),
+    (WrongHost(1, SEGMENT, "", STACK), 50, ONE + NAME + EMPTY + STACK_BYTES),
+    (SegmentIsSealed(1, SEGMENT, STACK, -1), 51, ONE + NAME + STACK_BYTES + MINUS_ONE),
+    (NoSuchSegment(1, SEGMENT, STACK, -1), 53, ONE + NAME + STACK_BYTES + MINUS_ONE),
+    (InvalidEventNumber(UUID, 1, STACK, 2), 55, UUID + ONE + STACK_BYTES + TWO),
+    (SegmentIsTruncated(1, SEGMENT, 3, STACK, 2), 56, ONE + NAME + THREE + STACK_BYTES + TWO),
+    (SegmentsMerged(1, SEGMENT, "s/t/x", 3), 59, ONE + NAME + b"\0\x05s/t/x" + THREE),
+    (AuthTokenCheckFailed(1, STACK, 1), 60, ONE + STACK_BYTES + b"\0\0\0\1"),
+    (ErrorMessage(1, SEGMENT, STACK, -1), 61, ONE + NAME + STACK_BYTES + b"\xff\xff\xff\xff"),
+    (KeepAlive(), 100, b""),
+]
+VALUES = {
+    "q": st.integers(-(2**63), 2**63 - 1),
+    "i": st.integers(-(2**31), 2**31 - 1),
+    "?": st.booleans(),
+    "u": st.binary(min_size=16, max_size=16),
+    "s": st.text(max_size=40),
+    "b": st.binary(max_size=100),
+}
+
+
+def replies():
+    built = [st.builds(cls, *(VALUES[kind] for kind in cls.LAYOUT)) for cls in _REPLIES.values()]
+    return st.one_of(built)
+
+
+def name_of(case):
+    return type(case).__name__ if hasattr(case, "LAYOUT") else None
+
+
+@pytest.mark.parametrize(("message", "type_code", "body"), REQUESTS, ids=name_of)
+def test_a_request_has_the_bytes_that_java_expects(message, type_code, body):
+    assert encode(message) == struct.pack(">ii", type_code, len(body)) + body
+
+
+@pytest.mark.parametrize(("message", "type_code", "body"), REPLIES, ids=name_of)
+def test_a_reply_is_read_from_the_bytes_that_java_writes(message, type_code, body):
+    assert decode(type_code, memoryview(body)) == message
+
+
+@pytest.mark.parametrize("message", _REPLIES.values(), ids=lambda cls: cls.__name__)
+def test_a_layout_names_every_field(message):
+    assert len(message.LAYOUT) == len(fields(message))
+
+
+def test_an_append_surrounds_the_events_with_its_block_and_end():
+    events = frame(b"one") + frame(b"")
+    before, after = encode_append(UUID, len(events), 2, 7, 9)
+    assert before == struct.pack(">ii", 3, 16 + len(events)) + UUID
+    assert after == struct.pack(">ii", 4, 44) + UUID + struct.pack(">iiiqq", len(events), 0, 2, 7, 9)
+    assert len(before) + len(after) == APPEND_OVERHEAD
+    assert RequestDecoder().feed(before + events + after) == [Append(UUID, events, 2, 7, 9)]
+
+
+@given(replies())
+def test_every_reply_comes_back_from_its_bytes(message):
+    data = encode(message)
+    type_code, length = parse_header(data)
+    assert (type_code, length) == (message.TYPE, len(data) - 8)
+    assert decode(type_code, memoryview(data)[8:]) == message
+
+
+@given(replies(), st.binary(min_size=1, max_size=20))
+def test_fields_that_later_versions_append_are_ignored(message, more):
+    assert decode(message.TYPE, memoryview(encode(message)[8:] + more)) == message
+
+
+@given(st.data())
+def test_a_message_that_is_cut_short_is_a_protocol_error(data):
+    message = data.draw(replies().filter(lambda m: m.LAYOUT))
+    body = encode(message)[8:]
+    size = data.draw(st.integers(0, len(body) - 1))
+    with pytest.raises(ProtocolError) as caught:
+        decode(message.TYPE, memoryview(body)[:size])
+    assert str(caught.value).startswith("[PRAVEGA-PROTOCOL] ")
+
+
+@given(st.sampled_from(sorted(_REPLIES)), st.binary(max_size=120))
+def test_any_bytes_are_a_message_or_a_protocol_error(type_code, body):
+    try:
+        message = decode(type_code, memoryview(body))
+    except ProtocolError as error:
+        assert "\n" not in str(error)
+    else:
+        assert type_code == message.TYPE
+
+
+@given(st.integers(-(2**31), 2**31 - 1).filter(lambda t: t not in _REPLIES), st.binary(max_size=20))
+def test_a_message_of_an_unknown_type_is_a_protocol_error_that_names_it(type_code, body):
+    with pytest.raises(ProtocolError, match=str(type_code)):
+        decode(type_code, memoryview(body))
+
+
+def test_odd_bytes_of_a_stack_trace_do_not_hide_the_reply():
+    modified_utf8 = b"\xc0\x80 \xed\xa0\x80"  # Java's NUL, and half a surrogate pair
+    body = ONE + NAME + struct.pack(">H", len(modified_utf8)) + modified_utf8 + MINUS_ONE
+    reply = decode(NoSuchSegment.TYPE, memoryview(body))
+    assert (reply.request_id, reply.segment, reply.offset) == (1, SEGMENT, -1)
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), MAX_FRAME_SIZE + 1, 2**31 - 1])
+def test_a_length_that_no_server_sends_is_a_protocol_error(length):
+    header = struct.pack(">ii", SegmentRead.TYPE, length)
+    with pytest.raises(ProtocolError, match=str(length)):
+        parse_header(header)
+    with pytest.raises(ProtocolError, match=str(length)):
+        MessageDecoder().feed(header)
+
+
+@given(st.lists(replies(), max_size=6), st.lists(st.integers(0, 500), max_size=12))
+def test_messages_are_the_same_however_the_bytes_arrive(messages, cuts):
+    data = b"".join(map(encode, messages))
+    decoder, found, at = MessageDecoder(), [], 0
+    for cut in [*sorted(cuts), len(data)]:
+        found += decoder.feed(data[at:cut])
+        at = max(at, cut)
+    assert found == messages
+
+
+def test_the_rest_of_a_message_may_come_later():
+    decoder = MessageDecoder()
+    data = encode(DataAppended(UUID, 1, -1, 1, 11))
+    assert decoder.feed(data[:-1]) == []
+    assert decoder.feed(data[-1:] + data[:9]) == [DataAppended(UUID, 1, -1, 1, 11)]
+    assert decoder.feed(data[9:]) == [DataAppended(UUID, 1, -1, 1, 11)]
