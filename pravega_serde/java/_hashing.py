@@ -1,0 +1,149 @@
+"""Java's ``hashCode`` and the order of ``HashMap``, so that a map is written in the order in which Java writes it."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from pravega_serde.java import _boxes as box
+from pravega_serde.java import _mutf8
+from pravega_serde.java._containers import JavaKey
+
+__all__ = ["java_hash", "map_capacity", "map_threshold", "set_capacity", "table_order"]
+
+_MASK: Final = 0xFFFFFFFF
+_LONG_STRING: Final = 64
+"""From here on NumPy is faster than a loop."""
+
+MAXIMUM_CAPACITY: Final = 1 << 30
+DEFAULT_CAPACITY: Final = 16
+_MAX_INT: Final = (1 << 31) - 1
+
+
+def _of_string(text: str) -> int:
+    return _string_hash(text) if len(text) < _LONG_STRING else _long_string_hash(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _string_hash(text: str) -> int:
+    units = _mutf8.to_units(text)
+    result = 0
+    for at in range(0, len(units), 2):
+        result = result * 31 + units[at] + (units[at + 1] << 8) & _MASK
+    return result
+
+
+def _long_string_hash(text: str) -> int:
+    units = np.frombuffer(_mutf8.to_units(text), "<u2").astype(np.uint32)
+    powers = np.full(len(units), 31, np.uint32)
+    powers[-1] = 1
+    return int((units * powers[::-1].cumprod(dtype=np.uint32)[::-1]).sum(dtype=np.uint32))
+
+
+def _of_int(value: int) -> int:
+    if -(1 << 31) <= value < 1 << 31:
+        return value & _MASK
+    return _of_long(value) if -(1 << 63) <= value < 1 << 63 else _of_big(value)
+
+
+def _of_long(value: int) -> int:
+    return (value ^ value >> 32) & _MASK
+
+
+def _of_double(value: float) -> int:
+    bits = 0x7FF8000000000000 if value != value else int(struct.unpack(">Q", struct.pack(">d", value))[0])  # noqa: PLR0124
+    return (bits ^ bits >> 32) & _MASK
+
+
+def _of_float(value: float) -> int:
+    return 0x7FC00000 if value != value else int(struct.unpack(">I", struct.pack(">f", value))[0])  # noqa: PLR0124
+
+
+def _of_big(value: int) -> int:
+    magnitude, result = abs(value), 0
+    raw = magnitude.to_bytes((magnitude.bit_length() + 31) // 32 * 4, "big")
+    for (word,) in struct.iter_unpack(">I", raw):
+        result = (31 * result + word) & _MASK
+    return (-result if value < 0 else result) & _MASK
+
+
+def _of_uuid(value: uuid.UUID) -> int:
+    both = value.int >> 64 ^ value.int & (1 << 64) - 1
+    return (both >> 32 ^ both) & _MASK
+
+
+_HASHES: Final[dict[type[Any], Callable[[Any], int]]] = {
+    type(None): lambda _: 0,
+    bool: lambda value: 1231 if value else 1237,
+    box.Boolean: lambda value: 1231 if value else 1237,
+    str: _of_string,
+    box.String: _of_string,
+    box.Character: ord,
+    int: _of_int,
+    box.Integer: _of_int,
+    box.Short: _of_int,
+    box.Byte: _of_int,
+    box.Long: _of_long,
+    box.BigInteger: _of_big,
+    float: _of_double,
+    box.Double: _of_double,
+    box.Float: _of_float,
+    uuid.UUID: _of_uuid,
+}
+
+
+def java_hash(value: Any) -> int | None:
+    """``hashCode`` of a value as an unsigned number; None where only Java knows it (enums, objects)."""
+    if type(value) is JavaKey:
+        value = value.value
+    function = _HASHES.get(type(value))
+    return None if function is None else function(value)
+
+
+def table_order(keys: Iterable[Any], capacity: int) -> list[int] | None:
+    """Positions of the keys in the order of a ``HashMap`` of that capacity, filled in the order given.
+
+    None if a key's hash is not known: any order will do for Java, which rehashes what it reads.
+    """
+    buckets = []
+    mask = capacity - 1
+    for key in keys:
+        hashed = java_hash(key)
+        if hashed is None:
+            return None
+        buckets.append((hashed ^ hashed >> 16) & mask)
+    # Sorting is stable, as a bucket's list is: entries of one bucket stay in the order of insertion.
+    return sorted(range(len(buckets)), key=buckets.__getitem__)
+
+
+def _table_size(capacity: int) -> int:
+    """``HashMap.tableSizeFor``."""
+    return 1 if capacity <= 1 else min(1 << (capacity - 1).bit_length(), MAXIMUM_CAPACITY)
+
+
+def map_capacity(size: int, load_factor: float) -> int:
+    """Table size of a ``HashMap`` that Java has read (``HashMap.readObject``): its own next one is the same."""
+    if size == 0:
+        return DEFAULT_CAPACITY
+    factor = np.float32(min(max(0.25, load_factor), 4.0))
+    needed = np.float32(size) / factor + np.float32(1)
+    return DEFAULT_CAPACITY if needed < DEFAULT_CAPACITY else _table_size(int(needed))
+
+
+def map_threshold(size: int, load_factor: float) -> int:
+    """Size at which that table would grow; 0 for an empty map, which has no table yet."""
+    if size == 0:
+        return 0
+    limit = float(np.float32(map_capacity(size, load_factor)) * np.float32(min(max(0.25, load_factor), 4.0)))
+    return int(limit) if limit < MAXIMUM_CAPACITY else _MAX_INT
+
+
+def set_capacity(size: int, load_factor: float) -> int:
+    """Table size of a ``HashSet`` that Java has read (``HashSet.readObject``)."""
+    factor = np.float32(min(max(0.25, load_factor), 4.0))
+    return _table_size(int(np.float32(size) * min(np.float32(1) / factor, np.float32(4))))

@@ -1,0 +1,53 @@
+"""What one event may cost to decode.
+
+Sizes that stand in a stream are never trusted: an array or string is checked against the bytes that remain, and
+everything else is bounded by the numbers below. They are far above what applications write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Limits"]
+
+MAX_DEPTH: Final = 10_000
+"""Objects inside objects. Java itself overflows a default 1 MiB thread stack at some 1,000 to 3,000."""
+
+MAX_HANDLES: Final = 4_000_000
+"""Objects, strings and class descriptors of one event; Java numbers them all."""
+
+MAX_BYTES: Final = 256 * 1024 * 1024
+"""Size of one event; Pravega's own limit is 8 MiB."""
+
+MAX_CLASSES: Final = 4096
+"""Class descriptors of one event: each costs far more memory than the 16 bytes it can be written in."""
+
+MAX_ANNOTATION_NESTING: Final = 4
+"""Class annotations inside class annotations; ``ObjectOutputStream`` writes none at all, RMI writes one string."""
+
+MAX_HEAVY_VALUES: Final = 32_768
+"""Values whose Python form is much larger than their Java form (a deque takes 650 bytes), beyond one per 64 bytes."""
+
+MAX_DECIMAL_BITS: Final = 32_768
+"""Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""
+
+CACHED_CLASSES: Final = 1024
+"""Compiled class descriptors that a serializer keeps; the cache is emptied when it is full."""
+
+CACHED_DESCRIPTOR_BYTES: Final = 16_384
+"""Longer descriptors are compiled anew for each event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one :class:`~pravega_serde.java.JavaSerializer`; beyond them, ``LimitExceededError``."""
+
+    depth: int = MAX_DEPTH
+    """Objects inside objects."""
+    handles: int = MAX_HANDLES
+    """Objects, strings and class descriptors in one event."""
+    size: int = MAX_BYTES
+    """Bytes of one event."""
+    classes: int = MAX_CLASSES
+    """Class descriptors in one event."""

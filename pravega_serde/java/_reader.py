@@ -1,0 +1,426 @@
+"""The reader of object streams: one loop, no recursion, nothing trusted that the bytes do not hold.
+
+Objects inside objects are kept on a stack of frames. A frame collects the values of one part of an object (the object
+fields of one class, the annotations of one class, the elements of an array); when the part is complete the next part
+begins, and the last one makes the object, which is then a value of the frame below.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from pravega_serde.errors import DeserializationError, LimitExceededError
+from pravega_serde.java import _mutf8
+from pravega_serde.java._arrays import read_primitives
+from pravega_serde.java._boxes import ByteArray, String
+from pravega_serde.java._constants import (
+    BASE_HANDLE,
+    MAX_BLOCK,
+    STREAM_HEADER,
+    TC_ARRAY,
+    TC_BLOCKDATA,
+    TC_BLOCKDATALONG,
+    TC_CLASS,
+    TC_CLASSDESC,
+    TC_ENDBLOCKDATA,
+    TC_ENUM,
+    TC_EXCEPTION,
+    TC_LONGSTRING,
+    TC_NULL,
+    TC_OBJECT,
+    TC_PROXYCLASSDESC,
+    TC_REFERENCE,
+    TC_RESET,
+    TC_STRING,
+)
+from pravega_serde.java._containers import JavaArray
+from pravega_serde.java._descriptors import UNRESOLVED, read_descriptor, read_string
+from pravega_serde.java._jdk import codec_of
+from pravega_serde.java._limits import MAX_ANNOTATION_NESTING, MAX_HEAVY_VALUES, Limits
+from pravega_serde.java._model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
+from pravega_serde.java._paths import path_of
+from pravega_serde.java._plans import DescriptorCache, MalformedError, Plan, compile_plan
+
+__all__ = ["Frame", "Reader"]
+
+_UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+"""What decoding of malformed bytes can raise: short reads above all."""
+
+_UNLIMITED: Final = -1
+"""A frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
+
+
+class Frame:
+    """An object, array or run of annotations that is being read."""
+
+    __slots__ = ("handle", "items", "need", "notes", "plan", "shell", "step", "values")
+
+    def __init__(self, plan: Plan | None, handle: int, shell: Any, items: list[Any], need: int) -> None:
+        self.plan = plan
+        self.handle = handle
+        self.shell = shell
+        self.items = items
+        """Where the next values go."""
+        self.need = need
+        """How many more of them."""
+        self.values = items
+        self.notes: list[tuple[Any, ...]] = []
+        self.step = 0
+
+
+class Reader:
+    """Reads one event. ``cache`` is shared by the events of a serializer."""
+
+    __slots__ = (
+        "cache",
+        "classes",
+        "copied",
+        "data",
+        "handles",
+        "heavy",
+        "limits",
+        "lowest",
+        "nesting",
+        "singles",
+        "size",
+    )
+
+    def __init__(self, data: bytes, cache: DescriptorCache, limits: Limits) -> None:
+        self.data, self.size = data, len(data)
+        self.cache, self.limits = cache, limits
+        self.handles: list[Any] = []
+        self.singles: set[int] = set()
+        self.classes = self.heavy = self.copied = self.nesting = self.lowest = 0
+        if self.size > limits.size:
+            msg = f"{self.size} bytes, the limit is {limits.size}"
+            raise LimitExceededError(msg)
+        if not data.startswith(STREAM_HEADER):
+            msg = f"not a Java object stream: it begins with {data[:4].hex() or 'nothing'}, not {STREAM_HEADER.hex()}"
+            raise DeserializationError(msg)
+
+    def read_event(self) -> Any:
+        """The object of an event; what follows it is ignored, as Java's deserializer ignores it."""
+        items: list[Any] = []
+        self._run(len(STREAM_HEADER), Frame(None, -1, None, items, 1))
+        if isinstance(items[0], BlockData):
+            msg = "the stream begins with primitive data, not with an object"
+            raise DeserializationError(msg)
+        return items[0]
+
+    def read_stream(self) -> list[Any]:
+        """Everything in a stream: objects, and the :class:`BlockData` between them."""
+        items: list[Any] = []
+        pos = len(STREAM_HEADER)
+        while pos < self.size:
+            pos = self._run(pos, Frame(None, -1, None, items, 1))
+        return items
+
+    def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
+        """Contents up to the end mark, for class descriptors."""
+        if self.nesting >= MAX_ANNOTATION_NESTING:
+            msg = f"class annotations inside each other, more than {MAX_ANNOTATION_NESTING} deep"
+            raise LimitExceededError(msg)
+        self.nesting += 1
+        frame = Frame(None, -1, None, [], _UNLIMITED)
+        pos = self._run(pos, frame)
+        self.nesting -= 1
+        return tuple(frame.items), pos
+
+    def reserve(self) -> int:
+        """Take the next handle for an object that is not there yet."""
+        self.handles.append(UNRESOLVED)
+        if len(self.handles) > self.limits.handles:
+            msg = f"more than {self.limits.handles} objects in one event"
+            raise LimitExceededError(msg)
+        return len(self.handles) - 1
+
+    def unique(self, value: Any, kind: type[Any]) -> Any:
+        """A value that is an object of its own: CPython shares small numbers and strings, a stream need not."""
+        if id(value) in self.singles:
+            return kind(value)
+        self.singles.add(id(value))
+        return value
+
+    def charge(self) -> None:
+        """Count a value whose Python form is much larger than its bytes."""
+        self.heavy += 1
+        if self.heavy > MAX_HEAVY_VALUES + self.size // 64:
+            msg = f"more than {self.heavy - 1} values that take far more memory than bytes"
+            raise LimitExceededError(msg)
+
+    def copies(self, count: int) -> bool:
+        """Account for ``count`` elements or bytes that are copied out of an object which others may share.
+
+        False when more has been copied than the event has bytes: only many references to one object can do that.
+        """
+        self.copied += count
+        return self.copied <= self.size
+
+    def _run(self, pos: int, root: Frame) -> int:
+        """Read until ``root`` is complete; returns the position after it."""
+        stack = [root]
+        try:
+            return self._loop(pos, stack)
+        except DeserializationError as error:
+            if error.field_path is None:
+                raise type(error)(error.reason, field_path=path_of(stack)) from error
+            raise
+        except _UNEXPECTED as error:
+            why = str(error) if isinstance(error, MalformedError) else f"the bytes are malformed or cut ({error})"
+            raise DeserializationError(why, field_path=path_of(stack)) from error
+
+    def _loop(self, pos: int, stack: list[Frame]) -> int:  # noqa: PLR0912, PLR0915
+        # One loop with everything in local variables: it runs for each value of each event.
+        data, size, handles, max_depth = self.data, self.size, self.handles, self.limits.depth
+        frame = stack[-1]
+        items, need = frame.items, frame.need
+        while True:
+            token = data[pos]
+            if token == TC_STRING:
+                end = pos + 3 + (data[pos + 1] << 8 | data[pos + 2])
+                raw = data[pos + 3 : end]
+                if end > size:
+                    raise self._cut(pos)
+                value: Any = raw.decode("ascii") if raw.isascii() else _mutf8.decode(raw)
+                if len(value) < 2:
+                    value = self.unique(value, String)
+                handles.append(value)
+                pos = end
+            elif token == TC_REFERENCE:
+                at = int.from_bytes(data[pos + 1 : pos + 5], "big") - BASE_HANDLE
+                if not 0 <= at < len(handles) or pos + 5 > size:
+                    msg = f"reference to handle {at} at byte {pos}, of {len(handles)} so far"
+                    raise MalformedError(msg)
+                value = handles[at]
+                if value is UNRESOLVED:
+                    msg = f"reference at byte {pos} to an object that is not complete"
+                    raise MalformedError(msg)
+                pos += 5
+            elif token == TC_NULL:
+                value = None
+                pos += 1
+            elif token == TC_OBJECT:
+                new, pos = self._object(pos + 1)
+                if new.need:
+                    frame.need = need
+                    stack.append(new)
+                    if len(stack) > max_depth:
+                        raise self._too_deep(pos)
+                    frame, items, need = new, new.items, new.need
+                    continue
+                value = self._finish(new)
+            elif token == TC_ARRAY:
+                value, pos = self._array(pos + 1)
+                if type(value) is Frame:
+                    frame.need = need
+                    stack.append(value)
+                    if len(stack) > max_depth:
+                        raise self._too_deep(pos)
+                    frame, items, need = value, value.items, value.need
+                    continue
+            elif token == TC_ENDBLOCKDATA:
+                if need >= 0:
+                    msg = f"end of annotations at byte {pos}, where a value should be"
+                    raise MalformedError(msg)
+                pos += 1
+                frame.notes.append(tuple(items))
+                pos = self._segment(frame, pos)
+                if frame.need:
+                    items, need = frame.items, frame.need
+                    continue
+                if len(stack) == 1:
+                    return pos
+                stack.pop()
+                value = self._finish(frame)
+                frame = stack[-1]
+                items, need = frame.items, frame.need
+            else:
+                if need > 0 and frame.plan is not None and token in (TC_BLOCKDATA, TC_BLOCKDATALONG):
+                    msg = f"primitive data at byte {pos}, where a value should be"
+                    raise MalformedError(msg)
+                value, pos = self._other(token, pos, len(stack))
+            items.append(value)
+            need -= 1
+            while need == 0:
+                pos = self._segment(frame, pos)
+                if frame.need:
+                    items, need = frame.items, frame.need
+                    break
+                if len(stack) == 1:
+                    return pos
+                stack.pop()
+                value = self._finish(frame)
+                frame = stack[-1]
+                items = frame.items
+                items.append(value)
+                need = frame.need - 1
+
+    def _object(self, pos: int) -> tuple[Frame, int]:
+        """Begin an object: its class, its handle, and its shell if others may refer to it before it is complete."""
+        descriptor, pos = read_descriptor(self, pos)
+        if descriptor is None:
+            msg = f"an object without a class at byte {pos - 1}"
+            raise MalformedError(msg)
+        plan = descriptor.__dict__.get("_plan") or compile_plan(descriptor, codec_of)
+        handle = self.reserve()
+        frame = Frame(plan, handle, None, [], 0)
+        pos = self._segment(frame, pos)
+        if plan.codec is None:
+            frame.shell = self.handles[handle] = JavaObject(descriptor)
+        elif plan.codec.shell is not None:
+            frame.shell = self.handles[handle] = plan.codec.shell(plan.descriptor, frame.values)
+        return frame, pos
+
+    def _segment(self, frame: Frame, pos: int) -> int:
+        """Begin the next part of an object that needs values from the loop; ``need`` stays 0 if there is none."""
+        frame.need = 0
+        if frame.plan is None:
+            return pos
+        steps = frame.plan.steps
+        while frame.step < len(steps):
+            step = steps[frame.step]
+            frame.step += 1
+            if step.annotated:
+                frame.items, frame.need = [], _UNLIMITED
+                return pos
+            if step.unpack is not None:
+                unpacked = step.unpack(self.data, pos)
+                for at in step.chars:
+                    unpacked = (*unpacked[:at], chr(unpacked[at]), *unpacked[at + 1 :])
+                frame.values.extend(unpacked)
+                pos += step.size
+            if step.objects:
+                frame.items, frame.need = frame.values, step.objects
+                return pos
+        return pos
+
+    def _finish(self, frame: Frame) -> Any:
+        """Make the value of a complete object or array."""
+        plan, shell = frame.plan, frame.shell
+        if plan is None:
+            shell.extend(frame.values)
+            return shell
+        if plan.codec is not None:
+            value = plan.codec.read(shell, frame.values, frame.notes, self)
+            if value is NotImplemented:
+                value = JavaObject(plan.descriptor, frame.values, frame.notes)
+            self.handles[frame.handle] = value
+            return value
+        assert isinstance(shell, Instance)
+        shell.data = frame.values
+        shell.annotations = tuple(frame.notes)
+        return shell
+
+    def _array(self, pos: int) -> tuple[Any, int]:
+        """An array of primitives, or the frame of an array of objects."""
+        descriptor, pos = read_descriptor(self, pos)
+        if not isinstance(descriptor, ClassDescriptor) or not descriptor.name.startswith("["):
+            msg = f"an array of class {descriptor.name if descriptor else None} at byte {pos}"
+            raise MalformedError(msg)
+        handle = self.reserve()
+        count = int.from_bytes(self.data[pos : pos + 4], "big")
+        pos += 4
+        # No element takes less than a byte: a length beyond the rest of the event is a lie or a cut.
+        if count > self.size - pos:
+            raise self._cut(pos)
+        if descriptor.name[1:2] in "L[":
+            array = JavaArray((), descriptor)
+            self.handles[handle] = array
+            return (Frame(None, handle, array, [], count) if count else array), pos
+        value, pos = read_primitives(descriptor.name, self.data, pos, count)
+        if len(value) < 2 and type(value) is bytes:
+            value = self.unique(value, ByteArray)
+        self.handles[handle] = value
+        return value, pos
+
+    def _other(self, token: int, pos: int, depth: int) -> tuple[Any, int]:
+        """The rarer kinds of content."""
+        if token == TC_ENUM:
+            return self._enum(pos + 1)
+        if token in (TC_BLOCKDATA, TC_BLOCKDATALONG):
+            return self._block(pos)
+        if token == TC_LONGSTRING:
+            text, pos = read_string(self.data, pos)
+            self.handles.append(text)
+            return text, pos
+        if token == TC_CLASS:
+            descriptor, pos = read_descriptor(self, pos + 1)
+            if descriptor is None:
+                msg = f"a null class at byte {pos - 1}"
+                raise MalformedError(msg)
+            value = JavaClass(descriptor)
+            self.handles[self.reserve()] = value
+            return value, pos
+        if token in (TC_CLASSDESC, TC_PROXYCLASSDESC):
+            return read_descriptor(self, pos)
+        if token == TC_RESET and depth == 1 and self.nesting == 0:
+            self._reset()
+            return self._one(pos + 1)
+        if token == TC_EXCEPTION:
+            self._reset()
+            raise self._aborted(pos)
+        msg = f"unexpected byte {token:#04x} at byte {pos}"
+        raise MalformedError(msg)
+
+    def _one(self, pos: int) -> tuple[Any, int]:
+        while pos < self.size and self.data[pos] == TC_RESET:
+            pos += 1
+        frame = Frame(None, -1, None, [], 1)
+        pos = self._loop(pos, [frame])
+        return frame.values[0], pos
+
+    def _reset(self) -> None:
+        self.handles.clear()
+        self.singles.clear()
+
+    def _aborted(self, pos: int) -> DeserializationError:
+        """The writer failed in the middle of this stream, and wrote its exception here (``WriteAbortedException``)."""
+        self.nesting += 1
+        if self.nesting > MAX_ANNOTATION_NESTING:
+            msg = f"exceptions of the writer inside each other at byte {pos}"
+            raise MalformedError(msg)
+        thrown, _ = self._one(pos + 1)
+        text = thrown.field("detailMessage") if isinstance(thrown, Instance) else None
+        kind = thrown.class_name if isinstance(thrown, Instance) else type(thrown).__name__
+        return DeserializationError(f"the Java writer failed while it wrote this event: {kind}: {text}")
+
+    def _enum(self, pos: int) -> tuple[JavaEnum, int]:
+        descriptor, pos = read_descriptor(self, pos)
+        if not isinstance(descriptor, ClassDescriptor) or not descriptor.is_enum:
+            msg = f"an enum constant of a class that is no enum at byte {pos}"
+            raise MalformedError(msg)
+        handle = self.reserve()
+        if self.data[pos] == TC_REFERENCE:
+            at = int.from_bytes(self.data[pos + 1 : pos + 5], "big") - BASE_HANDLE
+            name = self.handles[at] if 0 <= at < len(self.handles) else None
+            pos += 5
+        else:
+            name, pos = read_string(self.data, pos)
+            self.handles.append(name)
+        if not isinstance(name, str) or pos > self.size:
+            msg = f"the name of an enum constant is not a string at byte {pos}"
+            raise MalformedError(msg)
+        value = self.handles[handle] = JavaEnum(descriptor, name)
+        return value, pos
+
+    def _block(self, pos: int) -> tuple[BlockData, int]:
+        """Block data; full blocks are joined with the next one, since Java cut them only for their size."""
+        data, parts = self.data, []
+        while True:
+            if data[pos] == TC_BLOCKDATA:
+                length, pos = data[pos + 1], pos + 2
+            else:
+                length, pos = int.from_bytes(data[pos + 1 : pos + 5], "big"), pos + 5
+            if length > self.size - pos:
+                raise self._cut(pos)
+            parts.append(data[pos : pos + length])
+            pos += length
+            if length != MAX_BLOCK or pos >= self.size or data[pos] not in (TC_BLOCKDATA, TC_BLOCKDATALONG):
+                return BlockData(b"".join(parts)), pos
+
+    def _cut(self, pos: int) -> MalformedError:
+        return MalformedError(f"the bytes end inside a value that begins near byte {pos} of {self.size}")
+
+    def _too_deep(self, pos: int) -> LimitExceededError:
+        return LimitExceededError(f"more than {self.limits.depth} objects inside each other at byte {pos}")

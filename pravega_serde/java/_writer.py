@@ -1,0 +1,320 @@
+"""The writer of object streams: a stack of generators instead of recursion.
+
+A generator writes the bytes of one object and yields each value inside it; the loop writes the value, or begins a new
+generator for it, before the first one goes on. Objects are numbered as ``ObjectOutputStream`` numbers them, and one
+that comes again (the same object, not an equal one) is written as a reference.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from pravega_serde.errors import SerializationError
+from pravega_serde.java import _mutf8
+from pravega_serde.java._arrays import array_class, wire_bytes
+from pravega_serde.java._boxes import ByteArray, String
+from pravega_serde.java._coerce import coerce
+from pravega_serde.java._constants import (
+    BASE_HANDLE,
+    MAX_BLOCK,
+    SC_EXTERNALIZABLE,
+    SC_WRITE_METHOD,
+    SHORT_BLOCK,
+    SHORT_STRING,
+    STREAM_HEADER,
+    STRUCT_CODES,
+)
+from pravega_serde.java._containers import JavaArray, JavaKey
+from pravega_serde.java._content import Content
+from pravega_serde.java._jdk import WRITERS
+from pravega_serde.java._jdk_table import array_descriptor
+from pravega_serde.java._model import (
+    BlockData,
+    ClassDescriptor,
+    Instance,
+    JavaClass,
+    JavaEnum,
+    ProxyDescriptor,
+)
+
+__all__ = ["Writer"]
+
+Descriptor = ClassDescriptor | ProxyDescriptor
+Steps = Generator[Any, None, None]
+
+_U16: Final = struct.Struct(">H")
+_U32: Final = struct.Struct(">I")
+_I32: Final = struct.Struct(">i")
+_U64: Final = struct.Struct(">Q")
+_CLASS_HEAD: Final = struct.Struct(">qB")
+
+
+class Writer:
+    """Writes one stream."""
+
+    __slots__ = ("_classes", "_count", "_handles", "_kept", "_names", "out")
+
+    def __init__(self) -> None:
+        self.out = bytearray(STREAM_HEADER)
+        self._handles: dict[int, int] = {}
+        self._classes: dict[Any, int] = {}
+        self._names: dict[str, int] = {}
+        self._kept: list[Any] = []
+        self._count = 0
+
+    def write(self, value: Any) -> None:
+        """Append one value, and everything that it refers to."""
+        if type(value) is BlockData:
+            self._block(value)
+            return
+        stack: list[Iterable[Any]] = [iter((value,))]
+        while stack:
+            for each in stack[-1]:
+                steps = self._begin(each)
+                if steps is not None:
+                    stack.append(steps)
+                    break
+            else:
+                stack.pop()
+
+    def _begin(self, value: Any) -> Steps | None:
+        """Write a value that has no others inside, or return the generator that writes it."""
+        kind = type(value)
+        out = self.out
+        if value is None:
+            out += b"\x70"
+            return None
+        handle = self._handles.get(id(value))
+        if handle is not None:
+            out += b"\x71" + _U32.pack(handle)
+            return None
+        if kind is str or kind is String:
+            self._string(value)
+            return None
+        write = WRITERS.get(kind)
+        if write is not None:
+            return self._object(value, write(value))
+        return self._other(value)
+
+    def _other(self, value: Any) -> Steps | None:  # noqa: PLR0911
+        if isinstance(value, Instance):
+            return self._object(value, Content(value.descriptor, value.data, value.annotations))
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            self._bytes(value)
+            return None
+        if isinstance(value, JavaArray):
+            return self._array(value)
+        if isinstance(value, JavaEnum):
+            return self._enum(value)
+        if isinstance(value, JavaKey):
+            return self._begin(value.value)
+        if isinstance(value, (ClassDescriptor, ProxyDescriptor)):
+            self._descriptor(value)
+            return None
+        if isinstance(value, JavaClass):
+            self.out += b"\x76"
+            self._descriptor(value.descriptor)
+            self._number(value)
+            return None
+        if isinstance(value, np.ndarray):
+            self._primitives(value)
+            return None
+        return self._by_base(value)
+
+    def _by_base(self, value: Any) -> Steps | None:
+        """Values of subclasses (of ``str``, ``int``, ...) and NumPy's scalars: as the type that they extend."""
+        if isinstance(value, np.generic):
+            return self._begin(coerce(value.item(), _NUMPY_BOXES.get(value.dtype.char, "")))
+        if isinstance(value, str):
+            return self._begin(str.__str__(value))
+        for base in type(value).__mro__[1:]:
+            write: Callable[[Any], Content] | None = WRITERS.get(base)
+            if write is not None:
+                return self._object(value, write(value))
+        msg = (
+            f"no Java class is known for Python's {type(value).__module__}.{type(value).__qualname__}; "
+            "give a JavaObject of a ClassDescriptor (Python cannot compute a class's serialVersionUID)"
+        )
+        raise SerializationError(msg)
+
+    def _number(self, value: Any) -> None:
+        """Give an object its handle; it is kept, so that no other object can get its id."""
+        self._handles[id(value)] = BASE_HANDLE + self._count
+        self._kept.append(value)
+        self._count += 1
+
+    def _string(self, value: str) -> None:
+        self._number(value)
+        raw = _mutf8.encode(value)
+        if len(raw) <= SHORT_STRING:
+            self.out += b"\x74" + _U16.pack(len(raw)) + raw
+        else:
+            self.out += b"\x7c" + _U64.pack(len(raw)) + raw
+
+    def _bytes(self, value: bytes | bytearray | memoryview) -> None:
+        self.out += b"\x75"
+        self._descriptor(array_descriptor("[B"))
+        self._number(value)
+        self.out += _U32.pack(len(memoryview(value).cast("B")))
+        self.out += value
+
+    def _primitives(self, value: np.ndarray[Any, Any]) -> None:
+        name = array_class(value)
+        if name is None:
+            msg = f"Java has no array for {value.ndim} dimensions of {value.dtype}"
+            raise SerializationError(msg)
+        self.out += b"\x75"
+        self._descriptor(array_descriptor(name))
+        self._number(value)
+        self.out += _U32.pack(len(value)) + wire_bytes(value, name)
+
+    def _array(self, value: JavaArray) -> Steps:
+        self.out += b"\x75"
+        self._descriptor(value.descriptor or array_descriptor(value.java_class))
+        self._number(value)
+        self.out += _U32.pack(len(value))
+        element = value.java_class[1:]
+        return (coerce(item, element) for item in value)
+
+    def _enum(self, value: JavaEnum) -> Steps | None:
+        # A constant is one object in Java, however many Python objects stand for it.
+        key = ("enum", value.descriptor.name, value.name)
+        handle = self._classes.get(key)
+        if handle is not None:
+            self.out += b"\x71" + _U32.pack(handle)
+            return None
+        self.out += b"\x7e"
+        self._descriptor(value.descriptor)
+        self._classes[key] = BASE_HANDLE + self._count
+        self._number(value)
+        return self._begin_name(value.name)
+
+    def _begin_name(self, name: str) -> Steps | None:
+        handle = self._handles.get(id(name))
+        if handle is None:
+            self._string(name)
+        else:
+            self.out += b"\x71" + _U32.pack(handle)
+        return None
+
+    def _object(self, value: Any, parts: Content) -> Steps:
+        self.out += b"\x73"
+        self._descriptor(parts.descriptor)
+        self._number(value)
+        return self._data(parts)
+
+    def _data(self, parts: Content) -> Steps:
+        """Field values and annotations, class by class, topmost first."""
+        descriptor, at, notes = parts.descriptor, 0, iter(parts.notes)
+        if len(parts.values) != len(descriptor.all_fields):
+            msg = f"{len(parts.values)} values for the {len(descriptor.all_fields)} fields of {descriptor.name}"
+            raise SerializationError(msg)
+        if descriptor.flags & SC_EXTERNALIZABLE:
+            yield from self._note(next(notes, ()))
+            return
+        for owner in descriptor.hierarchy:
+            for each in owner.fields:
+                value = parts.values[at]
+                at += 1
+                if each.primitive:
+                    self.out += _pack(owner, each.name, each.type, value)
+                else:
+                    yield coerce(value, each.type)
+            if owner.flags & SC_WRITE_METHOD:
+                yield from self._note(next(notes, ()))
+
+    def _note(self, items: Iterable[Any]) -> Steps:
+        for item in items:
+            if type(item) is BlockData:
+                self._block(item)
+            else:
+                yield item
+        self.out += b"\x78"
+
+    def _block(self, raw: bytes) -> None:
+        """Block data, cut where ``ObjectOutputStream`` cuts it."""
+        for start in range(0, len(raw), MAX_BLOCK):
+            chunk = raw[start : start + MAX_BLOCK]
+            if len(chunk) <= SHORT_BLOCK:
+                self.out += b"\x77" + bytes([len(chunk)]) + chunk
+            else:
+                self.out += b"\x7a" + _U32.pack(len(chunk)) + chunk
+
+    def _descriptor(self, descriptor: Descriptor | None) -> None:
+        """A class descriptor and its superclasses: a reference, if it was written before."""
+        while descriptor is not None:
+            handle = self._classes.get(descriptor)
+            if handle is not None:
+                self.out += b"\x71" + _U32.pack(handle)
+                return
+            self._classes[descriptor] = BASE_HANDLE + self._count
+            if isinstance(descriptor, ProxyDescriptor):
+                self._proxy(descriptor)
+            else:
+                self._class(descriptor)
+            if descriptor.annotations:
+                self._annotate(descriptor.annotations)
+            self.out += b"\x78"
+            descriptor = descriptor.super_class
+        self.out += b"\x70"
+
+    def _class(self, descriptor: ClassDescriptor) -> None:
+        self.out += b"\x72" + _utf(descriptor.name)
+        self.out += _CLASS_HEAD.pack(descriptor.serial_version_uid, descriptor.flags)
+        self._number(descriptor)
+        self.out += _U16.pack(len(descriptor.fields))
+        for each in descriptor.fields:
+            self.out += each.type[0].encode() + _utf(each.name)
+            if not each.primitive:
+                self._type_string(each.type)
+
+    def _type_string(self, text: str) -> None:
+        """Signatures are interned in Java: one object for each text, whoever else refers to it."""
+        handle = self._names.get(text)
+        if handle is not None:
+            self.out += b"\x71" + _U32.pack(handle)
+            return
+        self._names[text] = BASE_HANDLE + self._count
+        self._string(text)
+
+    def _proxy(self, descriptor: ProxyDescriptor) -> None:
+        self.out += b"\x7d"
+        self._number(descriptor)
+        self.out += _I32.pack(len(descriptor.interfaces))
+        for name in descriptor.interfaces:
+            self.out += _utf(name)
+
+    def _annotate(self, items: Iterable[Any]) -> None:
+        for item in items:
+            self.write(item)
+
+
+def _utf(text: str) -> bytes:
+    raw = _mutf8.encode(text)
+    return _U16.pack(len(raw)) + raw
+
+
+_PACKERS: Final = {code: struct.Struct(">" + letter).pack for code, letter in STRUCT_CODES.items()}
+
+
+def _pack(owner: ClassDescriptor, name: str, code: str, value: Any) -> bytes:
+    try:
+        return _PACKERS[code](ord(value) if code == "C" else value)
+    except (struct.error, TypeError, OverflowError) as error:
+        msg = f"field {name} of {owner.name} is of Java's type {code} and cannot hold {value!r}: {error}"
+        raise SerializationError(msg) from error
+
+
+_NUMPY_BOXES: Final = {
+    "b": "Ljava/lang/Byte;",
+    "h": "Ljava/lang/Short;",
+    "i": "Ljava/lang/Integer;",
+    "l": "Ljava/lang/Long;",
+    "q": "Ljava/lang/Long;",
+    "f": "Ljava/lang/Float;",
+}
+assert ByteArray.__mro__[1] is bytes
