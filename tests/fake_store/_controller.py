@@ -1,0 +1,114 @@
+"""The controller of one stream, as far as readers and writers ask it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+from connector.client import ControllerClient, PravegaClient, Successor
+from connector.errors import StreamNotFoundError
+from connector.wire import SegmentRange, StreamCut, StreamName, segment_id, segment_name
+from tests.fake_store._server import FakeSegmentStore
+
+
+class FakeStream(ControllerClient):
+    """A stream on a fake store: epochs of key ranges, scaled by :meth:`scale`. Counts what it is asked.
+
+    It takes the place of a client's controller: ``with stream.client() as client``.
+    """
+
+    def __init__(self, store: FakeSegmentStore, segments: int = 1) -> None:
+        self.store = store
+        self.name = StreamName("scope", "stream")
+        self.asked: Counter[str] = Counter()
+        self.exists = True
+        self.valid_token = ""
+        bounds = [i / segments for i in range(segments + 1)]
+        self.ranges = [SegmentRange(i, bounds[i], bounds[i + 1]) for i in range(segments)]
+        self.head = {r.id: 0 for r in self.ranges}
+        self._followers: dict[int, list[Successor]] = {}
+        self._epoch = 0
+        for r in self.ranges:
+            store.create(self.segment(r.id))
+
+    def client(self, *, timeout: float = 5.0) -> PravegaClient:
+        client = PravegaClient("tcp://127.0.0.1:1", timeout=timeout)
+        client.controller = client.stores.controller = self
+        return client
+
+    def segment(self, number: int) -> str:
+        return segment_name(self.name, number)
+
+    def scale(self, seal: list[int], *bounds: float, sealed: bool = True) -> list[int]:
+        """Replace segments by new ones between the bounds; return the ids of these.
+
+        With ``sealed`` False the old segments go on for a while, as they do on a real server.
+        """
+        self._epoch += 1
+        old = [r for r in self.ranges if r.id in seal]
+        first = max(r.id & 0xFFFFFFFF for r in self.ranges) + 1
+        pairs = list(itertools.pairwise(bounds))
+        new = [SegmentRange(segment_id(first + i, self._epoch), low, high) for i, (low, high) in enumerate(pairs)]
+        for r in new:
+            self.store.create(self.segment(r.id))
+        for r in old:
+            self._followers[r.id] = [
+                Successor(n, tuple(o.id for o in old if o.low < n.high and n.low < o.high))
+                for n in new
+                if n.low < r.high and r.low < n.high
+            ]
+        self.ranges = sorted([r for r in self.ranges if r.id not in seal] + new, key=lambda r: r.low)
+        if sealed:
+            for number in seal:
+                self.store.seal(self.segment(number))
+        return [r.id for r in new]
+
+    def seal_all(self) -> None:
+        numbers = [r.id for r in self.ranges]
+        self.ranges = []
+        for number in numbers:
+            self.store.seal(self.segment(number))
+
+    # ---------------------------------------------------------------- what a client asks
+
+    def current_segments(self, stream: StreamName) -> list[SegmentRange]:
+        self._ask("current_segments")
+        return self.ranges
+
+    def head_cut(self, stream: StreamName) -> StreamCut:
+        self._ask("head_cut")
+        return StreamCut(self.name, self.head)
+
+    def successors(self, stream: StreamName, segment_id: int) -> list[Successor]:
+        self._ask("successors")
+        return self._followers.get(segment_id, [])
+
+    def segments_between(self, start: StreamCut, end: StreamCut) -> list[int]:
+        self._ask("segments_between")
+        found, frontier = set[int](), list(start.positions)
+        while frontier:
+            number = frontier.pop()
+            found.add(number)
+            if number not in end.positions:
+                frontier += [s.range.id for s in self._followers.get(number, [])]
+        return sorted(found)
+
+    def endpoint(self, stream: StreamName, segment_id: int) -> tuple[str, int]:
+        self._ask("endpoint")
+        return self.store.endpoint
+
+    def delegation_token(self, stream: StreamName, *, write: bool) -> str:
+        self._ask("delegation_token")
+        return self.valid_token
+
+    def stream_exists(self, stream: StreamName) -> bool:
+        self._ask("stream_exists")
+        return self.exists
+
+    def close(self) -> None:
+        pass
+
+    def _ask(self, what: str) -> None:
+        self.asked[what] += 1
+        if not self.exists and what != "stream_exists":
+            raise StreamNotFoundError(f"there is no stream {self.name}")
