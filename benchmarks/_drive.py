@@ -45,7 +45,8 @@ class Peer:
             text=True,
         )
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._collect, daemon=True).start()
+        self._collector = threading.Thread(target=self._collect, daemon=True)
+        self._collector.start()
         self.version = str(self._next(start_timeout)["ready"])
 
     def ask(self, do: str, *, timeout: float = 300.0, **request: Any) -> dict[str, Any]:
@@ -69,6 +70,7 @@ class Peer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._collector.join()
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -79,8 +81,9 @@ class Peer:
 
     def _collect(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(line)
+        with self._process.stdout as stdout:
+            for line in stdout:
+                self._answers.put(line)
         self._answers.put("")
 
     def _next(self, timeout: float) -> dict[str, Any]:

@@ -1,3 +1,6 @@
+import com.google.gson.Gson;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
 import io.pravega.client.BatchClientFactory;
 import io.pravega.client.ClientConfig;
 import io.pravega.client.EventStreamClientFactory;
@@ -32,8 +35,10 @@ import java.io.PrintStream;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
@@ -44,55 +49,97 @@ import java.util.function.Function;
  * What an ordinary Java application does with Pravega, through the public Java client, for the interoperability tests.
  *
  * <pre>
- *   write CONTROLLER SCOPE STREAM FILE bytes|utf8    events of FILE, in order; returns when all are acknowledged
- *   read  CONTROLLER SCOPE STREAM FILE [START [END]] every event between two stream cuts, segment by segment
- *   group CONTROLLER SCOPE STREAM FILE COUNT         COUNT events through a reader group, in the order of arrival
- *   cuts  CONTROLLER SCOPE STREAM                    two lines: the head's and the tail's stream cut
- *   parse                                            a cut on each line of standard input, "text ..." or "bytes HEX"
+ *   {"do": "write", "file": F, "serializer": "bytes" or "utf8"}  writes the events of a file, in order, until all are durable
+ *   {"do": "read", "file": F, "start": CUT, "end": CUT}          every event between two stream cuts, segment by segment
+ *   {"do": "group", "file": F, "count": N}                       N events through a reader group, in the order of arrival
+ *   {"do": "cuts"}                                               the head's and the tail's stream cut
+ *   {"do": "parse", "text": [CUT...], "bytes": [HEX...]}         stream cuts as Java understands them
  * </pre>
  *
+ * One JSON request a line on standard input, one JSON answer a line on standard output; the first three and "cuts" also take
+ * "controller", "scope" and "stream".
+ *
  * An event to write is: i32 n (-1: no routing key), n UTF-16 code units, i32 length, payload. An event that was read is: i64
- * segment id, i64 offset (-1: not told), i32 length, payload. A stream cut is printed as its stream, its positions by segment
- * id, its text and its bytes in hexadecimal, with a space between them. FILE ends without a mark. All numbers are big-endian.
+ * segment id, i64 offset, i32 length, payload. A file ends without a mark. All numbers are big-endian.
  */
 public final class JavaPeer {
     private static final long SILENCE_MS = 20_000;
     private static final int END = Integer.MIN_VALUE;
+    private static final Gson GSON = new Gson();
 
     private JavaPeer() {
     }
 
-    public static void main(String[] args) throws Exception {
-        switch (args[0]) {
-            case "write" -> write(args);
-            case "read" -> read(args);
-            case "group" -> group(args);
-            case "cuts" -> cuts(args);
-            case "parse" -> parse();
-            default -> throw new IllegalArgumentException("no such command: " + args[0]);
+    private record Failure(String error) {
+    }
+
+    private record Done(List<Cut> cuts) {
+    }
+
+    private record Cut(String stream, Map<Long, Long> positions, String text, String bytes) {
+    }
+
+    public static void main(String[] args) throws IOException {
+        PrintStream answers = System.out;
+        System.setOut(System.err); // whatever the client prints must not mix with the answers
+        answers.println("{\"ready\": \"java " + Runtime.version() + "\"}");
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            answers.println(GSON.toJson(answer(GSON.fromJson(line, JsonObject.class))));
+            answers.flush();
         }
-        System.exit(0); // the client's own threads would keep this process for some seconds more
+        System.exit(0);
     }
 
-    private static ClientConfig config(String[] args) {
-        return ClientConfig.builder().controllerURI(URI.create(args[1])).build();
+    private static Object answer(JsonObject request) {
+        try {
+            List<Cut> cuts = new ArrayList<>();
+            switch (text(request, "do")) {
+                case "write" -> write(request);
+                case "read" -> read(request);
+                case "group" -> group(request);
+                case "cuts" -> cuts(request, cuts);
+                case "parse" -> parse(request, cuts);
+                default -> throw new IllegalArgumentException("no such request: " + request);
+            }
+            return new Done(cuts);
+        } catch (Exception e) {
+            e.printStackTrace();
+            return new Failure(e.toString());
+        }
     }
 
-    private static void write(String[] args) throws Exception {
-        if (args[5].equals("utf8")) {
-            writeAs(args, new UTF8StringSerializer(), payload -> new String(payload, StandardCharsets.UTF_8));
+    private static String text(JsonObject request, String name) {
+        return request.get(name).getAsString();
+    }
+
+    private static ClientConfig config(JsonObject request) {
+        return ClientConfig.builder().controllerURI(URI.create(text(request, "controller"))).build();
+    }
+
+    private static Stream stream(JsonObject request) {
+        return Stream.of(text(request, "scope"), text(request, "stream"));
+    }
+
+    private static DataOutputStream output(JsonObject request) throws IOException {
+        return new DataOutputStream(new BufferedOutputStream(new FileOutputStream(text(request, "file"))));
+    }
+
+    private static void write(JsonObject request) throws Exception {
+        if (text(request, "serializer").equals("utf8")) {
+            writeAs(request, new UTF8StringSerializer(), payload -> new String(payload, StandardCharsets.UTF_8));
         } else {
-            writeAs(args, new ByteArraySerializer(), payload -> payload);
+            writeAs(request, new ByteArraySerializer(), payload -> payload);
         }
     }
 
-    private static <T> void writeAs(String[] args, Serializer<T> serializer, Function<byte[], T> value)
+    private static <T> void writeAs(JsonObject request, Serializer<T> serializer, Function<byte[], T> value)
             throws Exception {
         CompletableFuture<Void> last = CompletableFuture.completedFuture(null);
-        try (DataInputStream in = new DataInputStream(new BufferedInputStream(new FileInputStream(args[4])));
-             EventStreamClientFactory factory = EventStreamClientFactory.withScope(args[2], config(args));
-             EventStreamWriter<T> writer =
-                     factory.createEventWriter(args[3], serializer, EventWriterConfig.builder().build())) {
+        try (DataInputStream in = new DataInputStream(new BufferedInputStream(new FileInputStream(text(request, "file"))));
+             EventStreamClientFactory factory = EventStreamClientFactory.withScope(text(request, "scope"), config(request));
+             EventStreamWriter<T> writer = factory.createEventWriter(text(request, "stream"), serializer,
+                     EventWriterConfig.builder().build())) {
             for (int units = nextLength(in); units != END; units = nextLength(in)) {
                 String key = units < 0 ? null : readKey(in, units);
                 T event = value.apply(in.readNBytes(in.readInt()));
@@ -119,19 +166,18 @@ public final class JavaPeer {
         return new String(key);
     }
 
-    private static void read(String[] args) throws Exception {
-        StreamCut start = args.length > 5 ? StreamCut.from(args[5]) : StreamCut.UNBOUNDED;
-        StreamCut end = args.length > 6 ? StreamCut.from(args[6]) : StreamCut.UNBOUNDED;
-        try (DataOutputStream out = new DataOutputStream(new BufferedOutputStream(new FileOutputStream(args[4])));
-             BatchClientFactory factory = BatchClientFactory.withScope(args[2], config(args))) {
-            Iterator<SegmentRange> ranges = factory.getSegments(Stream.of(args[2], args[3]), start, end).getIterator();
+    private static void read(JsonObject request) throws Exception {
+        StreamCut start = StreamCut.from(text(request, "start"));
+        StreamCut end = StreamCut.from(text(request, "end"));
+        try (DataOutputStream out = output(request);
+             BatchClientFactory factory = BatchClientFactory.withScope(text(request, "scope"), config(request))) {
+            Iterator<SegmentRange> ranges = factory.getSegments(stream(request), start, end).getIterator();
             while (ranges.hasNext()) {
                 SegmentRange range = ranges.next();
-                long id = range.getSegmentId();
                 try (SegmentIterator<byte[]> events = factory.readSegment(range, new ByteArraySerializer())) {
                     while (events.hasNext()) {
                         long offset = events.getOffset();
-                        put(out, id, offset, events.next());
+                        put(out, range.getSegmentId(), offset, events.next());
                     }
                 }
             }
@@ -145,28 +191,32 @@ public final class JavaPeer {
         out.write(payload);
     }
 
-    private static void group(String[] args) throws Exception {
+    private static void group(JsonObject request) throws Exception {
+        String scope = text(request, "scope");
         String name = "peer" + UUID.randomUUID().toString().replace("-", "");
-        long wanted = Long.parseLong(args[5]);
-        try (ReaderGroupManager manager = ReaderGroupManager.withScope(args[2], config(args))) {
-            manager.createReaderGroup(name, ReaderGroupConfig.builder().stream(Stream.of(args[2], args[3]))
-                    .disableAutomaticCheckpoints().build());
-            try (DataOutputStream out = new DataOutputStream(new BufferedOutputStream(new FileOutputStream(args[4])));
-                 EventStreamClientFactory factory = EventStreamClientFactory.withScope(args[2], config(args));
+        try (ReaderGroupManager manager = ReaderGroupManager.withScope(scope, config(request))) {
+            // A reader goes on to the successors of a sealed segment at its next checkpoint, and not without one.
+            manager.createReaderGroup(name, ReaderGroupConfig.builder().stream(stream(request))
+                    .automaticCheckpointIntervalMillis(1000).build());
+            try (DataOutputStream out = output(request);
+                 EventStreamClientFactory factory = EventStreamClientFactory.withScope(scope, config(request));
                  EventStreamReader<byte[]> reader = factory.createReader("reader", name, new ByteArraySerializer(),
                          ReaderConfig.builder().build())) {
-                long patience = System.currentTimeMillis() + SILENCE_MS;
-                for (long got = 0; got < wanted && System.currentTimeMillis() < patience; ) {
-                    EventRead<byte[]> event = reader.readNextEvent(500);
-                    if (event.getEvent() == null) {
-                        continue;
-                    }
-                    putPointed(out, event);
-                    patience = System.currentTimeMillis() + SILENCE_MS;
-                    got++;
-                }
+                drain(reader, request.get("count").getAsLong(), out);
             }
             manager.deleteReaderGroup(name);
+        }
+    }
+
+    private static void drain(EventStreamReader<byte[]> reader, long wanted, DataOutputStream out) throws IOException {
+        long patience = System.currentTimeMillis() + SILENCE_MS;
+        for (long got = 0; got < wanted && System.currentTimeMillis() < patience; ) {
+            EventRead<byte[]> event = reader.readNextEvent(500);
+            if (event.getEvent() != null) {
+                putPointed(out, event);
+                patience = System.currentTimeMillis() + SILENCE_MS;
+                got++;
+            }
         }
     }
 
@@ -178,39 +228,29 @@ public final class JavaPeer {
         put(out, segment, offset, event.getEvent());
     }
 
-    private static void cuts(String[] args) throws Exception {
-        try (StreamManager manager = StreamManager.create(config(args))) {
-            StreamInfo info = manager.fetchStreamInfo(args[2], args[3]).get();
-            print(System.out, info.getHeadStreamCut());
-            print(System.out, info.getTailStreamCut());
+    private static void cuts(JsonObject request, List<Cut> cuts) throws Exception {
+        try (StreamManager manager = StreamManager.create(config(request))) {
+            StreamInfo info = manager.fetchStreamInfo(text(request, "scope"), text(request, "stream")).get();
+            cuts.add(described(info.getHeadStreamCut()));
+            cuts.add(described(info.getTailStreamCut()));
         }
     }
 
-    private static void parse() throws IOException {
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            String value = line.substring(line.indexOf(' ') + 1);
-            print(System.out, line.startsWith("text ") ? StreamCut.from(value) : StreamCut.fromBytes(unhex(value)));
+    private static void parse(JsonObject request, List<Cut> cuts) {
+        for (JsonElement text : request.get("text").getAsJsonArray()) {
+            cuts.add(described(StreamCut.from(text.getAsString())));
+        }
+        for (JsonElement hex : request.get("bytes").getAsJsonArray()) {
+            cuts.add(described(StreamCut.fromBytes(ByteBuffer.wrap(HexFormat.of().parseHex(hex.getAsString())))));
         }
     }
 
-    private static void print(PrintStream out, StreamCut cut) {
+    private static Cut described(StreamCut cut) {
         Map<Long, Long> positions = new TreeMap<>();
-        for (Map.Entry<Segment, Long> entry : cut.asImpl().getPositions().entrySet()) {
-            positions.put(entry.getKey().getSegmentId(), entry.getValue());
-        }
-        String normal = positions.toString().replace(" ", "").replace("=", ":");
-        out.println(cut.asImpl().getStream().getScopedName() + " " + normal.substring(1, normal.length() - 1) + " "
-                + cut.asText() + " " + hex(cut.toBytes()));
-    }
-
-    private static ByteBuffer unhex(String text) {
-        return ByteBuffer.wrap(HexFormat.of().parseHex(text));
-    }
-
-    private static String hex(ByteBuffer bytes) {
+        cut.asImpl().getPositions().forEach((segment, offset) -> positions.put(segment.getSegmentId(), offset));
+        ByteBuffer bytes = cut.toBytes();
         byte[] copy = new byte[bytes.remaining()];
-        bytes.duplicate().get(copy);
-        return HexFormat.of().formatHex(copy);
+        bytes.get(copy);
+        return new Cut(cut.asImpl().getStream().getScopedName(), positions, cut.asText(), HexFormat.of().formatHex(copy));
     }
 }
