@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyspark
@@ -10,9 +10,10 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from connector import _table_options as table
 from connector.errors import UnsupportedModeError
 from connector.options import parse_options
-from connector.sink import PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
+from connector.sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields, serializer_of
 
 __all__ = ["PravegaDataSource"]
@@ -42,8 +43,9 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         """Columns of a read without ``.schema(…)``."""
-        options = self._source_options()
-        return from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None))))
+        options = parse_options(SourceOptions, self.options)
+        schema = from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None))))
+        return table.with_options(schema, self.options) if table.is_table(self.options) else schema
 
     def reader(self, schema: StructType) -> PravegaBatchReader:
         """Reader of a batch query."""
@@ -63,17 +65,15 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
         return PravegaStreamWriter(*self._writer_arguments(schema))
 
-    def _source_options(self) -> SourceOptions:
-        return parse_options(SourceOptions, self.options)
-
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, pa.Schema | None]:
-        options, arrow = self._source_options(), to_arrow_schema(schema, timezone="UTC")
+        options = parse_options(SourceOptions, table.options_of(self.options, schema))
+        arrow = to_arrow_schema(schema, timezone="UTC")
         needs_schema = options.format is not None and options.format.lower() == "json"
         wanted = arrow if needs_schema else None
         serializer_of(options, wanted)  # a wrong format or schema is said here, before any task
         return options, arrow, wanted
 
-    def _writer_arguments(self, schema: StructType) -> tuple[SinkOptions, Any]:
-        options = parse_options(SinkOptions, self.options)
+    def _writer_arguments(self, schema: StructType) -> tuple[SinkOptions, EventEncoder]:
+        options = parse_options(SinkOptions, table.options_of(self.options, schema))
         options.mode()
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options)

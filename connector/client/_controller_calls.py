@@ -67,7 +67,7 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "FAILURE": (ControllerError, "the controller could not do it"),
     "PRECONDITION_FAILED": (
         ControllerError,
-        "the stream is being scaled by somebody else, or its segments have changed",
+        "the stream is being scaled by somebody else, or would have fewer segments than its scaling policy asks for",
     ),
     "INVALID_SCOPE_NAME": (InvalidNameError, "the controller does not take this name"),
     "INVALID_STREAM_NAME": (InvalidNameError, "the controller does not take this name"),

@@ -59,7 +59,7 @@ def retrying(timeout: float, before_retry: Callable[[BaseException], None] | Non
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_is_retriable),
         stop=tenacity.stop_after_delay(timeout),
-        wait=tenacity.wait_exponential_jitter(initial=_FIRST_PAUSE, max=_LONGEST_PAUSE, jitter=_FIRST_PAUSE),
+        wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
         before_sleep=notice,
         reraise=True,
     )

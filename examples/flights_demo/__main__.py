@@ -1,0 +1,137 @@
+"""Starts a Pravega, the producer and the Spark job, reads the result back and checks every row of it.
+
+Exit code 0 and "OK" if all sums are what the same aggregation gives without any stream; 1 and the differences if not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+from connector.client import PravegaClient
+from connector.local import LocalPravega
+from examples.flights_demo.collect import Sums, last_sums
+from examples.flights_demo.flights import expected_delays, load_flights
+from pravega_serde import PravegaError
+
+SOURCE, TARGET = "demo/flights", "demo/delays"
+PATIENCE = 300.0  # seconds for any one program, on a slow machine
+
+console = Console(highlight=False)
+
+
+@contextmanager
+def program(label: str, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run one of the programs beside this one, its lines printed under a label; it ends with the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore::FutureWarning", "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    errors: list[str] = []
+
+    def show() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            console.print(f"[cyan]{label:>9}[/] {line.rstrip()}")
+
+    def keep() -> None:
+        assert process.stderr is not None
+        errors.extend(process.stderr)
+
+    threads = [threading.Thread(target=show), threading.Thread(target=keep)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield process
+        code = process.wait(PATIENCE)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(PATIENCE)
+        for thread in threads:
+            thread.join()
+    if code:
+        console.print("".join(errors[-20:]), markup=False)
+        raise SystemExit(f"{module} ended with code {code}")
+
+
+def run(uri: str) -> None:
+    """Producer and Spark job side by side; the job is told to finish when the producer has."""
+    with program(
+        "spark", "examples.flights_demo.aggregate", "--controller", uri, "--source", SOURCE, "--target", TARGET
+    ) as job:
+        with program("producer", "examples.flights_demo.produce", "--controller", uri, "--stream", SOURCE):
+            pass
+        assert job.stdin is not None
+        job.stdin.write("finish\n")
+        job.stdin.flush()
+
+
+def differences(expected: Sums, found: Sums) -> list[str]:
+    """Each row that is missing, unexpected or different, in words."""
+    words = [f"missing: {key} {value}" for key, value in expected.items() if key not in found]
+    words += [f"unexpected: {key} {value}" for key, value in found.items() if key not in expected]
+    both = expected.keys() & found.keys()
+    words += [f"different: {k} is {found[k]} and not {expected[k]}" for k in both if expected[k] != found[k]]
+    return words
+
+
+def chart(sums: Sums) -> Table:
+    """Average departure delay by hour of the day (New York time, roughly) for each airport."""
+    table = Table(title="Average departure delay in minutes by scheduled hour (UTC-5)", box=None)
+    airports = sorted({origin for origin, _ in sums})
+    for heading in ("hour", *airports):
+        table.add_column(heading, justify="right" if heading == "hour" else "left")
+    by_hour: dict[tuple[str, int], list[int]] = {}
+    for (origin, hour), (flights, delay, _) in sums.items():
+        cell = by_hour.setdefault((origin, (hour // 3_600_000 - 5) % 24), [0, 0])
+        cell[0] += flights
+        cell[1] += delay or 0
+    for hour in sorted({h for _, h in by_hour}):
+        cells = [by_hour.get((origin, hour), [1, 0]) for origin in airports]
+        bars = [f"{'█' * max(0, round(total / count / 2))} {total / count:.0f}" for count, total in cells]
+        table.add_row(f"{hour:02}", *bars)
+    return table
+
+
+def main() -> int:
+    begin = time.monotonic()
+    console.print("starting a Pravega for this demo (the first time, its jars are downloaded)")
+    with LocalPravega() as pravega, PravegaClient(pravega.controller_uri) as client:
+        console.print(f"Pravega is at {pravega.controller_uri} after {time.monotonic() - begin:.0f} s")
+        client.create_stream(SOURCE)
+        client.create_stream(TARGET, 2)
+        run(pravega.controller_uri)
+        started = time.monotonic()
+        found, events = last_sums(client, TARGET)
+        seconds = time.monotonic() - started
+    console.print(f"[cyan]   reader[/] read {events:,} events back; {events / seconds:,.0f} events/s")
+    wrong = differences(expected_delays(load_flights()), found)
+    console.print(chart(found))
+    if wrong:
+        console.print(f"[red]DIFFERENT[/] in {len(wrong)} of {len(found)} rows, for example:")
+        console.print("\n".join(wrong[:5]), markup=False)
+        return 1
+    console.print(f"[green]OK[/] all {len(found):,} sums are right; {time.monotonic() - begin:.0f} s in all")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        console.print("stopped")
+        sys.exit(130)
+    except PravegaError as error:
+        console.print(str(error), markup=False, style="red")
+        sys.exit(1)

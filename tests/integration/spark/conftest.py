@@ -1,0 +1,74 @@
+"""A Spark session for all Spark tests, and a stream with known events."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.wire import StreamName
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's own
+        session = (
+            # Two cores; a failed task is tried once more, as on a cluster.
+            SparkSession.builder.master("local[2,2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def client(config: PravegaConfig) -> Iterator[PravegaClient]:
+    with PravegaClient(config) as opened:
+        yield opened
+
+
+@pytest.fixture
+def events() -> list[tuple[str, bytes]]:
+    """(routing key, event): text that is not ASCII, an empty event, every byte."""
+    return [(f"ключ-{i % 50}", f"event {i} ✓".encode()) for i in range(2000)] + [("k", b""), ("k", bytes(range(256)))]
+
+
+@pytest.fixture
+def stream(client: PravegaClient, stream_name: StreamName, events: list[tuple[str, bytes]]) -> StreamName:
+    """A stream of three segments that holds ``events``."""
+    client.create_stream(stream_name, 3)
+    with client.writer(stream_name) as writer:
+        keys, values = zip(*events, strict=True)
+        writer.write_column(pa.array(values, pa.binary()), pa.array(keys, pa.string()))
+    return stream_name
+
+
+@pytest.fixture
+def load(spark: SparkSession, config: PravegaConfig) -> Callable[..., DataFrame]:
+    """``load(stream, **options)``: a batch read."""
+
+    def load(stream: StreamName | str, **options: str) -> DataFrame:
+        reader = spark.read.format("pravega").option("controller", config.controller)
+        return reader.options(**options).load(str(stream))
+
+    return load
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")

@@ -1,0 +1,108 @@
+"""Batch reads and writes."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.wire import StreamName
+
+Load = Callable[..., DataFrame]
+Events = list[tuple[str, bytes]]
+
+
+def test_reads_every_event_with_its_coordinates(load: Load, client: PravegaClient, stream: StreamName, events: Events):
+    frame = load(stream)
+    assert frame.columns == ["event", "scope", "stream", "segment_id", "offset"]
+    rows = frame.collect()
+    assert Counter(bytes(row.event) for row in rows) == Counter(event for _, event in events)
+    assert {(row.scope, row.stream) for row in rows} == {(stream.scope, stream.stream)}
+    expected = {
+        (batch.segment_id, int(offset)): event.as_py()
+        for batch in client.read_columns(stream)
+        for offset, event in zip(batch.offsets, batch.events, strict=True)
+    }
+    assert {(row.segment_id, row.offset): bytes(row.event) for row in rows} == expected
+
+
+def test_delivers_only_the_columns_asked_for(load: Load, stream: StreamName, events: Events):
+    frame = load(stream, columns="offset, event")
+    assert frame.columns == ["offset", "event"]
+    assert frame.count() == len(events)
+
+
+def test_reads_between_stream_cuts(load: Load, client: PravegaClient, stream: StreamName):
+    before = client.tail(stream)
+    with client.writer(stream) as writer:
+        for i in range(100):
+            writer.write(b"between %d" % i, routing_key=str(i))
+    after = client.tail(stream)
+    with client.writer(stream) as writer:
+        writer.write(b"later")
+    rows = load(stream, start_stream_cut=before.to_text(), end_stream_cut=after.to_text()).collect()
+    assert sorted(bytes(row.event) for row in rows) == sorted(b"between %d" % i for i in range(100))
+    assert [bytes(row.event) for row in load(stream, start_stream_cut=after.to_text()).collect()] == [b"later"]
+
+
+def test_range_spans_scaling(load: Load, client: PravegaClient, stream: StreamName, events: Events):
+    start = client.head(stream)
+    current = client.controller.current_segments(stream)
+    client.controller.scale_stream(stream, [r.id for r in current], [(0.0, 0.2), (0.2, 0.5), (0.5, 0.9), (0.9, 1.0)])
+    with client.writer(stream) as writer:
+        writer.write(b"after the scaling")
+    rows = load(stream, start_stream_cut=start.to_text()).collect()
+    assert len(rows) == len(events) + 1
+    assert len({row.segment_id for row in rows}) >= 4
+
+
+def test_empty_range_has_no_rows(load: Load, stream: StreamName):
+    assert load(stream, start_stream_cut="latest").collect() == []
+
+
+@pytest.mark.parametrize("kind", ["binary", "string"])
+def test_writes_events_with_routing_keys(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, kind: str
+):
+    client.create_stream(stream_name, 4)
+    frame = spark.range(0, 5000, 1, 3).selectExpr(f"CAST(CAST(id AS STRING) AS {kind}) AS event", "CONCAT('ключ-', id % 97) AS routing_key")
+    frame.write.format("pravega").option("controller", config.controller).mode("append").save(str(stream_name))
+    by_segment: dict[str, set[int]] = {}
+    values = []
+    for batch in client.read_columns(stream_name):
+        for event in batch.events.to_pylist():
+            values.append(int(event))
+            by_segment.setdefault(f"ключ-{int(event) % 97}", set()).add(batch.segment_id)
+    assert sorted(values) == list(range(5000))
+    assert all(len(segments) == 1 for segments in by_segment.values()), "a routing key lies in one segment only"
+
+
+def test_write_creates_the_stream_only_if_allowed(spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient):
+    frame = spark.range(10).selectExpr("CAST(id AS STRING) AS event")
+    writer = frame.write.format("pravega").option("controller", config.controller).mode("append")
+    with pytest.raises(Exception, match="PRAVEGA-SCOPE-NOT-FOUND"):
+        writer.save(str(stream_name))
+    options = {"allow_create_scope": "true", "allow_create_stream": "true", "default_num_segments": "5"}
+    writer.options(**options).save(str(stream_name))
+    assert len(client.controller.current_segments(stream_name)) == 5
+    assert len(list(client.read(stream_name))) == 10
+
+
+def test_best_effort_writes_too(spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient):
+    client.create_stream(stream_name)
+    frame = spark.range(1000).selectExpr("CAST(id AS STRING) AS event")
+    frame.write.format("pravega").option("controller", config.controller).option("writer_mode", "best_effort").mode("append").save(str(stream_name))
+    assert sorted(map(int, client.read(stream_name))) == list(range(1000))
+
+
+def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, events: Events):
+    name = f"t_{stream.stream}"
+    spark.sql(f"CREATE TABLE {name} USING pravega OPTIONS (controller '{config.controller}', stream '{stream}', columns 'event')")
+    try:
+        assert spark.sql(f"SELECT COUNT(*) FROM {name}").first()[0] == len(events)
+        spark.sql(f"INSERT INTO {name} VALUES (CAST('from SQL' AS BINARY))")
+        assert spark.sql(f"SELECT COUNT(*) FROM {name} WHERE event = CAST('from SQL' AS BINARY)").first()[0] == 1
+    finally:
+        spark.sql(f"DROP TABLE {name}")
