@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
+import random
 import socket
+from typing import Final
 
 __all__ = ["free_ports", "is_free"]
+
+# Below what Linux (32768) and macOS (49152) give to outgoing connections, any of which could take a port between the
+# moment it is found free and the moment the server listens on it.
+_RANGE: Final = range(10_000, 30_000)
 
 
 def free_ports(count: int) -> list[int]:
@@ -13,22 +18,25 @@ def free_ports(count: int) -> list[int]:
 
     They are free when this returns; another process may take one before it is used, so be ready to ask again.
     """
-    with contextlib.ExitStack() as held:
-        # All are held until the last is found, or the kernel might give one of them twice.
-        return [held.enter_context(_listen(0)).getsockname()[1] for _ in range(count)]
+    found: list[int] = []
+    # Random, so that two processes at once hardly ever look at the same ones.
+    for port in random.sample(_RANGE, len(_RANGE)):
+        if len(found) == count:
+            break
+        if is_free(port):
+            found.append(port)
+    return found
 
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on the port now."""
     try:
-        _listen(port).close()
+        # Java listens on IPv6 and IPv4 at once where it can, so a port has to be free in both.
+        if socket.has_dualstack_ipv6():
+            server = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        else:
+            server = socket.create_server(("", port))
     except OSError:
         return False
+    server.close()
     return True
-
-
-def _listen(port: int) -> socket.socket:
-    # Java listens on IPv6 and IPv4 at once where it can, so a port has to be free in both.
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", port))

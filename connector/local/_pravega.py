@@ -31,7 +31,7 @@ class LocalPravega:
         heap_mb: int = 2048,
         cache_mb: int = 1024,
         port: int = 0,
-        start_timeout: float = 120.0,
+        start_timeout: float = 180.0,
         java_options: tuple[str, ...] = (),
     ) -> None:
         self._options = ServerOptions(

@@ -12,7 +12,7 @@ from connector.errors import LocalServerError
 from connector.wire import StreamName
 from pravega_serde.errors import PravegaError
 
-__all__ = ["await_ready"]
+__all__ = ["NotReadyError", "await_ready"]
 
 _PROBE: Final = StreamName("local-readiness", "probe")
 _EVENT: Final = b"ready"
@@ -21,11 +21,15 @@ _PAUSE: Final = 0.1
 _CALL_SECONDS: Final = 5.0
 
 
+class NotReadyError(LocalServerError):
+    """A server took too long."""
+
+
 def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float, check: Callable[[], None]) -> None:
     """Return once an event was written and read back; ``deadline`` is a value of ``time.monotonic()``.
 
     ``check`` raises what ends the waiting. ``store`` is where the server's events have to go: another server may have
-    taken the controller's port and would answer in its place. Raises LocalServerError at the deadline.
+    taken the controller's port and would answer in its place. Raises NotReadyError at the deadline.
     """
     last = "its controller does not listen"
     while time.monotonic() < deadline:
@@ -37,7 +41,7 @@ def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float,
         except PravegaError as error:
             last = error.message
         time.sleep(_PAUSE)
-    raise LocalServerError(f"the Pravega server was not ready in time: {last}")
+    raise NotReadyError(f"the Pravega server was not ready in time: {last}")
 
 
 def _listens(controller_uri: str) -> bool:

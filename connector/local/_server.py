@@ -14,14 +14,13 @@ from connector.local._jars import PRAVEGA_JARS, ensure_jars
 from connector.local._java import Java, find_java
 from connector.local._ports import free_ports, is_free
 from connector.local._process import SupervisedProcess
-from connector.local._ready import await_ready
+from connector.local._ready import NotReadyError, await_ready
 from pravega_serde.errors import PravegaError
 
 __all__ = ["HOST", "Server", "ServerOptions", "launch"]
 
 HOST: Final = "127.0.0.1"
 _MAIN: Final = "io.pravega.local.LocalPravegaEmulator"
-_LAUNCHES: Final = 5
 _PORT_TAKEN: Final = b"Address already in use"
 # Buffers of the network layer, beside the cache.
 _DIRECT_MEMORY_MB: Final = 512
@@ -47,7 +46,7 @@ class ServerOptions:
     heap_mb: int = 2048
     cache_mb: int = 1024
     port: int = 0
-    start_timeout: float = 120.0
+    start_timeout: float = 180.0
     java_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -100,22 +99,23 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
     java = find_java()
     jars = ensure_jars(PRAVEGA_JARS, java)
     deadline = time.monotonic() + options.start_timeout
-    for _ in range(_LAUNCHES):
+    while True:
         server = _spawn(options, java, jars, lock)
+        # The segment store is silent about a port that it cannot have, so what takes long is tried once more elsewhere.
+        limit = min(deadline, time.monotonic() + options.start_timeout / 2)
         try:
-            await_ready(server.controller_uri, (HOST, server.store_port), deadline=deadline, check=server.check)
+            await_ready(server.controller_uri, (HOST, server.store_port), deadline=limit, check=server.check)
             server.check()
-        except _PortTakenError:
-            server.process.close()
-        except PravegaError as error:
-            server.process.close(keep=True)
-            raise LocalServerError(_with_log(error.message, server.log)) from error
-        except BaseException:
-            server.process.close()
+        except (_PortTakenError, NotReadyError) as error:
+            last = time.monotonic() >= deadline
+            server.process.close(keep=last)
+            if last:
+                raise LocalServerError(_with_log(error.message, server.log)) from error
+        except BaseException as error:
+            server.process.close(keep=isinstance(error, PravegaError))
             raise
         else:
             return server
-    raise LocalServerError(f"{_LAUNCHES} times in a row a free port was taken by another process; try again")
 
 
 def _with_log(message: str, log: Path) -> str:

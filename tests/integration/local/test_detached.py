@@ -1,0 +1,73 @@
+"""The server in the background: ``pravega-serde local up | status | down``."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from connector.client import PravegaClient
+from connector.local._cache import cache_dir
+
+CLI = "import sys; from connector.cli import main; main(sys.argv[1:])"
+
+
+@pytest.fixture
+def cli(start_python, tmp_path):
+    """Run the command line with a state of its own, and with the jars that are there already."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    jars = cache_dir() / "jars"
+    jars.mkdir(parents=True, exist_ok=True)
+    (cache / "jars").symlink_to(jars)
+
+    def run(*args):
+        process = start_python(CLI, "local", *args, PRAVEGA_SERDE_CACHE=str(cache))
+        output, errors = process.communicate(timeout=240)
+        return process.returncode, output, errors
+
+    yield run
+    run("down")
+
+
+def test_up_status_down(cli, is_gone, eventually):
+    assert cli("status") == (1, "No Pravega server is up; start one with: pravega-serde local up\n", "")
+
+    code, output, _ = cli("up", "--port", "0")
+    assert code == 0
+    first, hint = output.splitlines()
+    uri = first.removeprefix("Pravega is up at ")
+    assert hint == f"export PRAVEGA_CONTROLLER_URI={uri}"
+    with PravegaClient(uri) as client:
+        client.create_stream("detached/stream")
+
+    code, output, _ = cli("up")
+    assert (code, output.splitlines()[0]) == (0, f"Pravega was up already at {uri}")
+
+    code, output, _ = cli("status")
+    assert code == 0
+    assert output.startswith(f"{uri}  pid ")
+    log = output.split("  log ")[1].strip()
+    pid = int(Path(log).with_name("pid").read_text())
+    assert not is_gone(pid)
+
+    assert cli("down") == (0, f"Pravega at {uri} is down\n", "")
+    assert is_gone(pid)
+    assert not Path(log).parent.exists()
+    assert cli("down") == (0, "No Pravega server was up\n", "")
+
+
+def test_a_server_that_died_is_not_up(cli, eventually):
+    assert cli("up", "--port", "0")[0] == 0
+    pid = int(cli("status")[1].split("pid ")[1].split()[0])
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: cli("status")[0] == 1)
+    assert cli("down")[1] == "No Pravega server was up\n"
+
+
+def test_a_port_in_use_is_one_line(cli, pravega):
+    port = pravega.controller_uri.rpartition(":")[2]
+    code, output, errors = cli("up", "--port", port)
+    assert (code, output) == (1, "")
+    assert errors.splitlines()[-1].startswith(f"[PRAVEGA-LOCAL-SERVER] port {port} is in use; ")
+    assert "Traceback" not in errors

@@ -1,0 +1,150 @@
+"""The embedded server: it works, is alone on its ports, and never outlives whoever wanted it."""
+
+import os
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from connector.client import PravegaClient
+from connector.errors import ConfigError, LocalServerError
+from connector.local import LocalPravega, _server
+
+STARTER = """
+import time
+from connector.local import LocalPravega
+server = LocalPravega()
+server.start()
+print(server.pid, server.log, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def temp_folder(monkeypatch, tmp_path):
+    """Where servers keep their folders in this test."""
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def test_ready_means_that_events_can_be_written_at_once(pravega):
+    assert re.fullmatch(r"tcp://127\.0\.0\.1:\d+", pravega.controller_uri)
+    with PravegaClient(pravega.controller_uri) as client:
+        # Nothing of the readiness probe is left.
+        assert "local-readiness" not in client.controller.list_scopes()
+
+
+def test_the_segment_store_is_on_loopback(pravega):
+    host, port = "127.0.0.1", int(pravega.controller_uri.rpartition(":")[2])
+    with PravegaClient(pravega.controller_uri) as client:
+        client.create_stream("ports/ports")
+        store = client.controller.endpoint(client.name("ports/ports"), 0)
+    assert store[0] == host
+    assert store[1] != port
+
+
+def test_a_second_server_has_its_own_ports_and_its_own_data(pravega, temp_folder):
+    with (
+        LocalPravega() as other,
+        PravegaClient(other.controller_uri) as there,
+        PravegaClient(pravega.controller_uri) as here,
+    ):
+        assert other.controller_uri != pravega.controller_uri
+        there.create_stream("elsewhere/stream")
+        assert there.controller.scope_exists("elsewhere")
+        assert not here.controller.scope_exists("elsewhere")
+        with pytest.raises(LocalServerError, match="running already"):
+            other.start()
+        assert len(list(temp_folder.iterdir())) == 1
+    assert list(temp_folder.iterdir()) == []
+    with pytest.raises(LocalServerError, match="not running"):
+        _ = other.controller_uri
+
+
+def test_the_server_ends_when_its_parent_is_killed(start_python, is_gone, eventually):
+    parent = start_python(STARTER)
+    pid, log = parent.stdout.readline().split()
+    assert not is_gone(int(pid))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait(30)
+    eventually(lambda: is_gone(int(pid)))
+    eventually(lambda: not os.path.exists(os.path.dirname(log)))
+
+
+def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
+    real, given = _server.free_ports, []
+
+    with socket.create_server(("127.0.0.1", 0)) as thief:
+
+        def free_ports(count):
+            given.append(real(count))
+            # The first time ZooKeeper's port is one that somebody else has.
+            return [*given[0][:2], thief.getsockname()[1]] if len(given) == 1 else given[-1]
+
+        monkeypatch.setattr(_server, "free_ports", free_ports)
+        with LocalPravega() as server:
+            assert server.controller_uri == f"tcp://127.0.0.1:{given[1][0]}"
+    assert len(given) == 2
+    assert list(temp_folder.iterdir()) == []
+
+
+def test_a_server_that_never_gets_ready_is_started_once_more(monkeypatch, temp_folder):
+    real, limits = _server.await_ready, []
+
+    def await_ready(*args, deadline, **others):
+        limits.append(deadline - time.monotonic())
+        if len(limits) == 1:
+            raise _server.NotReadyError("too slow")
+        real(*args, deadline=deadline, **others)
+
+    monkeypatch.setattr(_server, "await_ready", await_ready)
+    with LocalPravega(start_timeout=120.0):
+        assert len(list(temp_folder.iterdir())) == 1
+    assert limits == [pytest.approx(60, abs=1), pytest.approx(60, abs=1)]
+
+
+def test_another_server_on_the_controllers_port_is_not_mistaken_for_ours(monkeypatch, pravega, temp_folder):
+    taken = int(pravega.controller_uri.rpartition(":")[2])
+    real, given = _server.free_ports, []
+
+    def free_ports(count):
+        given.append(real(count))
+        return [taken, *given[0][1:]] if len(given) == 1 else given[-1]
+
+    monkeypatch.setattr(_server, "free_ports", free_ports)
+    with LocalPravega() as server:
+        assert server.controller_uri == f"tcp://127.0.0.1:{given[1][0]}"
+
+
+def test_a_fixed_port(free_port):
+    with LocalPravega(port=free_port) as server:
+        assert server.controller_uri == f"tcp://127.0.0.1:{free_port}"
+        with pytest.raises(LocalServerError, match=f"port {free_port} is in use; .* port 0"):
+            LocalPravega(port=free_port).start()
+
+
+def test_a_server_that_cannot_start_says_why_and_where_more_is_told(temp_folder):
+    with pytest.raises(
+        LocalServerError, match=r"^\[PRAVEGA-LOCAL-SERVER\] [^\n]*exit code 1[^\n]*server\.log$"
+    ) as caught:
+        LocalPravega(java_options=("-XX:NoSuchOption",)).start()
+    (folder,) = temp_folder.iterdir()
+    assert str(folder / "server.log") in str(caught.value)
+    assert "NoSuchOption" in (folder / "server.log").read_text()
+
+
+def test_a_deadline_that_is_too_short(temp_folder, is_gone):
+    with pytest.raises(LocalServerError, match="not ready in time"):
+        LocalPravega(start_timeout=1.0).start()
+    (folder,) = temp_folder.iterdir()
+    assert is_gone(int((folder / "pid").read_text()))
+
+
+@pytest.mark.parametrize("options", [{"heap_mb": 10}, {"cache_mb": 1}, {"port": 70_000}, {"port": -1}])
+def test_options_that_cannot_be_right(options):
+    with pytest.raises(ConfigError):
+        LocalPravega(**options)

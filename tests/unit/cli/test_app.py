@@ -1,0 +1,51 @@
+"""The command line's frame."""
+
+import pytest
+
+from connector.cli import main
+from pravega_serde.errors import PravegaError
+
+
+def run(capsys, *args):
+    with pytest.raises(SystemExit) as caught:
+        main(args)
+    captured = capsys.readouterr()
+    return caught.value.code or 0, captured.out, captured.err
+
+
+def test_version(capsys):
+    code, output, _ = run(capsys, "--version")
+    assert code == 0
+    assert output.startswith("pravega-serde, version ")
+
+
+def test_help_lists_the_commands(capsys):
+    code, output, _ = run(capsys, "--help")
+    assert code == 0
+    assert "local" in output
+
+
+def test_a_command_that_does_not_exist(capsys):
+    code, output, errors = run(capsys, "nothing")
+    assert (code, output) == (2, "")
+    assert "No such command 'nothing'" in errors
+
+
+def test_an_error_of_this_project_is_one_line(capsys, monkeypatch):
+    def fail():
+        raise PravegaError("it does not\nwork")
+
+    monkeypatch.setattr("connector.cli._local.detached_server", fail)
+    assert run(capsys, "local", "status") == (1, "", "[PRAVEGA-ERROR] it does not work\n")
+
+
+def test_a_wrong_option_names_itself(capsys):
+    code, _, errors = run(capsys, "local", "up", "--port", "many")
+    assert code == 2
+    assert "--port" in errors
+
+
+def test_a_port_that_is_none_is_refused_before_anything_starts(capsys):
+    code, _, errors = run(capsys, "local", "up", "--port", "99999")
+    assert code == 1
+    assert errors.splitlines()[-1] == "[PRAVEGA-CONFIG] port 99999 is not a TCP port"
