@@ -169,9 +169,9 @@ class _Walk:
 
 
 def _guess_headers(chunk: Bytes, position: int, end: int, at_most: float) -> tuple[Offsets, Offsets] | None:
-    """Where headers of events of 1 to 255 bytes seem to be, and where each one's event ends; None if of too many.
+    """Where events of 1 to 255 bytes seem to begin, and where each one ends; None if at too many places.
 
-    Each is right by itself (eight bytes that are such a header); whether an event begins there, the chain must tell.
+    At each of them are eight bytes that can be a header; whether they are one, the chain must tell.
     """
     base = position - EVENT_HEADER_SIZE  # some word must lie before the one to be found; a frame was walked before
     data = np.frombuffer(chunk, np.uint8, end - base, base)
@@ -188,7 +188,7 @@ def _guess_headers(chunk: Bytes, position: int, end: int, at_most: float) -> tup
     starts = zeros * 4 + tail + (base + skip + 1)
     nexts = starts + EVENT_HEADER_SIZE + ((after >> shift) & 0xFF)
     # The rest of its seven zero bytes must be the end of the word before.
-    sound = (before >> (shift + 8) == 0) & (after != 0) & (starts >= position)
+    sound = (before >> (shift + 8) == 0) & (after != 0)
     return (starts, nexts) if sound.all() else (starts[sound], nexts[sound])
 
 

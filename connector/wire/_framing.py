@@ -45,7 +45,7 @@ def frame_column(column: pa.Array | pa.ChunkedArray) -> FramedColumn:
     offsets = np.frombuffer(events.buffers()[1], np.int64, len(events) + 1, 8 * events.offset)
     lengths = np.diff(offsets)
     ends = np.cumsum(lengths + EVENT_HEADER_SIZE)
-    if lengths[0] and (lengths == lengths[0]).all():
+    if (lengths == lengths[0]).all():
         return FramedColumn(_frame_one_size(events.buffers()[2], int(offsets[0]), len(lengths), int(lengths[0])), ends)
     return FramedColumn(_frame_any_size(events, lengths)[: int(ends[-1])], ends)
 

@@ -194,6 +194,28 @@ def test_a_bad_header_is_refused_at_its_offset(bad, shape, size):
     assert f"at offset {10_000_000 + len(before)} of segment s/t/0.#epoch.0 " in str(caught.value)
 
 
+@pytest.mark.parametrize("shape", ["one size", "medium", "ends in zeros", "around 255"])
+@pytest.mark.parametrize("byte", range(4))
+def test_a_header_of_another_type_is_refused_wherever_it_stands(shape, byte):
+    chunk = bytearray(b"".join(map(frame, events_of(shape, 20_000))))
+    for start in plain_walk(chunk)[1:-1:7]:
+        chunk[start + byte] = 1
+        with pytest.raises(ProtocolError, match=f"no event begins at offset {start} "):
+            walk_frames(chunk)
+        chunk[start + byte] = 0
+
+
+def test_false_headers_that_lead_from_one_event_into_another_are_not_followed():
+    before, after = events_of("medium", 10_000), events_of("medium", 40_000, 2)
+    for place in range(4):
+        # Both events are too long for the guess, which sees but the header in the first one, and where that leads to.
+        first = b"x" * (100 + place) + frame(b"")[:7] + b"\xfa" + b"x" * 200
+        second = b"x" * (250 - 200 - 8) + frame(b"")[:7] + b"\x50" + b"x" * 300
+        events = [*before, first, second, *after]
+        chunk = b"".join(map(frame, events))
+        assert walk_frames(chunk).tolist() == plain_walk(chunk)
+
+
 @pytest.mark.parametrize("shape", ["one size", "medium", "short", "long", "runs of one size"])
 def test_an_event_over_the_limit_is_refused(shape, small_windows):
     events = events_of(shape, 20_000)

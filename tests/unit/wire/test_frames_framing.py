@@ -72,6 +72,11 @@ def test_a_column_without_rows_or_chunks_has_no_frames():
         assert contents(frame_column(column)) == (b"", [])
 
 
+def test_empty_events_need_no_memory():
+    buffers = [None, pa.py_buffer(np.zeros(3, np.int32)), pa.py_buffer(b"")]
+    assert contents(frame_column(pa.Array.from_buffers(pa.binary(), 2, buffers))) == framed([b"", b""])
+
+
 @pytest.mark.parametrize(
     ("column", "row"),
     [

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import ProtocolError
-from connector.wire import MAX_EVENT_SIZE, FrameParser, frame_events
+from connector.wire import MAX_EVENT_SIZE, FrameParser, frame_events, walk_frames
 from connector.wire import _parsing as parsing
 
 ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
@@ -101,6 +101,16 @@ def test_a_piece_without_a_whole_event_gives_nothing():
     assert parser.pending == 10
     assert parser.offset == 5
     assert parser.feed(data[10:]).offsets.tolist() == [5]
+
+
+def test_an_incomplete_event_is_not_looked_at_again(monkeypatch):
+    walks = []
+    monkeypatch.setattr(parsing, "walk_frames", lambda data, **kw: walks.append(len(data)) or walk_frames(data, **kw))
+    data = frame_events([b"a", bytes(5000)]).data
+    parser = FrameParser()
+    for start in range(0, len(data), 100):
+        parser.feed(data[start : start + 100])
+    assert walks == [100, len(data) - 9]
 
 
 # Limits and errors
