@@ -19,7 +19,8 @@ DISTINCT_EVENTS = 1024
 
 def write(controller: str, scope: str, stream: str, events: int, size: int, keys: int) -> dict[str, Any]:
     """Write events one by one, as many in flight as serves the binding best."""
-    writer = pravega_client.StreamManager(controller).create_writer(scope, stream, IN_FLIGHT)
+    manager = pravega_client.StreamManager(controller)  # kept: with it goes the runtime that its writers need
+    writer = manager.create_writer(scope, stream, IN_FLIGHT)
     pool = [bytes([ord("a") + i % 26]) * size for i in range(DISTINCT_EVENTS)]
     names = [str(i) for i in range(keys)]
     writer.write_event_bytes(pool[0], names[0])
