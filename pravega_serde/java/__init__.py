@@ -1,1 +1,106 @@
-"""Java object streams, read and written without Java (``io.pravega.client.stream.impl.JavaSerializer``)."""
+"""Java object streams, read and written without Java (``io.pravega.client.stream.impl.JavaSerializer``).
+
+Values are natural Python data in both directions; the modules ``_boxes``, ``_containers`` and ``_temporal`` list the
+types. Objects of classes that Python has no form for are inert :class:`JavaObject` records. No class is ever looked up
+by a name that stands in an event, so nothing in an event can run.
+"""
+
+from pravega_serde.java._boxes import (
+    BigDecimal,
+    BigInteger,
+    Boolean,
+    Byte,
+    ByteArray,
+    Character,
+    Double,
+    Float,
+    Integer,
+    Long,
+    Short,
+    String,
+)
+from pravega_serde.java._containers import (
+    Copies,
+    JavaArray,
+    JavaKey,
+    JavaList,
+    JavaMap,
+    JavaSet,
+    ListView,
+    MapView,
+    SetView,
+)
+from pravega_serde.java._limits import Limits
+from pravega_serde.java._model import (
+    BlockData,
+    ClassDescriptor,
+    Field,
+    JavaClass,
+    JavaEnum,
+    JavaObject,
+    ProxyDescriptor,
+)
+from pravega_serde.java._serializer import JavaSerializer, dump_stream, load_stream
+from pravega_serde.java._temporal import (
+    Date,
+    MonthDay,
+    NanoDatetime,
+    NanoDuration,
+    NanoTime,
+    Period,
+    SqlDate,
+    SqlTime,
+    Timestamp,
+    Year,
+    YearMonth,
+    ZoneOffset,
+    ZoneRegion,
+)
+
+__all__ = [
+    "BigDecimal",
+    "BigInteger",
+    "BlockData",
+    "Boolean",
+    "Byte",
+    "ByteArray",
+    "Character",
+    "ClassDescriptor",
+    "Copies",
+    "Date",
+    "Double",
+    "Field",
+    "Float",
+    "Integer",
+    "JavaArray",
+    "JavaClass",
+    "JavaEnum",
+    "JavaKey",
+    "JavaList",
+    "JavaMap",
+    "JavaObject",
+    "JavaSerializer",
+    "JavaSet",
+    "Limits",
+    "ListView",
+    "Long",
+    "MapView",
+    "MonthDay",
+    "NanoDatetime",
+    "NanoDuration",
+    "NanoTime",
+    "Period",
+    "ProxyDescriptor",
+    "SetView",
+    "Short",
+    "SqlDate",
+    "SqlTime",
+    "String",
+    "Timestamp",
+    "Year",
+    "YearMonth",
+    "ZoneOffset",
+    "ZoneRegion",
+    "dump_stream",
+    "load_stream",
+]

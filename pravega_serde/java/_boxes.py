@@ -9,9 +9,12 @@ object; the second is then an :class:`Integer`.
 
 from __future__ import annotations
 
+import decimal
 import struct
+from typing import Self
 
 __all__ = [
+    "BigDecimal",
     "BigInteger",
     "Boolean",
     "Byte",
@@ -54,6 +57,22 @@ class BigInteger(int):
     """``java.math.BigInteger``."""
 
     __slots__ = ()
+
+
+class BigDecimal(decimal.Decimal):
+    """``java.math.BigDecimal``: a ``Decimal`` that keeps the object of its digits, which others may share."""
+
+    __slots__ = ("unscaled",)
+
+    unscaled: BigInteger | None
+    """The digits as an integer."""
+
+    @classmethod
+    def of(cls, value: decimal.Decimal, unscaled: BigInteger) -> Self:
+        """A decimal whose digits are that object."""
+        made = cls(value)
+        made.unscaled = unscaled
+        return made
 
 
 class Boolean(int):

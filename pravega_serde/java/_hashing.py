@@ -146,4 +146,10 @@ def map_threshold(size: int, load_factor: float) -> int:
 def set_capacity(size: int, load_factor: float) -> int:
     """Table size of a ``HashSet`` that Java has read (``HashSet.readObject``)."""
     factor = np.float32(min(max(0.25, load_factor), 4.0))
-    return _table_size(int(np.float32(size) * min(np.float32(1) / factor, np.float32(4))))
+    capacity = _table_size(int(np.float32(size) * min(np.float32(1) / factor, np.float32(4))))
+    # That is often too small, and the table grows while it is filled (``HashMap.resize``).
+    threshold = int(np.float32(capacity) * factor)
+    while threshold < size and capacity < MAXIMUM_CAPACITY:
+        capacity *= 2
+        threshold = threshold * 2 if capacity > DEFAULT_CAPACITY else int(np.float32(capacity) * factor)
+    return capacity

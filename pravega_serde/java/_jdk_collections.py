@@ -103,6 +103,12 @@ def _hash_map(make: type[Any], **defaults: Any) -> _Layout:
     )
 
 
+def _locked(*locks: str) -> dict[str, Any]:
+    """Fields of queues with locks: they are kept as they are, and a new queue cannot be made without them."""
+    return {"capacity": _KEPT, **dict.fromkeys(locks, _KEPT)}
+
+
+_KEPT: Final = object()
 _COMPARATOR: Final = {"comparator": None}
 
 LAYOUTS: Final[dict[str, _Layout]] = {
@@ -120,6 +126,12 @@ LAYOUTS: Final[dict[str, _Layout]] = {
     "java.util.concurrent.ConcurrentLinkedQueue": _Layout(make=JavaList, head=None),
     "java.util.concurrent.ConcurrentLinkedDeque": _Layout(make=JavaList, head=None),
     "java.util.concurrent.LinkedTransferQueue": _Layout(make=JavaList, head=None),
+    "java.util.concurrent.LinkedBlockingQueue": _Layout(
+        make=JavaList, head=None, defaults=_locked("count", "notEmpty", "notFull", "putLock", "takeLock")
+    ),
+    "java.util.concurrent.LinkedBlockingDeque": _Layout(
+        make=JavaList, head=None, defaults=_locked("lock", "notEmpty", "notFull")
+    ),
     "java.util.HashSet": _Layout(make=JavaSet, head=_HASH_SET, count=2, numbers=_set_numbers),
     "java.util.LinkedHashSet": _Layout(make=JavaSet, head=_HASH_SET, count=2, numbers=_set_numbers),
     "java.util.TreeSet": _Layout(make=JavaSet, first="comparator"),
@@ -269,6 +281,9 @@ def write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
     for _, each in descriptor.all_fields:
         derive = layout.derived.get(each.name)
         values.append(derive(size, extra)[0] if derive else extra.get(each.name, layout.defaults.get(each.name)))
+    if any(each is _KEPT for each in values):
+        msg = f"a {name} can only be written as it was read: Python cannot make its locks"
+        raise SerializationError(msg)
     items = _items(name, layout, value, extra)
     if layout.head is None:
         return Content(descriptor, values, [[*_without_nulls(name, items), *[None] * layout.nulls]])

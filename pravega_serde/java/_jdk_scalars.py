@@ -60,7 +60,7 @@ def _big_decimal(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     bits = unscaled.bit_length()
     if bits > MAX_DECIMAL_BITS or not reader.copies(bits >> 3):
         return NotImplemented
-    return decimal.Decimal(int(unscaled)).scaleb(-scale, _EXACT)
+    return box.BigDecimal.of(decimal.Decimal(int(unscaled)).scaleb(-scale, _EXACT), unscaled)
 
 
 def _from_millis(kind: type[dt.datetime]) -> Codec:
@@ -155,8 +155,10 @@ def _write_decimal(value: decimal.Decimal) -> Content:
     if len(digits) * 3 > MAX_DECIMAL_BITS:
         msg = f"a decimal number of {len(digits)} digits is beyond the {MAX_DECIMAL_BITS // 4} that can be written"
         raise SerializationError(msg)
-    unscaled = int(value.scaleb(-exponent, _EXACT))
-    return content("java.math.BigDecimal", [-exponent, box.BigInteger(unscaled)])
+    unscaled = getattr(value, "unscaled", None)
+    if unscaled is None:
+        unscaled = box.BigInteger(value.scaleb(-exponent, _EXACT))
+    return content("java.math.BigDecimal", [-exponent, unscaled])
 
 
 def _millis(name: str) -> Callable[[dt.datetime], Content]:
@@ -206,6 +208,7 @@ WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
     box.Float: lambda value: content("java.lang.Float", [float(value)]),
     box.Character: _write_character,
     decimal.Decimal: _write_decimal,
+    box.BigDecimal: _write_decimal,
     uuid.UUID: _write_uuid,
     temporal.Date: _millis("java.util.Date"),
     temporal.SqlDate: _millis("java.sql.Date"),

@@ -16,25 +16,22 @@ from pravega_serde.java._model import ClassDescriptor, Field
 
 __all__ = ["array_descriptor", "jdk_descriptor", "jdk_names"]
 
-_ARRAY_MODIFIERS: Final = 0x411
-"""``public final abstract``: what the JVM gives an array of a public class."""
+_ABSTRACT_FINAL: Final = 0x410
+"""Modifiers that the JVM gives to every array class."""
 
-
-def array_descriptor(name: str) -> ClassDescriptor:
-    """Descriptor of an array class, its UID computed as ``ObjectStreamClass.computeDefaultSUID`` does.
-
-    An array class has no members, so its name is all that enters the hash, and its element's visibility: public is
-    assumed. Java does not compare the UIDs of arrays anyway.
-    """
-    return _array_descriptor(name)
+_PUBLIC: Final = 0x001
 
 
 @functools.lru_cache(maxsize=1024)
-def _array_descriptor(name: str) -> ClassDescriptor:
+def array_descriptor(name: str, *, public: bool = True) -> ClassDescriptor:
+    """Descriptor of an array class, its UID computed as ``ObjectStreamClass.computeDefaultSUID`` does.
+
+    An array class has no members, so all that enters the hash is its name, and whether its element is public. Java
+    does not compare the UIDs of arrays.
+    """
     raw = name.encode()
-    digest = hashlib.sha1(
-        len(raw).to_bytes(2, "big") + raw + _ARRAY_MODIFIERS.to_bytes(4, "big"), usedforsecurity=False
-    )
+    modifiers = _ABSTRACT_FINAL | (_PUBLIC if public else 0)
+    digest = hashlib.sha1(len(raw).to_bytes(2, "big") + raw + modifiers.to_bytes(4, "big"), usedforsecurity=False)
     return ClassDescriptor(name, int.from_bytes(digest.digest()[:8], "little", signed=True))
 
 

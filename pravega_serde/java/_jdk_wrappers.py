@@ -53,6 +53,7 @@ def _views() -> dict[str, Codec]:
     }
     names |= {
         "java.util.Arrays$ArrayList": ListView,
+        "java.util.concurrent.PriorityBlockingQueue": ListView,
         f"{_COLLECTIONS}AsLIFOQueue": ListView,
         f"{_COLLECTIONS}SetFromMap": SetView,
         "java.util.concurrent.ConcurrentHashMap$KeySetView": SetView,

@@ -93,14 +93,14 @@ def _hashable(key: Any) -> bool:
         return True
     if kind is box.BigInteger:
         return bool(key.bit_length() <= _LONGEST_NUMBER)
-    return kind is decimal.Decimal and len(key.as_tuple().digits) < _LONGEST_NUMBER // 4
+    return kind is box.BigDecimal and len(key.as_tuple().digits) < _LONGEST_NUMBER // 4
 
 
 def _exact(key: Any) -> tuple[Any, ...]:
     """Equal for two keys exactly if they are equal in Java (apart from types that compare by identity)."""
     if isinstance(key, float):
         return type(key), struct.pack(">d", key)
-    if type(key) is decimal.Decimal:
+    if isinstance(key, decimal.Decimal):
         return decimal.Decimal, key.as_tuple()
     # A second object of a shared scalar has a type of its own (see _boxes), and is the same key.
     return _SAME.get(type(key), type(key)), key

@@ -16,7 +16,7 @@ _SEGMENTS: Final = 16
 def new_segments() -> JavaArray:
     """New lock objects, as ``ConcurrentHashMap.writeObject`` makes them each time."""
     segment, sync = _class("java.util.concurrent.ConcurrentHashMap$Segment"), _class(_SYNC)
-    array = array_descriptor(f"[L{segment.name};")
+    array = array_descriptor(f"[L{segment.name};", public=False)
     # Fields: sync of ReentrantLock, loadFactor of Segment; state of AbstractQueuedSynchronizer.
     return JavaArray([JavaObject(segment, [JavaObject(sync, [0]), 0.75]) for _ in range(_SEGMENTS)], array)
 

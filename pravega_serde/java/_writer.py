@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,16 @@ _U64: Final = struct.Struct(">Q")
 _CLASS_HEAD: Final = struct.Struct(">qB")
 
 
+class _Beginning(NamedTuple):
+    """The class descriptors at the start of a stream, and what is known after them."""
+
+    raw: bytes
+    handles: dict[int, int]
+    classes: dict[Any, int]
+    names: dict[str, int]
+    kept: list[Any]
+
+
 class Writer:
     """Writes one stream."""
 
@@ -65,6 +75,11 @@ class Writer:
         self._names: dict[str, int] = {}
         self._kept: list[Any] = []
         self._count = 0
+
+    @property
+    def handles(self) -> int:
+        """How many handles have been given."""
+        return self._count
 
     def write(self, value: Any) -> None:
         """Append one value, and everything that it refers to."""
@@ -244,8 +259,26 @@ class Writer:
             else:
                 self.out += b"\x7a" + _U32.pack(len(chunk)) + chunk
 
-    def _descriptor(self, descriptor: Descriptor | None) -> None:
-        """A class descriptor and its superclasses: a reference, if it was written before."""
+    def _descriptor(self, descriptor: Descriptor) -> None:
+        """A class descriptor and its superclasses; those that begin a stream are written once and then copied."""
+        if self._count:
+            self._chain(descriptor)
+            return
+        first: _Beginning | None = descriptor.__dict__.get("_beginning")
+        if first is None:
+            start = len(self.out)
+            self._chain(descriptor)
+            if not descriptor.annotations:
+                raw, handles = bytes(self.out[start:]), self._handles.copy()
+                first = _Beginning(raw, handles, self._classes.copy(), self._names.copy(), self._kept.copy())
+                descriptor.__dict__["_beginning"] = first
+            return
+        self.out += first.raw
+        self._handles, self._classes = first.handles.copy(), first.classes.copy()
+        self._names, self._kept = first.names.copy(), first.kept.copy()
+        self._count = len(self._kept)
+
+    def _chain(self, descriptor: Descriptor | None) -> None:
         while descriptor is not None:
             handle = self._classes.get(descriptor)
             if handle is not None:

@@ -1,0 +1,164 @@
+"""``JavaSerializer``: events that are one Java object each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_serde.columnar import PlainPath, as_column, decode_rows, per_row
+from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
+from pravega_serde.java import _mutf8
+from pravega_serde.java._constants import NULL_EVENT, SHORT_STRING, STRING_EVENT
+from pravega_serde.java._decode_column import fast_path
+from pravega_serde.java._encode_column import encode_fast
+from pravega_serde.java._limits import Limits
+from pravega_serde.java._model import ClassDescriptor, JavaObject
+from pravega_serde.java._plans import DescriptorCache
+from pravega_serde.java._reader import Reader
+from pravega_serde.java._types import ColumnType, column_type
+from pravega_serde.java._writer import Writer
+from pravega_serde.serializer import OnError
+
+__all__ = ["JavaSerializer", "dump_stream", "load_stream"]
+
+_TEXT_AT: Final = len(STRING_EVENT) + 2
+
+
+class JavaSerializer:
+    """Events of ``io.pravega.client.stream.impl.JavaSerializer``: one ``ObjectOutputStream`` with one object.
+
+    Rows: any serializable Java object, in both directions. Reading gives natural Python values, or inert records
+    (:class:`JavaObject`) of classes that Python has no form for; no class is ever loaded, nothing in an event can run.
+
+    Columns: ``java_type`` says what all events are: the name of a box, ``java.lang.String``, ``byte[]``,
+    ``java.util.Date``, ..., or a :class:`ClassDescriptor`, which makes a struct of its fields. ``sample`` takes the
+    descriptor from an event (bytes, or hex digits) instead. ``arrow_type`` replaces the Arrow type that follows from
+    ``java_type``; a struct then also chooses fields by name.
+
+    Immutable apart from caches, safe to share between threads, can be pickled.
+    """
+
+    def __init__(
+        self,
+        java_type: str | ClassDescriptor | None = None,
+        *,
+        sample: bytes | str | None = None,
+        arrow_type: pa.DataType | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._cache = DescriptorCache()
+        if sample is not None and java_type is None:
+            java_type = self.learn(bytes.fromhex(sample) if isinstance(sample, str) else sample)
+        self.java_type = java_type
+        self._given_type = arrow_type
+        self._column: ColumnType | None = column_type(java_type, arrow_type)
+        self._fast = fast_path(self._column) if self._column else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.java_type, self._given_type, self.limits)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of a decoded column."""
+        return self._typed().arrow_type
+
+    def _typed(self) -> ColumnType:
+        if self._column is None:
+            msg = "a Java event can be anything: say what a column holds, with java_type=, sample= or arrow_type="
+            raise SchemaError(msg)
+        return self._column
+
+    def serialize(self, value: Any) -> bytes:
+        """The event of a value; ``None`` is an event too, Java's null.
+
+        Raises :class:`SerializationError` for values that have no Java form. Of a class of your own Python cannot
+        know the serialVersionUID: give a :class:`JavaObject`, whose descriptor says it.
+        """
+        if type(value) is str:
+            raw = _mutf8.encode(value)
+            if len(raw) <= SHORT_STRING:
+                return STRING_EVENT + len(raw).to_bytes(2, "big") + raw
+        writer = Writer()
+        writer.write(value)
+        return bytes(writer.out)
+
+    def deserialize(self, data: bytes | bytearray | memoryview) -> Any:
+        """The value of an event; like Java's own deserializer this ignores bytes after the object."""
+        if type(data) is not bytes:
+            data = bytes(data)
+        if data.startswith(STRING_EVENT):
+            # The most frequent event, and with nothing before it there is nothing to refer to.
+            raw = data[_TEXT_AT:]
+            if len(raw) == (data[5] << 8 | data[6] if len(data) >= _TEXT_AT else -1) and raw.isascii():
+                return raw.decode("ascii")
+        return Reader(data, self._cache, self.limits).read_event()
+
+    def learn(self, event: bytes) -> ClassDescriptor:
+        """Class descriptor of the object in an event: what is needed to write more of them."""
+        value = self.deserialize(event)
+        if isinstance(value, JavaObject) and isinstance(value.descriptor, ClassDescriptor):
+            return value.descriptor
+        msg = f"the event holds a {type(value).__name__}, not an object of a class of its own"
+        raise SchemaError(msg)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Raise :class:`SchemaError` if a column of this type can never be encoded."""
+        self._encoder_of(arrow_type)
+
+    def _encoder_of(self, arrow_type: pa.DataType) -> ColumnType:
+        if self._column is not None:
+            self._column.check_encodable(arrow_type)
+            return self._column
+        natural = column_type(None, arrow_type)
+        if natural is None or natural.java_type is None:
+            msg = (
+                f"a column of type {arrow_type} needs java_type=ClassDescriptor(...): Python cannot compute the "
+                "serialVersionUID of a class; take it from `serialver <class>`, or from an event with sample="
+            )
+            raise SchemaError(msg)
+        return natural
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Events of a column; a null row stays null, which is no event (Java's null is an event: see serialize)."""
+        column = as_column(column)
+        kind = self._encoder_of(column.type)
+        events = encode_fast(kind, column)
+        if events is not None:
+            return events
+        return per_row(column.to_pylist(), lambda value: self.serialize(kind.to_java(value)))
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events; Java's null becomes null."""
+        kind = self._typed()
+        plain = PlainPath(lambda event: self._plain(event, kind), kind.arrow_type)
+        return decode_rows(column, plain=plain, fast=self._fast, on_error=on_error)
+
+    def _plain(self, event: bytes, kind: ColumnType) -> Any:
+        value = None if event == NULL_EVENT else self.deserialize(event)
+        try:
+            return kind.from_java(value)
+        except SerializationError as error:
+            raise DeserializationError(error.message) from error
+
+
+def _restore(java_type: Any, arrow_type: Any, limits: Limits) -> JavaSerializer:
+    return JavaSerializer(java_type, arrow_type=arrow_type, limits=limits)
+
+
+def load_stream(data: bytes, limits: Limits | None = None) -> list[Any]:
+    """Everything in a stream of several objects, and the :class:`BlockData` between them.
+
+    Raises :class:`DeserializationError`. Events of Pravega hold one object: see :class:`JavaSerializer` for those.
+    """
+    return Reader(data, DescriptorCache(), limits or Limits()).read_stream()
+
+
+def dump_stream(contents: Iterable[Any]) -> bytes:
+    """A stream of several objects and :class:`BlockData`, which share handles: what two of them refer to is one."""
+    writer = Writer()
+    for each in contents:
+        writer.write(each)
+    return bytes(writer.out)
