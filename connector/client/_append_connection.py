@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import ssl
 import time
 from collections import deque
@@ -31,6 +32,7 @@ class AppendConnection:
         self._decoder = MessageDecoder()
         self._output: deque[memoryview] = deque()
         self._last_output = time.monotonic()
+        self.owes_since = math.inf  # when (monotonic) the first request went out after the last answer
         self.send(encode(Hello()))
 
     def fileno(self) -> int:
@@ -55,6 +57,7 @@ class AppendConnection:
         """Queue bytes; they go out with the next flush."""
         self._output.append(memoryview(data))
         self._last_output = time.monotonic()
+        self.owes_since = min(self.owes_since, self._last_output)
 
     def flush(self) -> None:
         """Send what the socket takes now. Raises ConnectionLostError."""
@@ -81,7 +84,12 @@ class AppendConnection:
             raise ConnectionLostError(f"the connection to {self._where} was lost: {error}") from None
         if not data:
             raise ConnectionLostError(f"{self._where} closed the connection")
+        self.owes_since = math.inf
         return [m for m in self._decoder.feed(data) if not isinstance(m, Hello | KeepAlive)]
+
+    def gone_silent(self, seconds: float) -> ConnectionLostError:
+        """The error for a store that owes an answer for too long."""
+        return ConnectionLostError(f"{self._where} has not answered for {seconds:g} s")
 
     def close(self) -> None:
         """Close the socket; unsent bytes are dropped."""

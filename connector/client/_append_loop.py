@@ -24,6 +24,7 @@ from connector.client._large_events import append_large_event
 from connector.client._routes import Routes
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import (
+    ConfigError,
     ConnectionLostError,
     ConnectorError,
     DeadlineExceededError,
@@ -53,6 +54,9 @@ SEGMENT_WINDOW: Final = 8 << 20
 # Connections to one segment store: several let it work for several containers at once.
 _CONNECTIONS_PER_ENDPOINT: Final = 4
 _KEEP_ALIVE_SECONDS: Final = 20.0
+# A store that owes an answer for so long is taken for gone: a host that lost its power closes no connection. Wrongly
+# done it costs little, since a new connection starts from what the store has.
+SILENCE_SECONDS: Final = 30.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
 
@@ -102,17 +106,18 @@ class AppendLoop:
 
     # ---------------------------------------------------------------- callers' side
 
-    def submit(self, blocks: list[tuple[int, Block]], deadline: Deadline) -> None:
-        """Hand over (segment id, block) pairs; wait while too many bytes are in flight."""
-        size = sum(len(block.data) for _, block in blocks)
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes may be in flight as well; anything may when nothing is."""
+        return not self._in_flight or self._in_flight + size <= self._max_in_flight
+
+    def wait_for_room(self, size: int, deadline: Deadline) -> None:
+        """Return when :meth:`has_room`."""
         with self._changed:
-            while self._in_flight and self._in_flight + size > self._max_in_flight:
+            while not self.has_room(size):
                 self._wait(deadline)
-        self.push(blocks)
-        self.wake()
 
     def push(self, blocks: list[tuple[int, Block]]) -> None:
-        """Hand over blocks without waiting for room."""
+        """Hand over (segment id, block) pairs without waiting for room; call :meth:`wake` after it."""
         with self._changed:
             self._raise_failure()
             self._inbox.extend(blocks)
@@ -136,6 +141,8 @@ class AppendLoop:
         """End the thread; what is not durable is given up."""
         with self._changed:
             self._closing = True
+            self._failure = self._failure or ConfigError(f"the writer of stream {self._stream} is closed")
+            self._changed.notify_all()
         self.wake()
         self._thread.join()
         self._wake_write.close()
@@ -240,6 +247,7 @@ class AppendLoop:
         return connection
 
     def _append_large(self, lane: _Lane, block: Block) -> None:
+        self.wake()  # what waited for this block goes on at once
         try:
             append_large_event(self._stores, self._stream, lane.segment_id, block.data)
         except (SegmentSealedError, NoSuchSegmentError) as error:
@@ -265,6 +273,8 @@ class AppendLoop:
                 self._flush_connection(connection)
             if connection in readable:
                 self._read(connection)
+            elif time.monotonic() >= connection.owes_since + SILENCE_SECONDS:
+                self._lost(connection, connection.gone_silent(SILENCE_SECONDS))
             elif connection.idle_for(_KEEP_ALIVE_SECONDS):
                 connection.send(encode(KeepAlive()))
 
@@ -273,7 +283,8 @@ class AppendLoop:
         retries = [
             lane.retry_at for lane in self._lanes.values() if lane.connection is None and lane.session.unacknowledged
         ]
-        due = min([self._collect_at, *retries]) - time.monotonic()
+        silences = [connection.owes_since + SILENCE_SECONDS for connection in self._connections.values()]
+        due = min([self._collect_at, *retries, *silences]) - time.monotonic()
         return min(max(0.0, due), _KEEP_ALIVE_SECONDS)
 
     def _flush_connection(self, connection: AppendConnection) -> None:
@@ -286,7 +297,9 @@ class AppendLoop:
         try:
             for message in connection.receive():
                 self._handle(connection, message)
-        except ConnectionLostError as error:
+        except SegmentStoreError as error:
+            if not error.retriable:
+                raise
             self._lost(connection, error)
 
     def _handle(self, connection: AppendConnection, message: Message) -> None:
@@ -301,7 +314,7 @@ class AppendLoop:
         name = getattr(message, "segment", None)
         error = error_of(message, name or f"of stream {self._stream}")
         if name is None:
-            raise ConnectionLostError(error.message) from error
+            raise error
         # A lane that is gone was rerouted: refusals of what was under way then say nothing new.
         if (lane := self._lanes.get(connection.lanes.get(name, -1))) is not None:
             self._refused(lane, error)
@@ -316,12 +329,10 @@ class AppendLoop:
             # Sealed, and truncated away since then: nothing of what waits here can be in it.
             self._reroute(lane)
             return
-        if not error.retriable:
-            raise error
-        self._stores.forget(self._stream, lane.segment_id, error)
-        raise ConnectionLostError(error.message) from error
+        raise error
 
-    def _lost(self, connection: AppendConnection, error: ConnectionLostError) -> None:
+    def _lost(self, connection: AppendConnection, error: SegmentStoreError) -> None:
+        """Start over on a new connection, which also is how any passing refusal is settled."""
         connection.close()
         self._connections = {key: c for key, c in self._connections.items() if c is not connection}
         for lane in self._lanes.values():
