@@ -18,8 +18,16 @@ from connector.client._append_loop import AppendLoop
 from connector.client._deadline import Deadline
 from connector.client._routes import Routes
 from connector.client._stores import SegmentStores
-from connector.errors import ConfigError, ConnectorError, EventTooLargeError, NullEventError, StreamSealedError
+from connector.errors import (
+    ColumnTypeError,
+    ConfigError,
+    ConnectorError,
+    EventTooLargeError,
+    NullEventError,
+    StreamSealedError,
+)
 from connector.wire import Block, StreamName, frame_column
+from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_keys
 
 __all__ = ["MAX_EVENT_SIZE", "EventWriter", "SupportsSerialize"]
@@ -79,6 +87,32 @@ def _cuts(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first, begin = last, int(ends[last - 1])
 
 
+def _as_bytes(event: Any) -> bytes:
+    if not isinstance(event, bytes | bytearray | memoryview):
+        raise SerializationError(f"the serializer made a {type(event).__name__} of an event; it must return bytes")
+    return bytes(event)
+
+
+def _check_key(routing_key: str) -> None:
+    if not isinstance(routing_key, str):
+        raise ConfigError(f"a routing key must be a str, not {type(routing_key).__name__}")
+    try:
+        _ = routing_key.isascii() or routing_key.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"the routing key {routing_key!a} holds half of a surrogate pair: it is no text") from None
+
+
+def _as_binary(column: pa.Array) -> pa.Array:
+    """The column in a type whose lengths Arrow can tell."""
+    t = pa.types
+    if t.is_binary(column.type) or t.is_string(column.type) or t.is_large_binary(column.type):
+        return column
+    try:
+        return column.cast(pa.large_binary())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
+
+
 class EventWriter(Generic[T]):
     """Writes events to one stream; thread safe, one background thread.
 
@@ -120,30 +154,38 @@ class EventWriter(Generic[T]):
         """Write one event; without a routing key it goes to any segment.
 
         Waits while too many bytes are not yet durable. Raises SerializationError, EventTooLargeError,
-        DeadlineExceededError, StreamSealedError.
+        DeadlineExceededError, StreamSealedError, ConfigError (a key that is no text); the event is then not taken.
         """
         event = self._serialize(value)
+        if type(event) is not bytes:
+            event = _as_bytes(event)
         if len(event) > self._max_event_size:
             raise self._too_large(len(event))
+        if routing_key is not None:
+            _check_key(routing_key)
         with self._lock:
             self._check_open()
+            first = not self._events
+            if not first and (self._size + len(event) > _ROW_BYTES or len(self._events) >= _ROW_COUNT):
+                self._submit_rows(Deadline(self._timeout))
+                first = True
             self._events.append(event)
             self._keys.append(routing_key)
             self._size += len(event)
-            first = len(self._events) == 1
             if first:
                 self._since = time.monotonic()
-            if self._size >= _ROW_BYTES or len(self._events) >= _ROW_COUNT:
-                self._loop.submit(self._take_rows(), Deadline(self._timeout))
-                return
         if first:
             self._loop.wake()
 
     def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
         """Write a column of serialized events (binary or string), with a column of routing keys as long.
 
-        A null key means none. Raises NullEventError, EventTooLargeError, DeadlineExceededError, StreamSealedError.
+        A null key means none. Raises NullEventError, ColumnTypeError, EventTooLargeError, DeadlineExceededError,
+        StreamSealedError, ConfigError (not as many keys as events); nothing of the column is then taken.
         """
+        events = _as_binary(events)
+        if routing_keys is not None and len(routing_keys) != len(events):
+            raise ConfigError(f"there are {len(routing_keys)} routing keys for a column of {len(events)} events")
         if not len(events):
             return
         lengths = pa.compute.binary_length(events)
@@ -155,17 +197,26 @@ class EventWriter(Generic[T]):
         with self._lock:
             self._check_open()
             deadline = Deadline(self._timeout)
-            if self._events:
-                self._loop.submit(self._take_rows(), deadline)
-            self._loop.submit(self._route(events, routing_keys), deadline)
+            self._submit_rows(deadline)
+            blocks = self._route(events, routing_keys)
+            self._loop.wait_for_room(sum(len(block.data) for _, block in blocks), deadline)
+            self._loop.push(blocks)
+        self._loop.wake()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Return when every event written before is durable. Raises DeadlineExceededError, StreamSealedError."""
+        """Return when every event written before is durable. Raises DeadlineExceededError, StreamSealedError.
+
+        After a DeadlineExceededError the events are still on their way; flush may be called again.
+        """
         deadline = Deadline(self._timeout if timeout is None else timeout)
-        with self._lock:
+        # Another thread may hold the lock while it waits for room.
+        while not self._lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
+            pass
+        try:
             self._check_open()
-            if self._events:
-                self._loop.submit(self._take_rows(), deadline)
+            self._submit_rows(deadline)
+        finally:
+            self._lock.release()
         self._loop.flush(deadline)
 
     def close(self) -> None:
@@ -179,8 +230,7 @@ class EventWriter(Generic[T]):
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""
-        with self._lock:
-            self._closed = True
+        self._closed = True
         self._loop.close()
 
     def __enter__(self) -> EventWriter[T]:
@@ -213,10 +263,19 @@ class EventWriter(Generic[T]):
             due = self._since + _LINGER
             if due > time.monotonic():
                 return due
+            if not self._loop.has_room(self._size):
+                return time.monotonic() + _LINGER
             self._loop.push(self._take_rows())
             return math.inf
         finally:
             self._lock.release()
+
+    def _submit_rows(self, deadline: Deadline) -> None:
+        """Hand over the waiting rows when there is room; if that fails they go on waiting."""
+        if self._events:
+            self._loop.wait_for_room(self._size, deadline)
+            self._loop.push(self._take_rows())
+            self._loop.wake()
 
     def _take_rows(self) -> list[tuple[int, Block]]:
         events, keys = pa.array(self._events, pa.large_binary()), self._keys
