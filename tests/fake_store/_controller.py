@@ -105,6 +105,9 @@ class FakeStream(ControllerClient):
         self._ask("stream_exists")
         return self.exists
 
+    def __repr__(self) -> str:
+        return f"FakeStream({self.ranges})"
+
     def close(self) -> None:
         pass
 

@@ -62,6 +62,8 @@ class Session:
         self.previous: dict[bytes, int] = {}
         self.writers: dict[bytes, str] = {}
         self.received = self.sent = 0
+        self.deaf = False
+        """Set it to leave all requests that come unserved, as a host does that went away without a word."""
 
     def reply(self, message: Message) -> None:
         data = encode(message)
@@ -77,8 +79,9 @@ class Session:
             self.sent += len(data)
 
     def drop(self) -> None:
-        """End the connection at once."""
+        """End the connection at once; requests that came over it and were not served never are."""
         self.store.drops += 1
+        self.deaf = True
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
 
@@ -100,13 +103,9 @@ class FakeSegmentStore:
         self._sessions: list[Session] = []
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint: tuple[str, int] = self._listener.getsockname()
         self._thread = threading.Thread(target=self._accept)
         self._thread.start()
-
-    @property
-    def endpoint(self) -> tuple[str, int]:
-        host, port = self._listener.getsockname()
-        return host, port
 
     # ---------------------------------------------------------------- what tests do
 
@@ -180,7 +179,8 @@ class FakeSegmentStore:
                     self.cut_requests_at = None
                 session.received += len(data)
                 for request in decoder.feed(data):
-                    self._treat(session, request)
+                    if not session.deaf:
+                        self._treat(session, request)
                 if last:
                     session.drop()
                     return
@@ -202,6 +202,8 @@ class FakeSegmentStore:
         return None
 
     def close(self) -> None:
+        if self._listener.fileno() < 0:
+            return
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
         self._listener.close()
         self._thread.join()
