@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
@@ -17,7 +18,7 @@ from connector.client._stores import SegmentStores
 from connector.client._tail import TailReader
 from connector.client._writer import MAX_EVENT_SIZE, EventWriter, SupportsSerialize
 from connector.config import PravegaConfig
-from connector.errors import MalformedStreamCutError, StreamNotFoundError
+from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
 from connector.wire import StreamCut, StreamName
 
 __all__ = ["PravegaClient"]
@@ -103,7 +104,7 @@ class PravegaClient:
 
     def read_columns(
         self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None
-    ) -> Iterator[EventBatch]:
+    ) -> Generator[EventBatch, None, None]:
         """Yield the events between two cuts as Arrow columns, segment by segment, predecessors first.
 
         None means the head and the present tail. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
@@ -132,9 +133,10 @@ class PravegaClient:
         return TailReader(self.stores, self._own_cut(name, start) or self.tail(name))
 
     @staticmethod
-    def _values(batches: Iterator[EventBatch], serializer: Any) -> Iterator[Any]:
-        for batch in batches:
-            yield from batch.values(serializer)
+    def _values(batches: Generator[EventBatch, None, None], serializer: Any) -> Iterator[Any]:
+        with closing(batches):  # an error that somebody keeps would keep the connection as well
+            for batch in batches:
+                yield from batch.values(serializer)
 
     @staticmethod
     def _own_cut(name: StreamName, cut: StreamCut | None) -> StreamCut | None:
@@ -164,6 +166,12 @@ class PravegaClient:
 def _tls(config: PravegaConfig) -> Tls | None:
     if not config.uses_tls:
         return None
-    context = ssl.create_default_context(cafile=config.tls_ca_file)
+    try:
+        context = ssl.create_default_context(cafile=config.tls_ca_file)
+    except OSError as error:  # ssl.SSLError, for what is no certificate, is one too
+        raise ConfigError(
+            f"the CA certificates cannot be read from {config.tls_ca_file}: {error.strerror or error}; "
+            "check pravega.tls.ca.file"
+        ) from None
     context.check_hostname = config.tls_validate_hostname
     return Tls(context, config.tls_server_name)

@@ -108,6 +108,10 @@ class Connection:
         """Whether TLS holds decrypted bytes that select does not see."""
         return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
+    def is_usable(self) -> bool:
+        """Whether nothing has arrived, which on an idle connection would be its end."""
+        return not wait_ready([self], [], 0)[0]
+
     def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
         """Send all of ``data``. Raises ConnectionLostError, DeadlineExceededError."""
         try:
@@ -138,8 +142,8 @@ class Connection:
     def _read_into(self, view: memoryview, deadline: Deadline) -> None:
         filled, size = 0, len(view)
         try:
-            self._sock.settimeout(deadline.remaining(f"an answer of {self._where}"))
             while filled < size:
+                self._sock.settimeout(deadline.remaining(f"an answer of {self._where}"))
                 count = self._sock.recv_into(view[filled:])
                 if not count:
                     raise ConnectionLostError(f"{self._where} closed the connection")
@@ -171,8 +175,11 @@ class ConnectionPool:
                 self._idle.clear()  # the parent's sockets: sharing them would mix the replies
                 self._pid = os.getpid()
             idle = self._idle[endpoint]
-            if idle:
-                return idle.pop()
+            while idle:
+                connection = idle.pop()
+                if connection.is_usable():
+                    return connection
+                connection.close()
         return Connection(endpoint, self._tls, deadline)
 
     def give_back(self, connection: Connection) -> None:

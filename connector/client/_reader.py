@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +69,7 @@ class EventBatch:
         )
 
 
-def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColumn]:
+def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventColumn, None, None]:
     """Yield the events of a slice in order, about a mebibyte at a time.
 
     Lost connections, moved segments and expired tokens are mended as long as bytes keep coming within the timeout.
@@ -106,7 +107,7 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColu
             yield from again(step)
         parser.finish()
     except (SegmentTruncatedError, NoSuchSegmentError) as error:
-        raise data_loss(piece, plan.position, error) from error
+        raise data_loss(piece.stream, piece.segment_id, plan.position, error) from error
     finally:
         if connection is not None:
             # Only a range that was read to its end leaves no answer under way.
@@ -116,15 +117,13 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Iterator[EventColu
                 connection.close()
 
 
-def data_loss(piece: SegmentSlice, position: int, error: Exception) -> DataLossError:
+def data_loss(stream: StreamName, segment_id: int, position: int, error: Exception | None = None) -> DataLossError:
+    """The error for a reader that is at ``position`` and finds that the segment has not the bytes from there on."""
+    what = "the segment was truncated away or deleted"
     if isinstance(error, SegmentTruncatedError):
-        what = (
-            f"{min(error.start_offset, piece.end) - position} bytes before offset {error.start_offset} were truncated"
-        )
-    else:
-        what = f"{piece.end - position} bytes were deleted with the segment"
+        what = f"what comes before offset {error.start_offset} was truncated"
     return DataLossError(
-        f"stream {piece.stream}, segment {piece.segment_id}, offset {position}: {what}; "
+        f"stream {stream}, segment {segment_id}, offset {position}: {what}; "
         "start at the head of the stream, or keep the data longer (retention)"
     )
 
@@ -132,24 +131,27 @@ def data_loss(piece: SegmentSlice, position: int, error: Exception) -> DataLossE
 def slices_between(stores: SegmentStores, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
     """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
 
-    Empty parts are left out.
+    Empty parts are left out. Raises DataLossError for a segment whose end nobody knows any more.
     """
     stream = start.stream
     ids = stores.controller.segments_between(start, end)
-    open_ended = [i for i in ids if i not in start.positions or i not in end.positions]
-    infos = stores.segment_infos(stream, open_ended)
+    infos = stores.segment_infos(stream, [i for i in ids if i not in end.positions])
     slices = []
     for segment_id in ids:
+        # Java puts -1 for a segment that has not begun.
+        begin = max(start.positions.get(segment_id, 0), 0)
         info = infos.get(segment_id)
-        begin = start.positions.get(segment_id, info.start_offset if info else 0)
-        stop = end.positions.get(segment_id, info.write_offset if info else 0)
+        if info is not None and not info.exists:
+            raise data_loss(stream, segment_id, begin)
+        stop = end.positions[segment_id] if info is None else info.write_offset
         if begin < stop:
-            slices.append(SegmentSlice(stream, segment_id, max(begin, 0), stop))
+            slices.append(SegmentSlice(stream, segment_id, begin, stop))
     return slices
 
 
-def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Iterator[EventBatch]:
-    """Yield the events of slices, one slice after the other."""
+def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Generator[EventBatch, None, None]:
+    """Yield the events of slices, one slice after the other. Closing the generator closes its connection."""
     for piece in slices:
-        for column in read_slice(stores, piece):
-            yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
+        with closing(read_slice(stores, piece)) as columns:
+            for column in columns:
+                yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Final
 
 from connector.client._connection import Connection, Endpoint, wait_ready
 from connector.client._cuts import Lineage
 from connector.client._deadline import Deadline
-from connector.client._reader import EventBatch, SegmentSlice, data_loss
+from connector.client._reader import EventBatch, data_loss
 from connector.client._stores import SegmentStores, error_of
-from connector.errors import NoSuchSegmentError, SegmentSealedError, SegmentStoreError, SegmentTruncatedError
+from connector.errors import (
+    ConnectionLostError,
+    DeadlineExceededError,
+    NoSuchSegmentError,
+    ProtocolError,
+    SegmentSealedError,
+    SegmentStoreError,
+    SegmentTruncatedError,
+)
 from connector.wire import (
     READ_CHUNK,
     EventColumn,
@@ -27,6 +36,8 @@ from connector.wire import (
 __all__ = ["TailReader"]
 
 _RETRY_PAUSE: Final = 0.2
+# A server answers a read at the tail after 60 s (measured: 66 s) even if nothing came; one that does not is gone.
+_PARKED_SECONDS: Final = 90.0
 
 
 class _SegmentTail:
@@ -38,6 +49,7 @@ class _SegmentTail:
         self.offset = offset
         self.parser = FrameParser(offset, segment=self.name)
         self.asked = False
+        self.asked_at = 0.0
         self.retry_at = 0.0
 
 
@@ -72,7 +84,7 @@ class TailReader:
     def poll(self, timeout: float) -> EventBatch | None:
         """The next events of one segment, or None if none arrived within ``timeout`` seconds or the stream ended.
 
-        Raises DataLossError, SegmentStoreError, ControllerError.
+        Raises DataLossError, SegmentStoreError, ControllerError, DeadlineExceededError.
         """
         end = time.monotonic() + timeout
         while self._tails:
@@ -82,9 +94,18 @@ class TailReader:
             except SegmentStoreError as error:
                 self._recover(error)
                 batch = None
+            except DeadlineExceededError:
+                self._start_over()  # what is left of the half answer must not be taken for the next one
+                raise
             if batch is not None or time.monotonic() >= end:
                 return batch
         return None
+
+    def __enter__(self) -> TailReader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until the stream is sealed and read to its end."""
@@ -113,17 +134,19 @@ class TailReader:
             token = self._stores.token(self._stream, write=False)
             request = ReadSegment(tail.name, tail.offset, READ_CHUNK, token, request_id=tail.id)
             connection.send(encode(request), deadline)
-            tail.asked = True
+            tail.asked, tail.asked_at = True, time.monotonic()
 
     def _receive(self, timeout: float) -> EventBatch | None:
         # Segments that wait for their retry are asked again soon.
         waiting = timeout if all(t.asked for t in self._tails.values()) else min(timeout, _RETRY_PAUSE)
         ready, _ = wait_ready(list(self._connections.values()), [], waiting)
         if not ready:
+            if any(t.asked and time.monotonic() - t.asked_at > _PARKED_SECONDS for t in self._tails.values()):
+                raise ConnectionLostError(f"stream {self._stream}: a read was not answered for {_PARKED_SECONDS:g} s")
             return None
         reply = ready[0].receive(Deadline(self._stores.timeout))
-        self._lost_since = None
         if isinstance(reply, SegmentRead):
+            self._lost_since = None
             return self._take(reply)
         tail = self._tail_of(getattr(reply, "segment", None))
         error = error_of(reply, tail.name)
@@ -131,8 +154,7 @@ class TailReader:
             self._finish(tail)
             return None
         if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
-            piece = SegmentSlice(self._stream, tail.id, tail.offset, tail.offset)
-            raise data_loss(piece, tail.offset, error) from error
+            raise data_loss(self._stream, tail.id, tail.offset, error) from error
         raise error
 
     def _tail_of(self, name: str | None) -> _SegmentTail:
@@ -143,6 +165,8 @@ class TailReader:
 
     def _take(self, reply: SegmentRead) -> EventBatch | None:
         tail = self._tail_of(reply.segment)
+        if reply.offset != tail.offset:
+            raise ProtocolError(f"segment {tail.name} answered a read at {tail.offset} with bytes of {reply.offset}")
         tail.asked = False
         column: EventColumn | None = None
         if len(reply.data):
@@ -169,9 +193,13 @@ class TailReader:
             self._lost_since = now
         if not error.retriable or now - self._lost_since > self._stores.timeout:
             raise error
-        self.close()
+        self._start_over()
         for tail in self._tails.values():
             self._stores.forget(self._stream, tail.id, error)
-            # Bytes of an event that was only half received are asked for again with the rest of it.
-            tail.asked = False
             tail.retry_at = now + _RETRY_PAUSE
+
+    def _start_over(self) -> None:
+        """Close the connections, so that every segment is asked for again from where its parser stands."""
+        self.close()
+        for tail in self._tails.values():
+            tail.asked = False
