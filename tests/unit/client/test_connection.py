@@ -1,0 +1,272 @@
+"""Connections and their pool: deadlines, lost peers, reuse."""
+
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from connector.client._append_connection import AppendConnection
+from connector.client._connection import Connection, ConnectionPool, wait_ready
+from connector.client._deadline import Deadline
+from connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
+from connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
+
+SEGMENT = "scope/stream/0.#epoch.0"
+ASK = encode(GetStreamSegmentInfo(1, SEGMENT, ""))
+INFO = StreamSegmentInfo(1, SEGMENT, True, False, False, 0, 8, 0)
+
+
+class Peer:
+    """The other end of one connection, driven by the test."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = self.listener.getsockname()
+        self.sock = None
+
+    def accept(self, *, greet=True):
+        self.sock, _ = self.listener.accept()
+        if greet:
+            self.sock.sendall(encode(Hello()))
+
+    def close(self):
+        self.listener.close()
+        if self.sock is not None:
+            self.sock.close()
+
+
+@pytest.fixture
+def peer():
+    peer = Peer()
+    yield peer
+    peer.close()
+
+
+@pytest.fixture
+def connection(peer):
+    with_greeting = threading.Thread(target=peer.accept)
+    with_greeting.start()
+    connection = Connection(peer.endpoint, None, Deadline(5))
+    with_greeting.join()
+    yield connection
+    connection.close()
+
+
+def within(seconds):
+    began = time.monotonic()
+    return lambda: time.monotonic() - began < seconds
+
+
+def test_a_refused_connection_is_lost_and_names_the_store(peer):
+    peer.close()
+    with pytest.raises(ConnectionLostError, match=rf"127\.0\.0\.1:{peer.endpoint[1]}"):
+        Connection(peer.endpoint, None, Deadline(5))
+
+
+def test_a_store_that_does_not_greet_exceeds_the_deadline(peer):
+    in_time = within(3)
+    with pytest.raises(DeadlineExceededError, match=r"127\.0\.0\.1.*0.2 s"):
+        Connection(peer.endpoint, None, Deadline(0.2))
+    assert in_time()
+
+
+@pytest.mark.parametrize(
+    ("greeting", "text"), [(encode(INFO), "StreamSegmentInfo"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "message")]
+)
+def test_what_is_no_segment_store_is_told(peer, greeting, text):
+    def answer():
+        peer.accept(greet=False)
+        peer.sock.sendall(greeting)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    with pytest.raises(ProtocolError, match=text):
+        Connection(peer.endpoint, None, Deadline(5))
+    thread.join()
+
+
+def test_an_answer_comes_back_and_keep_alives_are_passed_over(peer, connection):
+    connection.send(ASK, Deadline(5))
+    peer.sock.sendall(encode(KeepAlive()) + encode(INFO))
+    assert connection.receive(Deadline(5)) == INFO
+
+
+def test_a_message_larger_than_the_buffer_arrives_whole(peer, connection):
+    data = os.urandom(3 << 20)
+    sender = threading.Thread(
+        target=peer.sock.sendall, args=(encode(SegmentRead(SEGMENT, 0, False, False, memoryview(data), 1)),)
+    )
+    sender.start()
+    reply = connection.receive(Deadline(20))
+    sender.join()
+    assert isinstance(reply, SegmentRead)
+    assert reply.data == data
+
+
+def test_a_silent_store_exceeds_the_deadline(connection):
+    in_time = within(3)
+    with pytest.raises(DeadlineExceededError, match=r"an answer of the segment store at 127\.0\.0\.1:\d+ .*0.2 s"):
+        connection.receive(Deadline(0.2))
+    assert in_time()
+
+
+def test_a_store_that_trickles_exceeds_the_deadline_too(peer, connection):
+    stop = threading.Event()
+
+    def trickle():
+        for byte in encode(SegmentRead(SEGMENT, 0, False, False, memoryview(bytes(1000)), 1)):
+            if stop.wait(0.05):
+                return
+            peer.sock.sendall(bytes([byte]))
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    in_time = within(5)
+    with pytest.raises(DeadlineExceededError):
+        connection.receive(Deadline(0.5))
+    assert in_time()
+    stop.set()
+    thread.join()
+
+
+def test_a_store_that_takes_no_bytes_exceeds_the_deadline(connection):
+    in_time = within(5)
+    with pytest.raises(DeadlineExceededError, match="sending to"):
+        connection.send(bytes(64 << 20), Deadline(0.3))
+    assert in_time()
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 20])
+def test_a_connection_that_ends_inside_a_message_is_lost(peer, connection, size):
+    peer.sock.sendall(encode(INFO)[:size])
+    peer.sock.close()
+    with pytest.raises(ConnectionLostError, match=r"127\.0\.0\.1"):
+        connection.receive(Deadline(5))
+
+
+def test_waiting_tells_which_connections_can_be_read_and_which_have_failed(peer, connection):
+    assert wait_ready([connection], [], 0.01) == ([], [])
+    assert wait_ready([connection], [connection], 5) == ([], [connection])
+    peer.sock.sendall(encode(INFO))
+    assert wait_ready([connection], [], 5) == ([connection], [])
+    connection.receive(Deadline(5))
+    peer.sock.close()
+    assert wait_ready([connection], [], 5) == ([connection], [])
+
+
+# ---------------------------------------------------------------- the pool
+
+
+def ask(pool, store):
+    with pool.lease(store.endpoint, Deadline(5)) as connection:
+        connection.send(ASK, Deadline(5))
+        return connection.receive(Deadline(5))
+
+
+@pytest.fixture
+def pool():
+    pool = ConnectionPool(None)
+    yield pool
+    pool.close()
+
+
+def test_a_connection_is_used_again_after_a_block_that_ended_well(store, stream, pool):
+    for _ in range(3):
+        assert isinstance(ask(pool, store), StreamSegmentInfo)
+    assert store.connections == 1
+
+
+def test_a_connection_with_an_answer_under_way_is_not_used_again(store, stream, pool):
+    def fail():
+        with pool.lease(store.endpoint, Deadline(5)) as connection:
+            connection.send(ASK, Deadline(5))
+            raise KeyError("of the program")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert isinstance(ask(pool, store), StreamSegmentInfo)
+    assert store.connections == 2
+
+
+def test_idle_connections_that_the_store_has_closed_are_not_given_out(store, stream, pool):
+    taken = [pool.take(store.endpoint, Deadline(5)) for _ in range(6)]
+    for connection in taken:
+        pool.give_back(connection)
+    store.drop_all()
+    for connection in taken:
+        assert wait_ready([connection], [], 5) == ([connection], [])
+    assert isinstance(ask(pool, store), StreamSegmentInfo)
+    assert store.connections == 7
+
+
+def test_a_pool_keeps_few_idle_connections(store, stream, pool):
+    taken = [pool.take(store.endpoint, Deadline(5)) for _ in range(12)]
+    for connection in taken:
+        pool.give_back(connection)
+    assert sum(connection.fileno() < 0 for connection in taken) == 4
+
+
+def test_a_closed_pool_has_closed_its_connections(store, stream, pool):
+    connection = pool.take(store.endpoint, Deadline(5))
+    pool.give_back(connection)
+    pool.close()
+    assert connection.fileno() < 0
+
+
+# ---------------------------------------------------------------- the appending connection
+
+
+def test_an_append_connection_queues_what_the_socket_does_not_take(peer):
+    connection = AppendConnection(peer.endpoint, None, Deadline(5))
+    peer.accept()
+    data = os.urandom(8 << 20)
+    connection.send(memoryview(data))
+    connection.flush()
+    assert connection.has_output
+    received = bytearray()
+
+    def drain():
+        while len(received) < len(data) + len(encode(Hello())):
+            received.extend(peer.sock.recv(1 << 16))
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    while connection.has_output:
+        assert wait_ready([], [connection], 5)[1]
+        connection.flush()
+    thread.join()
+    assert received == encode(Hello()) + data
+    connection.close()
+
+
+def test_an_append_connection_tells_whether_an_answer_is_owed(peer):
+    connection = AppendConnection(peer.endpoint, None, Deadline(5))
+    connection.flush()
+    assert connection.owes_since <= time.monotonic()
+    assert connection.receive() == []  # nothing there yet
+    assert connection.owes_since <= time.monotonic()
+    peer.accept()
+    assert wait_ready([connection], [], 5)[0]
+    assert connection.receive() == []  # only the greeting
+    assert connection.owes_since > time.monotonic()
+    connection.close()
+
+
+def test_an_append_connection_that_is_lost_says_so_on_both_ways(peer):
+    connection = AppendConnection(peer.endpoint, None, Deadline(5))
+    peer.accept(greet=False)
+    peer.close()
+    assert wait_ready([connection], [], 5)[0]
+    with pytest.raises(ConnectionLostError, match=r"127\.0\.0\.1"):
+        connection.receive()
+
+    def send_on():
+        for _ in range(100):
+            connection.send(bytes(1 << 16))
+            connection.flush()
+
+    with pytest.raises(ConnectionLostError, match="while sending"):
+        send_on()
+    connection.close()

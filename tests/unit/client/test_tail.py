@@ -1,0 +1,228 @@
+"""Following a tail: order across scaling, positions, and stores that fail meanwhile."""
+
+import itertools
+import threading
+import time
+
+import pytest
+
+from connector.client import _tail
+from connector.errors import DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
+from connector.wire import AuthTokenCheckFailed, ReadSegment, SegmentRead, StreamCut, WrongHost, encode
+from tests.fake_store import FakeStream, frame
+
+
+def take(reader, count, seconds=10):
+    """The next events, as (segment id, payload)."""
+    found, end = [], time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < end:
+        batch = reader.poll(0.5)
+        if batch is not None:
+            found += [(batch.segment_id, event) for event in batch.events.to_pylist()]
+    assert len(found) == count
+    return found
+
+
+def parked(store, count=1):
+    """Wait until so many reads wait at a tail."""
+    end = time.monotonic() + 5
+    while store.parked() < count:
+        assert time.monotonic() < end, "no read came"
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def reader(client, stream):
+    with client.follow(stream.name) as reader:
+        yield reader
+
+
+def test_events_come_as_they_arrive(reader, stream, store):
+    assert reader.poll(0) is None
+    parked(store)
+    store.append(stream.segment(0), frame(b"a") + frame(b""))
+    assert take(reader, 2) == [(0, b"a"), (0, b"")]
+    store.append(stream.segment(0), frame(b"b"))
+    assert take(reader, 1) == [(0, b"b")]
+    assert reader.position == StreamCut(stream.name, {0: 26})
+
+
+def test_a_poll_returns_in_time_when_nothing_arrives(reader):
+    began = time.monotonic()
+    assert reader.poll(0.2) is None
+    assert 0.15 < time.monotonic() - began < 3
+
+
+def test_an_event_that_arrives_in_pieces_comes_whole_and_the_position_stays_before_it(reader, stream, store):
+    whole = frame(bytes(100))
+    store.append(stream.segment(0), frame(b"a") + whole[:50])
+    assert take(reader, 1) == [(0, b"a")]
+    assert reader.position == StreamCut(stream.name, {0: 9})
+    store.append(stream.segment(0), whole[50:])
+    assert take(reader, 1) == [(0, bytes(100))]
+
+
+def test_a_reader_begins_at_its_cut(client, stream, store):
+    store.append(stream.segment(0), frame(b"a") + frame(b"b"))
+    with client.follow(stream.name, StreamCut(stream.name, {0: 9})) as reader:
+        assert take(reader, 1) == [(0, b"b")]
+
+
+def test_successors_start_when_all_before_them_are_read_and_the_position_stays_a_cut(store):
+    stream = FakeStream(store, segments=2)
+    with stream.client() as client, client.follow(stream.name) as reader:
+        assert reader.poll(0) is None
+        store.append(stream.segment(0), frame(b"left"))
+        store.append(stream.segment(1), frame(b"right"))
+        (merged,) = stream.scale([0, 1], 0.0, 1.0)
+        store.append(stream.segment(merged), frame(b"merged"))
+        found = take(reader, 3)
+        assert sorted(found[:2]) == [(0, b"left"), (1, b"right")]
+        assert found[2] == (merged, b"merged")
+        assert reader.position == StreamCut(stream.name, {merged: 14})
+
+
+def test_a_stream_that_is_sealed_ends_the_iteration(reader, stream, store):
+    store.append(stream.segment(0), frame(b"a"))
+    (new,) = stream.scale([0], 0.0, 1.0)
+    store.append(stream.segment(new), frame(b"b"))
+    stream.seal_all()
+    assert [event for batch in reader for event in batch.events.to_pylist()] == [b"a", b"b"]
+    assert reader.at_end
+    assert reader.poll(5) is None
+    assert reader.position == StreamCut(stream.name, {new: 9})
+
+
+def test_a_parked_read_that_the_seal_ends_loses_nothing(reader, stream, store):
+    assert reader.poll(0) is None
+    parked(store)
+    stream.seal_all()
+    assert reader.poll(5) is None
+    assert reader.at_end
+
+
+def test_an_empty_answer_at_the_tail_is_asked_again(reader, stream, store):
+    def nothing(session, request):
+        session.reply(SegmentRead(request.segment, request.offset, True, False, memoryview(b""), request.request_id))
+
+    store.on(ReadSegment, nothing, times=3)
+    assert reader.poll(0.1) is None
+    store.append(stream.segment(0), frame(b"a"))
+    assert take(reader, 1) == [(0, b"a")]
+    assert store.unused_rules == 0
+
+
+def test_a_segment_that_ends_inside_an_event_is_a_protocol_error(reader, stream, store):
+    store.append(stream.segment(0), frame(b"abc")[:-1])
+    stream.seal_all()
+    with pytest.raises(ProtocolError, match=r"offset 0.*scope/stream/0"):
+        reader.poll(5)
+
+
+@pytest.mark.parametrize("at", [3, 16, 20, 60, 200])
+def test_a_connection_cut_inside_an_answer_loses_and_repeats_nothing(reader, stream, store, at):
+    store.cut_replies_at = at
+    events = [b"%d" % i for i in range(200)]
+    for part in itertools.batched(events, 20) if hasattr(itertools, "batched") else [events]:
+        store.append(stream.segment(0), b"".join(map(frame, part)))
+    assert take(reader, 200) == [(0, event) for event in events]
+    assert store.cut_replies_at is None
+    assert store.connections >= 2
+
+
+def test_connections_cut_again_and_again_while_events_arrive_lose_and_repeat_nothing(reader, stream, store):
+    events = [b"%d" % i for i in range(300)]
+
+    def produce():
+        for i, event in enumerate(events):
+            store.append(stream.segment(0), frame(event))
+            if i % 60 == 29:
+                parked(store)
+                store.drop_all()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    found = take(reader, 300, seconds=30)
+    thread.join()
+    assert found == [(0, event) for event in events]
+    assert store.drops >= 5
+
+
+def test_a_moved_segment_and_a_refused_token_are_settled(reader, stream, store):
+    stream.valid_token = "old"
+
+    def refuse(session, request):
+        stream.valid_token = "new"
+        session.reply(AuthTokenCheckFailed(request.offset, "stack", 1))
+
+    store.on(ReadSegment, lambda s, r: s.reply(WrongHost(r.request_id, r.segment, "", "stack")))
+    store.on(ReadSegment, refuse)
+    store.append(stream.segment(0), frame(b"a"))
+    assert take(reader, 1) == [(0, b"a")]
+    assert store.unused_rules == 0
+
+
+def test_a_segment_that_never_is_where_it_should_be_is_an_error_in_time(stream, store):
+    store.on(ReadSegment, lambda s, r: s.reply(WrongHost(r.request_id, r.segment, "", "stack")), times=10_000)
+    began = time.monotonic()
+    with stream.client(timeout=0.6) as client, client.follow(stream.name) as reader:
+        with pytest.raises(WrongHostError):
+            reader.poll(20)
+        assert 0.5 < time.monotonic() - began < 5
+
+
+def test_a_store_that_stalls_inside_an_answer_exceeds_the_deadline_and_can_be_polled_again(stream, store):
+    def half(session, request):
+        data = memoryview(frame(b"stalled"))
+        reply, sock = SegmentRead(request.segment, request.offset, True, False, data, request.request_id), session.sock
+        sock.sendall(encode(reply)[:30])
+
+    store.append(stream.segment(0), frame(b"stalled"))
+    store.on(ReadSegment, half)
+    with stream.client(timeout=0.5) as client, client.follow(stream.name, stream_start(stream)) as reader:
+        with pytest.raises(DeadlineExceededError):
+            reader.poll(5)
+        assert take(reader, 1) == [(0, b"stalled")]
+
+
+def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, monkeypatch):
+    monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.3)
+
+    def forget(session, request):
+        session.deaf = True
+
+    store.on(ReadSegment, forget)
+    assert reader.poll(0.1) is None
+    store.append(stream.segment(0), frame(b"a"))
+    assert take(reader, 1) == [(0, b"a")]
+    assert store.unused_rules == 0
+
+
+def test_an_answer_for_another_place_is_a_protocol_error(reader, stream, store):
+    def elsewhere(session, request):
+        session.reply(SegmentRead(request.segment, 9, True, False, memoryview(frame(b"a")), request.request_id))
+
+    store.on(ReadSegment, elsewhere)
+    with pytest.raises(ProtocolError, match=r"scope/stream/0\.#epoch\.0"):
+        reader.poll(5)
+
+
+def test_truncation_under_a_reader_is_data_loss_with_segment_and_offset(client, stream, store):
+    store.append(stream.segment(0), frame(bytes(92)) * 2)
+    store.segments[stream.segment(0)].start = 100
+    with (
+        client.follow(stream.name, stream_start(stream)) as reader,
+        pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0: .*100"),
+    ):
+        reader.poll(5)
+
+
+def test_deletion_under_a_reader_is_data_loss(client, stream, store):
+    with client.follow(stream.name, stream_start(stream)) as reader:
+        del store.segments[stream.segment(0)]
+        with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0"):
+            reader.poll(5)
+
+
+def stream_start(stream):
+    return StreamCut(stream.name, {0: 0})
