@@ -21,6 +21,7 @@ __all__ = ["Peer", "PeerError"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _LOG_LINES: Final = 12  # of a failed peer's standard error: enough for a stack trace's head
+_ERROR_CHARACTERS: Final = 1000  # Spark's errors hold whole Java stack traces
 
 
 class PeerError(RuntimeError):
@@ -95,7 +96,7 @@ class Peer:
             raise PeerError(f"{self.name} has ended\n{self._tail()}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise PeerError(f"{self.name}: {answer['error']}\n{self._tail()}")
+            raise PeerError(f"{self.name}: {answer['error'][:_ERROR_CHARACTERS]}\n{self._tail()}")
         return answer
 
     def _tail(self) -> str:

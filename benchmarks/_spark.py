@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -82,9 +81,7 @@ def _ours(stack: ExitStack) -> _Side:
 
 def _scala(stack: ExitStack, scala: ScalaPeer) -> _Side:
     command = [str(scala.python), "-m", "benchmarks.peers.spark_app", str(scala.jar)]
-    # Its PySpark, not the one of the environment that runs this.
-    env = {name: "" for name in ("SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON") if name in os.environ}
-    peer = stack.enter_context(Peer(_SCALA, command, env=env, start_timeout=_START_SECONDS))
+    peer = stack.enter_context(Peer(_SCALA, command, start_timeout=_START_SECONDS))
     return _Side(peer, {}, {"exactly_once": "false"})
 
 

@@ -60,8 +60,9 @@ class Application:
 
 
 if __name__ == "__main__":
-    # One thread for each of numpy's and Arrow's pools would be two more than the machine's share of a task.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # This interpreter and its PySpark: each side has its own, and workers would take the python3 of PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.pop("SPARK_HOME", None)
     application = Application(sys.argv[1] if len(sys.argv) > 1 else None)
     serve(
         f"spark {spark_version}",
