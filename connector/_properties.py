@@ -1,4 +1,7 @@
-"""Java's ``.properties`` files, as ``java.util.Properties.load`` reads them."""
+"""Java's ``.properties`` files, as ``java.util.Properties.load`` reads them.
+
+(But a backslash alone on the last line makes no entry; in Java it makes one with an empty key.)
+"""
 
 from __future__ import annotations
 

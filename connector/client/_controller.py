@@ -50,7 +50,10 @@ R = TypeVar("R", bound=Message)
 
 
 class ControllerClient:
-    """Calls to a Pravega controller. Thread safe; can be pickled, and used after a fork.
+    """Calls to a Pravega controller. Thread safe; can be pickled.
+
+    A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
+    ControllerError says so.
 
     Nothing is connected before the first call. Every call ends within ``timeout`` seconds, repetitions included, and
     raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or StreamNotFoundError

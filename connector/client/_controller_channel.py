@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
-import grpc
 from google.protobuf.message import Message
 
+from connector.client._grpc import FORK_HANDLERS, grpc
 from connector.config import PravegaConfig
 from connector.errors import (
     AuthenticationError,
@@ -28,10 +28,6 @@ from connector.errors import (
     StreamNotFoundError,
 )
 from connector.wire import StreamName
-
-# gRPC's fork handlers break the process that forks, and PySpark forks to start its JVM (seen: "Java gateway process
-# exited"). Channels here are never used across a fork: each process opens its own. Read by gRPC at the first channel.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 FIRST_PAUSE: Final = 0.1  # seconds before the first repetition; a restarted controller takes seconds to be back
@@ -134,15 +130,17 @@ class _Connection:
 
 
 class ControllerChannel:
-    """What :class:`ControllerClient` calls through. Safe for threads, and usable in a forked child."""
+    """What :class:`ControllerClient` calls through. Thread safe; shares nothing with a forked child."""
+
+    _first_process: ClassVar[int | None] = None  # the one in which gRPC was first used, for all clients
 
     def __init__(self, config: PravegaConfig) -> None:
         self._config = config
         self._endpoints = config.endpoints
         authorization = config.authorization
         self._metadata = (("authorization", authorization),) if authorization else ()
-        # A channel does not survive a fork, and closing the parent's in the child can block, so each process finds
-        # its own by its id and leaves the others alone. dict.setdefault is atomic: no lock to inherit locked.
+        # By process and endpoint: a channel does not survive a fork, and closing the parent's in the child can block.
+        # dict.setdefault is atomic, so that there is no lock that a child could inherit locked.
         self._connections: dict[tuple[int, int], _Connection] = {}
         self._turn = 0
         self._closed = False
@@ -194,11 +192,23 @@ class ControllerChannel:
         key = os.getpid(), turn % len(self._endpoints)
         connection = self._connections.get(key)
         if connection is None:
+            self._check_process(key[0])
             opened = _Connection(self._open(*self._endpoints[key[1]]))
             connection = self._connections.setdefault(key, opened)
             if connection is not opened:
                 opened.channel.close()
         return connection
+
+    @staticmethod
+    def _check_process(process: int) -> None:
+        first = ControllerChannel._first_process
+        if first is None:
+            ControllerChannel._first_process = process
+        elif first != process and not FORK_HANDLERS:
+            raise ControllerError(
+                "gRPC cannot be used in a process forked from one that has used it: start processes by 'spawn' or "
+                "'forkserver', or make the first call after the fork"
+            )
 
     def _open(self, host: str, port: int) -> Any:
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,23 @@
+"""gRPC, imported with its fork handlers off.
+
+They are on unless the environment says otherwise when gRPC is first imported, and then a child that is forked only to
+exec aborts now and then (7 of 180 here). PySpark starts its JVM by such a fork; users see "Java gateway process exited".
+Without the handlers a forked child must not call gRPC if its parent has: it would hang, deaf to deadlines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+__all__ = ["FORK_HANDLERS", "grpc"]
+
+_SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
+if "grpc" not in sys.modules:
+    os.environ.setdefault(_SETTING, "0")
+
+import grpc  # noqa: E402 - after the environment is set
+
+FORK_HANDLERS: Final = os.environ.get(_SETTING) != "0"
+"""Whether a forked child may use gRPC after its parent did: somebody wants it so, or has imported gRPC before."""

@@ -1,0 +1,72 @@
+"""TLS to the controller."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from connector.client import ControllerClient
+from connector.client._grpc import grpc
+from connector.client._proto import controller_pb2 as pb
+from connector.config import PravegaConfig
+from connector.errors import ConfigError, ControllerUnavailableError
+from tests.fakes import FakeController
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+@pytest.fixture
+def fake(authority: trustme.CA) -> Iterator[FakeController]:
+    certificate = authority.issue_cert("pravega.test")
+    chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
+    credentials = grpc.ssl_server_credentials([(certificate.private_key_pem.bytes(), chain)])
+    with FakeController(credentials) as server:
+        yield server.on("checkScopeExists", pb.ExistsResponse(exists=True))
+
+
+def ask(config: PravegaConfig, timeout: float = 10) -> bool:
+    with ControllerClient(config, timeout=timeout) as client:
+        return client.scope_exists("scope")
+
+
+def test_trusted(fake: FakeController, ca_file: Path) -> None:
+    config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}")
+    assert ask(config.with_tls(ca_file=ca_file, server_name="pravega.test"))
+
+
+@pytest.mark.parametrize("server_name", [None, "other.test"])
+def test_another_name(fake: FakeController, ca_file: Path, server_name: str | None) -> None:
+    config = PravegaConfig(controller=f"tls://localhost:{fake.port}").with_tls(ca_file=ca_file, server_name=server_name)
+    with pytest.raises(ControllerUnavailableError, match="tls://"):
+        ask(config, timeout=0.5)
+    assert not fake.calls
+
+
+def test_unknown_authority(fake: FakeController) -> None:
+    config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}").with_tls(server_name="pravega.test")
+    with pytest.raises(ControllerUnavailableError, match="tls://"):
+        ask(config, timeout=0.5)
+
+
+def test_plain_client(fake: FakeController) -> None:
+    with pytest.raises(ControllerUnavailableError, match=r"whether it is tcp:// or \(with its CA\) tls://"):
+        ask(PravegaConfig(controller=f"tcp://127.0.0.1:{fake.port}"), timeout=0.5)
+
+
+def test_missing_ca_file(fake: FakeController) -> None:
+    config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}").with_tls(ca_file="/nowhere/ca.pem")
+    with pytest.raises(
+        ConfigError, match=r"cannot be read from /nowhere/ca\.pem: No such file .*pravega\.tls\.ca\.file"
+    ):
+        ask(config)

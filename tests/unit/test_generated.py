@@ -1,0 +1,92 @@
+"""Generated code is what its sources say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from google.protobuf import descriptor_pb2
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+
+from connector.client import _controller_calls as calls
+from connector.client._controller_channel import SERVICE, Rpc
+from connector.client._proto import controller_pb2 as pb
+from connector.client._proto.regenerate import PACKAGE, ROOT, arguments
+from connector.errors import ConnectorError, ControllerError
+from connector.wire import StreamName
+
+STREAM = StreamName("scope", "stream")
+METHODS = pb.DESCRIPTOR.services_by_name["ControllerService"].methods_by_name
+RPCS = {name: value for name, value in vars(calls).items() if isinstance(value, Rpc)}
+
+
+def compiled_schema(folder: Path) -> descriptor_pb2.FileDescriptorProto:
+    output = folder / "set"
+    proto_path, *_, name = arguments(ROOT / "schemas", folder)
+    command = [sys.executable, "-m", "grpc_tools.protoc", proto_path, f"--descriptor_set_out={output}", name]
+    subprocess.run(command, check=True)
+    (file,) = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes()).file
+    return file
+
+
+def test_module_is_generated_from_the_schema(tmp_path: Path) -> None:
+    generated = descriptor_pb2.FileDescriptorProto()
+    pb.DESCRIPTOR.CopyToProto(generated)
+    expected = compiled_schema(tmp_path)
+    for file in (generated, expected):
+        for message in file.message_type:
+            clear_json_names(message)
+    assert generated == expected, "run: python -m connector.client._proto.regenerate"
+
+
+def clear_json_names(message: descriptor_pb2.DescriptorProto) -> None:
+    """protoc adds these to a descriptor set and leaves them out of the code."""
+    for field in message.field:
+        field.ClearField("json_name")
+    for nested in message.nested_type:
+        clear_json_names(nested)
+
+
+def test_stub_names_every_message() -> None:
+    stub = (ROOT / PACKAGE / "controller_pb2.pyi").read_text()
+    for name in pb.DESCRIPTOR.message_types_by_name:
+        assert f"class {name}(_message.Message)" in stub
+
+
+def test_service_is_the_one_called() -> None:
+    assert pb.DESCRIPTOR.services_by_name["ControllerService"].full_name == SERVICE
+
+
+@pytest.mark.parametrize("rpc", RPCS.values(), ids=RPCS)
+def test_calls_have_the_types_of_the_schema(rpc: Rpc) -> None:
+    method = METHODS[rpc.name]
+    assert (method.input_type, method.output_type) == (rpc.request.DESCRIPTOR, rpc.response.DESCRIPTOR)
+
+
+def test_schema_has_nothing_that_is_not_called() -> None:
+    assert {rpc.name for rpc in RPCS.values()} == set(METHODS)
+
+
+def outcomes() -> list[tuple[str, str]]:
+    found = []
+    for name, message in pb.DESCRIPTOR.message_types_by_name.items():
+        if "status" in message.fields_by_name:
+            enum = message.fields_by_name["status"].enum_type
+            found += [(name, value) for value in enum.values_by_name if value != "IN_PROGRESS"]
+    return found
+
+
+@pytest.mark.parametrize(("message", "value"), outcomes())
+def test_every_outcome_has_a_meaning(message: str, value: str) -> None:
+    enum = EnumTypeWrapper(pb.DESCRIPTOR.message_types_by_name[message].fields_by_name["status"].enum_type)
+    if value in ("SUCCESS", "STARTED") or value.endswith("_EXISTS"):
+        assert calls.outcome(enum, enum.Value(value), "do", STREAM) is not value.endswith("_EXISTS")
+        return
+    with pytest.raises(ConnectorError) as caught:
+        calls.outcome(enum, enum.Value(value), "do", STREAM)
+    assert value not in str(caught.value), "a raw name says nothing to the user"
+
+
+def test_outcome_of_a_newer_server_is_an_error() -> None:
+    with pytest.raises(ControllerError, match=r"cannot do scope/stream: the controller answered status 77"):
+        calls.outcome(pb.CreateStreamStatus.Status, 77, "do", STREAM)
