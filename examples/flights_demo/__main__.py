@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.table import Table
@@ -28,8 +28,11 @@ console = Console(highlight=False)
 
 
 @contextmanager
-def program(label: str, module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run one of the programs beside this one, its lines printed under a label; it ends with the block."""
+def program(label: str, module: str, *arguments: str, ready: str = "") -> Iterator[subprocess.Popen[str]]:
+    """Run one of the programs beside this one, its lines printed under a label; it ends with the block.
+
+    The block begins once the program has printed a line with ``ready`` in it.
+    """
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore::FutureWarning", "-m", module, *arguments],
         stdin=subprocess.PIPE,
@@ -38,11 +41,15 @@ def program(label: str, module: str, *arguments: str) -> Iterator[subprocess.Pop
         text=True,
     )
     errors: list[str] = []
+    begun = threading.Event()
 
     def show() -> None:
         assert process.stdout is not None
         for line in process.stdout:
             console.print(f"[cyan]{label:>9}[/] {line.rstrip()}")
+            if ready in line:
+                begun.set()
+        begun.set()
 
     def keep() -> None:
         assert process.stderr is not None
@@ -52,6 +59,7 @@ def program(label: str, module: str, *arguments: str) -> Iterator[subprocess.Pop
     for thread in threads:
         thread.start()
     try:
+        begun.wait(PATIENCE)
         yield process
         code = process.wait(PATIENCE)
     finally:
@@ -67,14 +75,16 @@ def program(label: str, module: str, *arguments: str) -> Iterator[subprocess.Pop
 
 def run(uri: str) -> None:
     """Producer and Spark job side by side; the job is told to finish when the producer has."""
+    streams = ("--source", SOURCE, "--target", TARGET)
     with program(
-        "spark", "examples.flights_demo.aggregate", "--controller", uri, "--source", SOURCE, "--target", TARGET
+        "spark", "examples.flights_demo.aggregate", "--controller", uri, *streams, ready="query started"
     ) as job:
         with program("producer", "examples.flights_demo.produce", "--controller", uri, "--stream", SOURCE):
             pass
         assert job.stdin is not None
-        job.stdin.write("finish\n")
-        job.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended already; its exit code says why
+            job.stdin.write("finish\n")
+            job.stdin.flush()
 
 
 def differences(expected: Sums, found: Sums) -> list[str]:
@@ -98,9 +108,11 @@ def chart(sums: Sums) -> Table:
         cell[0] += flights
         cell[1] += delay or 0
     for hour in sorted({h for _, h in by_hour}):
-        cells = [by_hour.get((origin, hour), [1, 0]) for origin in airports]
-        bars = [f"{'█' * max(0, round(total / count / 2))} {total / count:.0f}" for count, total in cells]
-        table.add_row(f"{hour:02}", *bars)
+        averages = [
+            round(total / flights) if flights else None
+            for flights, total in (by_hour.get((origin, hour), (0, 0)) for origin in airports)
+        ]
+        table.add_row(f"{hour:02}", *("" if a is None else f"{'█' * max(0, a // 2)} {a}" for a in averages))
     return table
 
 

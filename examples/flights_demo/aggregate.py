@@ -10,6 +10,7 @@ A line on standard input makes it finish what has been written until then, and e
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -38,16 +39,21 @@ def delays(flights: DataFrame) -> DataFrame:
     )
 
 
+def segments_of(offset: Any) -> int:
+    """Number of segments in which the query stands."""
+    value = json.loads(offset) if isinstance(offset, str) else offset
+    return sum(len(positions) for positions in value["streams"].values())
+
+
 def report(progress: Any, told: set[int]) -> int:
     """Print micro-batches that have not been told yet; return the rows of all that are known."""
     for batch in progress:
         if batch["batchId"] not in told and batch["numInputRows"]:
             told.add(batch["batchId"])
             seconds = batch["durationMs"]["triggerExecution"] / 1000
-            segments = [len(s) for s in (batch["sources"][0]["endOffset"] or {}).get("streams", {}).values()]
             print(
                 f"batch {batch['batchId']}: {batch['numInputRows']:,} flights in {seconds:.1f} s, "
-                f"stream at {segments[0] if segments else '?'} segments",
+                f"now in {segments_of(batch['sources'][0]['endOffset'])} segments",
                 flush=True,
             )
     return sum(batch["numInputRows"] for batch in progress)
@@ -65,6 +71,7 @@ def main() -> None:
         SparkSession.builder.master("local[2]")
         .appName("flights")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")

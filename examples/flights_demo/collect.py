@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from connector.client import PravegaClient
 from examples.flights_demo.flights import DELAY_SCHEMA
 from pravega_serde import serializer_for
@@ -17,7 +19,7 @@ def last_sums(client: PravegaClient, stream: str) -> tuple[Sums, int]:
     for batch in client.read_columns(stream):
         rows = serializer.decode_column(batch.events)
         names, hours, *values = (rows.field(name) for name in ("origin", "hour", "flights", "dep_delay", "arr_delay"))
-        millis = hours.cast("timestamp[ms, tz=UTC]").cast("int64")
+        millis = hours.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
         keys = zip(names.to_pylist(), millis.to_pylist(), strict=True)
         sums.update(zip(keys, zip(*(v.to_pylist() for v in values), strict=True), strict=True))
         events += len(rows)

@@ -52,4 +52,6 @@ def expected_delays(flights: pa.Table) -> dict[tuple[str, int], tuple[int, int |
     )
     hours = sums["time_hour"].cast(pa.int64())
     columns = (sums[name].to_pylist() for name in ("flight_count", "dep_delay_sum", "arr_delay_sum"))
-    return dict(zip(zip(sums["origin"].to_pylist(), hours.to_pylist(), strict=True), zip(*columns, strict=True), strict=True))
+    return dict(
+        zip(zip(sums["origin"].to_pylist(), hours.to_pylist(), strict=True), zip(*columns, strict=True), strict=True)
+    )

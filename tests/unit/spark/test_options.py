@@ -1,0 +1,132 @@
+"""Options of the source and the sink."""
+
+import warnings
+
+import pytest
+
+from connector.client import RetentionPolicy, ScalingPolicy
+from connector.errors import ConfigError, InvalidNameError, UnsupportedModeError
+from connector.options import PravegaOptionWarning, parse_options
+from connector.sink import SinkOptions
+from connector.source import SourceOptions
+from connector.wire import StreamName
+
+
+def source(**options: str) -> SourceOptions:
+    return parse_options(SourceOptions, options)
+
+
+def sink(**options: str) -> SinkOptions:
+    return parse_options(SinkOptions, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"path": "a/b"}, StreamName("a", "b")),
+        ({"stream": "a/b"}, StreamName("a", "b")),
+        ({"stream": "b", "scope": "a"}, StreamName("a", "b")),
+        ({"path": "a/b", "stream": "b"}, StreamName("a", "b")),
+        ({"PATH": "a/b", "sTream": "a/b"}, StreamName("a", "b")),
+    ],
+)
+def test_finds_the_stream(options: dict[str, str], expected: StreamName):
+    assert source(**options).stream_name() == expected
+
+
+def test_scope_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PRAVEGA_SCOPE", "env")
+    assert source(stream="b").stream_name() == StreamName("env", "b")
+    assert source(stream="b", scope="option").stream_name() == StreamName("option", "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({}, "no stream"),
+        ({"stream": "b"}, "scope"),
+        ({"stream": "b", "path": "a/c"}, "two streams"),
+        ({"stream": ""}, "empty"),
+    ],
+)
+def test_says_what_is_wrong_with_the_stream(options: dict[str, str], word: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("PRAVEGA_SCOPE", raising=False)
+    with pytest.raises(ConfigError, match=word):
+        source(**options).stream_name()
+
+
+def test_refuses_names_that_pravega_refuses():
+    with pytest.raises(InvalidNameError):
+        source(path="a/b c").stream_name()
+
+
+def test_unknown_option_warns_with_the_nearest_name():
+    with pytest.warns(PravegaOptionWarning, match="'start_streamcut'.*did you mean 'start_stream_cut'"):
+        source(path="a/b", start_streamcut="earliest")
+
+
+def test_sparks_own_options_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source(path="a/b", checkpointlocation="/x", queryname="q", provider="pravega", owner="me", **{"option.path": "a/b"})
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"mode": "whatever"}, "mode"),
+        ({"columns": "event,nothing"}, "nothing"),
+        ({"columns": "event,event"}, "twice"),
+        ({"max_rows_per_trigger": "0"}, "max_rows_per_trigger"),
+        ({"max_rows_per_trigger": "many"}, "many"),
+        ({"timeout_ms": "5"}, "timeout_ms"),
+    ],
+)
+def test_refuses_values_that_cannot_be_right(options: dict[str, str], word: str):
+    with pytest.raises(ConfigError, match=word):
+        source(path="a/b", **options)
+
+
+def test_a_password_is_never_shown():
+    options = source(path="a/b", username="me", password="s3cret-word")
+    assert "s3cret-word" not in repr(options) + str(options) + repr(options.config())
+    assert options.config().authorization is not None
+
+
+def test_a_username_needs_its_password():
+    with pytest.raises(ConfigError, match="password"):
+        source(path="a/b", username="me").config()
+
+
+@pytest.mark.parametrize("options", [{"writer_mode": "exactly_once"}, {"exactly_once": "true"}])
+def test_exactly_once_is_refused_and_not_downgraded(options: dict[str, str]):
+    with pytest.raises(UnsupportedModeError, match="at_least_once"):
+        sink(**options).mode()
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ({}, "at_least_once"),
+        ({"exactly_once": "false"}, "at_least_once"),
+        ({"writer_mode": "BEST_EFFORT"}, "best_effort"),
+        ({"exactly_once": "false", "writer_mode": "best_effort"}, "best_effort"),
+    ],
+)
+def test_writer_mode(options: dict[str, str], mode: str):
+    assert sink(**options).mode() == mode
+
+
+def test_scaling_and_retention_of_a_created_stream():
+    assert sink().scaling() == ScalingPolicy.fixed(1)
+    assert sink(default_num_segments="3", default_segment_target_rate_bytes_per_sec="20480").scaling() == (
+        ScalingPolicy.by_kbytes(20, 2, 3)
+    )
+    assert sink(default_segment_target_rate_events_per_sec="7", default_scale_factor="4").scaling() == (
+        ScalingPolicy.by_events(7, 4, 1)
+    )
+    assert sink().retention() is None
+    assert sink(default_retention_duration_milliseconds="9").retention() == RetentionPolicy.by_time(9)
+    assert sink(default_retention_size_bytes="9").retention() == RetentionPolicy.by_size(9)
+    with pytest.raises(ConfigError, match="by time or by size"):
+        sink(default_retention_size_bytes="9", default_retention_duration_milliseconds="9").retention()
