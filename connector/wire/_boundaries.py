@@ -1,17 +1,18 @@
 """Where the event frames of a stretch of a segment begin and end.
 
 A frame tells where the next one begins, so the walk is a chain, some 100 ns a link in Python. Two shortcuts, tried on
-each window by what its first events look like, are three to ten times faster:
+each window by what its first events look like, are two to ten times faster:
 
 - events of one size: compare all headers of the run at once;
-- events under 256 bytes: their headers hold seven zero bytes, hence an aligned zero word. Take every zero word for a
-  header and keep the chain of those that lead to one another from a known boundary on. What that misses (longer and
-  empty events) or wrongly takes (zeros in payloads) is bridged link by link: the result never depends on the guess.
+- events that are not large: their headers begin with six or seven zero bytes. Take every run of zeros for a header and
+  keep the chain of those that lead to one another from a known boundary on. What that misses (empty and larger events)
+  or wrongly takes (zeros in payloads) is bridged link by link: the result never depends on the guess.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from itertools import repeat
 from typing import Final, TypeAlias
 
@@ -29,12 +30,15 @@ _SAMPLE: Final = 16  # events walked one by one to see what a window holds
 _WINDOW: Final = 1 << 20  # bytes whose temporary arrays still fit into a second-level cache
 _MIN_WINDOW: Final = 4096  # below, starting numpy costs more than it saves
 _MIN_RUN: Final = 64  # frames; after a shorter run of one size it does not pay to look for the next one
-_GUESSED_LENGTH: Final = 255  # longest event whose header the guess sees
+_SHORT: Final = 0xFF  # longest event whose header has seven zero bytes, which hold an aligned word of four
+_MEDIUM: Final = 0xFFFF  # longest event whose header has six zero bytes, which hold two aligned words of two
+_MAX_MEAN: Final = 400  # bytes; larger events are so few that walking them is as fast as looking for zeros
 _MAX_ZEROS: Final = 3  # zero words for each expected event; with more of them walking is as fast
 _MAX_GAPS: Final = 1 / 32  # of the guessed headers; bridging a gap takes as long as some 30 links
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Offsets: TypeAlias = npt.NDArray[np.int64]
+_Guess: TypeAlias = Callable[[npt.NDArray[np.uint8], int], tuple[Offsets, Offsets] | None]
 _HEADER: Final = struct.Struct(">Q")  # type 0 and length as one number
 
 
@@ -73,8 +77,11 @@ class _Walk:
                 longest, mean = max(lengths), sum(lengths) / len(lengths)
                 if min(lengths) == longest and self.run_of(longest + EVENT_HEADER_SIZE, end) >= _MIN_RUN:
                     continue
-                if longest <= _GUESSED_LENGTH <= self.limit:
-                    self.guess(end, (end - self.position) / (mean + EVENT_HEADER_SIZE))
+                expected = (end - self.position) / (mean + EVENT_HEADER_SIZE)
+                if longest <= _SHORT <= self.limit:
+                    self.guess(end, expected, _guess_short)
+                elif mean <= _MAX_MEAN and longest <= _MEDIUM <= self.limit:
+                    self.guess(end, expected, _guess_medium)
             self.step(end - EVENT_HEADER_SIZE)
 
     def step(self, last: int, count: int | None = None) -> list[int]:
@@ -119,12 +126,16 @@ class _Walk:
         self.position += size * count
         return count
 
-    def guess(self, end: int, expected: float) -> None:
+    def guess(self, end: int, expected: float, find: _Guess) -> None:
         """Walk along guessed headers up to ``end``; not at all if the guess is far out."""
-        guessed = _guess_headers(self.chunk, self.position, end, expected * _MAX_ZEROS)
-        if guessed is None:
+        base = self.position - EVENT_HEADER_SIZE  # finders look back from the zeros; a frame was walked before
+        found = find(np.frombuffer(self.chunk, np.uint8, end - base, base), int(expected * _MAX_ZEROS))
+        if found is None:
             return
-        starts, nexts = _drop_overleapt(*guessed)
+        starts, lengths = found
+        starts += base
+        nexts = starts + lengths + EVENT_HEADER_SIZE
+        starts, nexts = _drop_overleapt(starts, nexts)
         gaps = np.flatnonzero(nexts[:-1] != starts[1:])
         if len(gaps) >= len(starts) * _MAX_GAPS:
             return
@@ -168,15 +179,12 @@ class _Walk:
         return ProtocolError(f"the event at {place} claims {length} bytes; {self.limit} are allowed")
 
 
-def _guess_headers(chunk: Bytes, position: int, end: int, at_most: float) -> tuple[Offsets, Offsets] | None:
-    """Where events of 1 to 255 bytes seem to begin, and where each one ends; None if at too many places.
+def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:
+    """Where events of 1 to 255 bytes seem to begin, and their lengths; None if at too many places.
 
     At each of them are eight bytes that can be a header; whether they are one, the chain must tell.
     """
-    base = position - EVENT_HEADER_SIZE  # some word must lie before the one to be found; a frame was walked before
-    data = np.frombuffer(chunk, np.uint8, end - base, base)
-    skip = -data.__array_interface__["data"][0] % 4  # comparing words is several times slower if they are not aligned
-    words = data[skip : skip + (len(data) - skip) // 4 * 4].view("<u4")
+    words, skip = _aligned(data, 4)
     is_zero = words[1:-1] == 0
     if np.count_nonzero(is_zero) > at_most:
         return None
@@ -185,11 +193,37 @@ def _guess_headers(chunk: Bytes, position: int, end: int, at_most: float) -> tup
     # The header's last byte, its length, is the first one in the word behind that is not zero.
     tail = ((after & 0xFF) == 0).view(np.uint8) + ((after & 0xFFFF) == 0) + ((after & 0xFFFFFF) == 0)
     shift = tail.astype(np.uint32) << 3
-    starts = zeros * 4 + tail + (base + skip + 1)
-    nexts = starts + EVENT_HEADER_SIZE + ((after >> shift) & 0xFF)
+    starts, lengths = zeros * 4 + tail + (skip + 1), (after >> shift) & 0xFF
     # The rest of its seven zero bytes must be the end of the word before.
     sound = (before >> (shift + 8) == 0) & (after != 0)
-    return (starts, nexts) if sound.all() else (starts[sound], nexts[sound])
+    return (starts, lengths) if sound.all() else (starts[sound], lengths[sound])
+
+
+def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:
+    """Like :func:`_guess_short` for events of 1 to 65,535 bytes; takes twice as long."""
+    words, skip = _aligned(data, 2)
+    is_zero = words[2:-2] == 0
+    is_zero = is_zero[:-1] & is_zero[1:]
+    if np.count_nonzero(is_zero) > 2 * at_most:  # a short event's header has two such places
+        return None
+    zeros = np.flatnonzero(is_zero)
+    ends_run = np.ones(len(zeros), np.bool_)
+    np.not_equal(zeros[1:], zeros[:-1] + 1, out=ends_run[:-1])
+    # The byte behind the zeros: the length of a short event, or the upper byte of the length of a longer one.
+    behind = zeros[ends_run] * 2 + (skip + 8)
+    behind += data[behind] == 0
+    head = data[behind].astype(np.int64)
+    is_short = data[behind - 7] == 0
+    lengths = np.where(is_short, head, head << 8 | data[behind + 1])
+    starts = behind - 6 - is_short
+    sound = (data[behind - 5] == 0) & (data[behind - 6] == 0) & (head != 0)
+    return (starts, lengths) if sound.all() else (starts[sound], lengths[sound])
+
+
+def _aligned(data: npt.NDArray[np.uint8], width: int) -> tuple[npt.NDArray[np.unsignedinteger], int]:
+    """The words of this width, and where the first begins: comparing unaligned ones is several times slower."""
+    skip = -data.__array_interface__["data"][0] % width
+    return data[skip : skip + (len(data) - skip) // width * width].view(f"<u{width}"), skip
 
 
 def _drop_overleapt(starts: Offsets, nexts: Offsets) -> tuple[Offsets, Offsets]:
