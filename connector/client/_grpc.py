@@ -1,7 +1,7 @@
 """gRPC, imported with its fork handlers off.
 
 They are on unless the environment says otherwise when gRPC is first imported, and then a child that is forked only to
-exec aborts now and then (7 of 180 here). PySpark starts its JVM by such a fork; users see "Java gateway process exited".
+exec aborts now and then (7 of 180 here). PySpark starts its JVM by such a fork, and says "Java gateway process exited".
 Without the handlers a forked child must not call gRPC if its parent has: it would hang, deaf to deadlines.
 """
 
