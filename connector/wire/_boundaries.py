@@ -216,7 +216,7 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
     is_short = data[behind - 7] == 0
     lengths = np.where(is_short, head, head << 8 | data[behind + 1])
     starts = behind - 6 - is_short
-    sound = (data[behind - 5] == 0) & (data[behind - 6] == 0) & (head != 0)
+    sound = (data[behind - 5] == 0) & (data[behind - 6] == 0)
     return (starts, lengths) if sound.all() else (starts[sound], lengths[sound])
 
 
