@@ -1,0 +1,338 @@
+"""Bringing a column into the one form that is written: storage arrays.
+
+Columns come in many Arrow types that mean the same. Storage has one for each Avro type: numbers for dates, times and
+timestamps (microseconds), ``string`` and ``binary``, decimals of the schema's precision and scale, structs with the
+schema's fields in their order. Which types fit is decided here, before any data is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.avro._arrow import list_type
+from pravega_serde.avro._model import (
+    MISSING,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    kind_of,
+)
+from pravega_serde.avro._plan import plan
+from pravega_serde.avro._read_rows import row_reader
+from pravega_serde.avro._values import is_decimal
+from pravega_serde.avro._write_rows import encode_default
+from pravega_serde.columnar import bounds_of, list_items, map_entries
+from pravega_serde.columnar._arrays import holds_bytes
+from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.errors import SchemaError, SerializationError
+
+__all__ = ["Lower", "lowering", "storage_type"]
+
+Lower = Callable[[pa.Array], pa.Array]
+
+_PRIMITIVES: Final = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_MICROS_OF: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+def storage_type(schema: Type) -> pa.DataType:
+    """The one Arrow type that values of a schema are written from."""
+    return _STORAGE[type(schema)](schema)
+
+
+def _leaf_storage(schema: Primitive | Fixed) -> pa.DataType:
+    if schema.logical is not None and is_decimal(schema.logical):
+        return pa.decimal128(schema.logical.precision, schema.logical.scale)
+    return pa.binary() if isinstance(schema, Fixed) else _PRIMITIVES[schema.name]
+
+
+def _union_storage(schema: Union) -> pa.DataType:
+    others = members_of(schema)
+    if len(others) < 2:
+        return storage_type(others[0]) if others else pa.null()
+    return pa.struct([pa.field(f"member{index}", storage_type(other)) for index, other in enumerate(others)])
+
+
+_STORAGE: Final[Mapping[type, Callable[[Any], pa.DataType]]] = {
+    Array: lambda schema: list_type(storage_type(schema.items)),
+    Enum: lambda schema: pa.string(),  # noqa: ARG005
+    Fixed: _leaf_storage,
+    Map: lambda schema: pa.map_(pa.string(), storage_type(schema.values)),
+    Primitive: _leaf_storage,
+    Record: lambda schema: pa.struct([pa.field(entry.name, storage_type(entry.type)) for entry in schema.fields]),
+    Union: _union_storage,
+}
+
+
+def members_of(schema: Union) -> list[Type]:
+    """A union's branches other than null."""
+    return [branch for branch in schema.branches if kind_of(branch) != "null"]
+
+
+def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
+    """What brings columns of a type into storage form; :class:`SchemaError` if the type does not fit."""
+    if pa.types.is_dictionary(kind):
+        inner = lowering(schema, kind.value_type, path)
+        return lambda column: inner(column.dictionary_decode())
+    if isinstance(schema, Union) and len(members_of(schema)) > 1:
+        return _members(schema, kind, path)
+    if isinstance(schema, Union):
+        others = members_of(schema)
+        return lowering(others[0] if others else Primitive("null"), kind, path)
+    if pa.types.is_null(kind):
+        # Nothing but nulls: whether they may stand here is seen when they are written.
+        target = storage_type(schema)
+        return lambda column: pa.nulls(len(column), target)
+    return _BUILDERS[type(schema)](schema, kind, path)
+
+
+def _misfit(schema: Type, kind: pa.DataType, path: str, hint: str = "") -> SchemaError:
+    logical = f" ({schema.logical.name})" if isinstance(schema, Primitive | Fixed) and schema.logical else ""
+    return SchemaError(f"a column of type {kind} does not fit Avro's {kind_of(schema)}{logical} at {path}{hint}")
+
+
+def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
+    target = storage_type(schema)
+    logical = schema.logical.name if schema.logical else ""
+    special = _TEMPORAL.get(logical)
+    if special is not None and (lower := special(kind)) is not None:
+        return lower
+    if pa.types.is_decimal(target):
+        if not pa.types.is_decimal(kind) or kind.precision - kind.scale > 38:
+            raise _misfit(schema, kind, path, "; cast it to decimal")
+        return lambda column: _exactly(column, target)
+    if not _TAKES[schema.name if isinstance(schema, Primitive) else "bytes"](kind):
+        raise _misfit(schema, kind, path, _HINTS.get(logical, "; cast the column"))
+    return _itself if kind == target else lambda column: column.cast(target)
+
+
+_HINTS: Final = {
+    "timestamp-millis": "; a timestamp column needs a time zone",
+    "timestamp-micros": "; a timestamp column needs a time zone",
+    "local-timestamp-millis": "; a timestamp column must have no time zone",
+    "local-timestamp-micros": "; a timestamp column must have no time zone",
+}
+
+
+def _itself(column: pa.Array) -> pa.Array:
+    return column
+
+
+def _exactly(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Decimals in the schema's scale; left as they are if some do not fit, for the plain path to name them."""
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _is_small_int(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind not in (pa.int64(), pa.uint64(), pa.uint32())
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return holds_bytes(kind) and not _is_text(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
+
+
+_TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
+    "null": pa.types.is_null,
+    "boolean": pa.types.is_boolean,
+    "int": _is_small_int,
+    "long": _is_long,
+    "float": lambda kind: kind in (pa.float16(), pa.float32()),
+    "double": lambda kind: pa.types.is_floating(kind) or _is_small_int(kind) or kind == pa.uint32(),
+    "bytes": _is_bytes,
+    "string": _is_text,
+}
+
+
+def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
+    if not pa.types.is_timestamp(kind) or (kind.tz is None) != local:
+        return None
+    return lambda column: _to_micros(column, kind.unit)
+
+
+def _to_micros(column: pa.Array, unit: str) -> pa.Array:
+    """Numbers of microseconds; finer ones are rounded down."""
+    numbers = column.cast(pa.int64())
+    if unit == "us":
+        return numbers
+    if unit == "ns":
+        return _floor_divide(numbers, 1000)
+    try:
+        return pc.multiply_checked(numbers, _MICROS_OF[unit])
+    except pa.ArrowInvalid as error:
+        raise SerializationError(f"a timestamp beyond the range of microseconds: {error}") from error
+
+
+def _floor_divide(column: pa.Array, by: int) -> pa.Array:
+    # Arrow's own division rounds towards zero, the wrong way for times before 1970.
+    values = column.fill_null(0).to_numpy() // by
+    return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _date(kind: pa.DataType) -> Lower | None:
+    return (lambda column: column.cast(pa.date32()).cast(pa.int32())) if pa.types.is_date(kind) else None
+
+
+def _time(kind: pa.DataType, nanos: int, target: pa.DataType) -> Lower | None:
+    if not pa.types.is_time(kind):
+        return None
+
+    def lower(column: pa.Array) -> pa.Array:
+        fine = column.cast(pa.time64("ns")).cast(pa.int64())
+        return _floor_divide(fine, nanos).cast(target)
+
+    return lower
+
+
+_TEMPORAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
+    "date": _date,
+    "local-timestamp-micros": lambda kind: _timestamp(kind, local=True),
+    "local-timestamp-millis": lambda kind: _timestamp(kind, local=True),
+    "time-micros": lambda kind: _time(kind, 1000, pa.int64()),
+    "time-millis": lambda kind: _time(kind, 1_000_000, pa.int32()),
+    "timestamp-micros": lambda kind: _timestamp(kind, local=False),
+    "timestamp-millis": lambda kind: _timestamp(kind, local=False),
+}
+
+
+def _enum(schema: Enum, kind: pa.DataType, path: str) -> Lower:
+    if not _is_text(kind):
+        raise _misfit(schema, kind, path, "; it takes strings")
+    return lambda column: column.cast(pa.string())
+
+
+def _array(schema: Array, kind: pa.DataType, path: str) -> Lower:
+    t = pa.types
+    if not (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)):
+        raise _misfit(schema, kind, path)
+    inner = lowering(schema.items, kind.value_type, f"{path}[]")
+    target = storage_type(schema)
+
+    def lower(column: pa.Array) -> pa.Array:
+        lengths, items = list_items(column)
+        return pa.ListArray.from_arrays(_offsets(lengths), inner(items), type=target, mask=column.is_null())
+
+    return lower
+
+
+def _offsets(lengths: Int64s) -> pa.Array:
+    return pa.array(bounds_of(lengths), pa.int32())
+
+
+def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
+    if not pa.types.is_map(kind) or not _is_text(kind.key_type):
+        raise _misfit(schema, kind, path, "; it takes maps with string keys")
+    inner = lowering(schema.values, kind.item_type, f"{path}{{}}")
+    target = storage_type(schema)
+
+    def lower(column: pa.Array) -> pa.Array:
+        lengths, keys, values = map_entries(column)
+        text = keys.cast(pa.string())
+        return pa.MapArray.from_arrays(_offsets(lengths), text, inner(values), type=target, mask=column.is_null())
+
+    return lower
+
+
+def _record(schema: Record, kind: pa.DataType, path: str) -> Lower:
+    if not pa.types.is_struct(kind):
+        raise _misfit(schema, kind, path, f"; record {schema.name} takes a struct, or a record batch")
+    columns = [entry.name for entry in kind]
+    known = {entry.name for entry in schema.fields}
+    for name in columns:
+        if name not in known or columns.count(name) > 1:
+            why = "twice" if name in known else f"and record {schema.name} has no such field; drop it"
+            raise SchemaError(f"the column {path}.{name} is there {why}")
+    parts = [_field(entry, kind, columns, path) for entry in schema.fields]
+    fields = list(storage_type(schema))
+
+    def lower(column: pa.Array) -> pa.Array:
+        flat = column.flatten()
+        inside = [part(column, flat) for part in parts]
+        if not inside:
+            return pa.array([{} if there else None for there in column.is_valid().to_pylist()], pa.struct([]))
+        # A decimal that did not fit keeps its own type.
+        kept = [pa.field(entry.name, values.type) for entry, values in zip(fields, inside, strict=True)]
+        return pa.StructArray.from_arrays(inside, fields=kept, mask=column.is_null())
+
+    return lower
+
+
+def _field(
+    entry: Field, kind: pa.DataType, columns: list[str], path: str
+) -> Callable[[pa.Array, list[pa.Array]], pa.Array]:
+    if entry.name in columns:
+        index = columns.index(entry.name)
+        lower = lowering(entry.type, kind.field(index).type, f"{path}.{entry.name}")
+        return lambda column, flat: lower(flat[index])  # noqa: ARG005
+    if entry.default is MISSING:
+        raise SchemaError(f"there is no column for the field {path}.{entry.name}, which has no default")
+    target = storage_type(entry.type)
+    value = storage_value(entry, target)
+    return lambda column, flat: value.take(pa.array(np.zeros(len(column), np.int64)))  # noqa: ARG005
+
+
+def storage_value(entry: Field, target: pa.DataType) -> pa.Array:
+    """A field's default in storage form, as an array of one."""
+    decoded = row_reader(plan(entry.type), arrow=True)(encode_default(entry))
+    return pa.array([decoded], target)
+
+
+def _members(schema: Union, kind: pa.DataType, path: str) -> Lower:
+    """A struct of members, as such unions are read; a missing member is one that never occurs."""
+    others = members_of(schema)
+    names = [f"member{index}" for index in range(len(others))]
+    if not pa.types.is_struct(kind) or not {entry.name for entry in kind} <= set(names):
+        raise _misfit(schema, kind, path, f"; a union takes a struct of {', '.join(names)}")
+    lowers = {
+        entry.name: lowering(others[names.index(entry.name)], entry.type, f"{path}.{entry.name}") for entry in kind
+    }
+    fields = list(storage_type(schema))
+
+    def lower(column: pa.Array) -> pa.Array:
+        flat = dict(zip((entry.name for entry in kind), column.flatten(), strict=True))
+        inside = [
+            lowers[entry.name](flat[entry.name]) if entry.name in flat else pa.nulls(len(column), entry.type)
+            for entry in fields
+        ]
+        return pa.StructArray.from_arrays(inside, fields=fields, mask=column.is_null())
+
+    return lower
+
+
+_BUILDERS: Final[Mapping[type, Callable[[Any, pa.DataType, str], Lower]]] = {
+    Array: _array,
+    Enum: _enum,
+    Fixed: _leaf,
+    Map: _map,
+    Primitive: _leaf,
+    Record: _record,
+}

@@ -1,0 +1,317 @@
+"""What reader makes of what writer wrote, worked out once for each pair of schemas.
+
+The plan is a tree over the writer's bytes in which every step already knows its result in the reader's terms: which
+promotion, which member of a union, which field, which default. Rows and columns are two interpreters of the same
+plan, so they cannot disagree about schema resolution. A schema alone is its own writer and reader.
+
+The rules are those of the Avro 1.12 specification, as ``org.apache.avro.Resolver`` applies them: a record outside a
+union is resolved by its fields, whatever it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pravega_serde.avro._model import (
+    MISSING,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    kind_of,
+    label_of,
+)
+from pravega_serde.errors import SchemaError
+
+__all__ = ["Arm", "ArrayNode", "EnumNode", "Leaf", "Link", "MapNode", "Node", "RecordNode", "Step", "UnionNode", "plan"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A primitive or fixed value."""
+
+    wire: str
+    """What is written: a primitive's name, or ``fixed``."""
+    target: Primitive | Fixed
+    """What it becomes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnumNode:
+    """A symbol."""
+
+    symbols: tuple[str | None, ...]
+    """The reader's symbol for each of the writer's; None where the reader has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayNode:
+    """Blocks of items."""
+
+    item: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapNode:
+    """Blocks of keys and values."""
+
+    value: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One of the writer's fields."""
+
+    name: str
+    node: Node
+    slot: int | None
+    """Which of the reader's fields it becomes; None to skip it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordNode:
+    """Fields in the writer's order, for slots in the reader's order."""
+
+    name: str
+    names: tuple[str, ...]
+    steps: tuple[Step, ...]
+    defaults: tuple[tuple[int, Field], ...]
+    """Slots that the writer does not fill, and the fields whose defaults do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm:
+    """What becomes of one branch of the writer's union."""
+
+    node: Node | None
+    """None if the reader has no place for it: an event with this branch is an error."""
+    member: int | None
+    """Which of the reader's members it is; None for null, and where the reader has no choice of members."""
+    label: str
+    """The branch's name in the reader."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnionNode:
+    """A choice, made by the writer (arms) or by the reader (members) or by both."""
+
+    indexed: bool
+    """Whether the writer wrote which arm it is; otherwise there is just one."""
+    arms: tuple[Arm, ...]
+    members: tuple[Node, ...]
+    """The reader's own branches other than null, if they are more than one: then the value is one of these members.
+    Otherwise it is bare: the only member's, or null."""
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A record inside itself. Its target is set when that is complete."""
+
+    name: str
+    target: RecordNode | None = None
+
+
+Node = Leaf | EnumNode | ArrayNode | MapNode | RecordNode | UnionNode | Link
+
+_NULL: Final = Leaf("null", Primitive("null"))
+
+#: What the reader may have where the writer has the key, beyond the same.
+_PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+
+
+def plan(writer: Type, reader: Type | None = None) -> Node:
+    """The plan for reading what ``writer`` wrote as ``reader``; :class:`SchemaError` if no event could be read."""
+    return _Planner().resolve(writer, writer if reader is None else reader, "$")
+
+
+class _Planner:
+    def __init__(self) -> None:
+        self._records: dict[tuple[int, int], RecordNode | Link] = {}
+
+    def resolve(self, writer: Type, reader: Type, path: str) -> Node:
+        if isinstance(writer, Union):
+            return self._from_union(writer, reader, path)
+        if isinstance(reader, Union):
+            return self._to_union(writer, reader, path)
+        if isinstance(writer, Primitive):
+            return _leaf(writer, reader, path)
+        if type(writer) is not type(reader):
+            raise _mismatch(writer, reader, path)
+        return _RESOLVERS[type(writer)](self, writer, reader, path)
+
+    def _fixed(self, writer: Fixed, reader: Fixed, path: str) -> Node:
+        if not _same_name(writer, reader) or writer.size != reader.size:
+            raise _mismatch(writer, reader, path)
+        return Leaf("fixed", reader)
+
+    def _enum(self, writer: Enum, reader: Enum, path: str) -> Node:
+        if not _same_name(writer, reader):
+            raise _mismatch(writer, reader, path)
+        known = frozenset(reader.symbols)
+        return EnumNode(tuple(symbol if symbol in known else reader.default for symbol in writer.symbols))
+
+    def _array(self, writer: Array, reader: Array, path: str) -> Node:
+        return ArrayNode(self.resolve(writer.items, reader.items, f"{path}[]"))
+
+    def _map(self, writer: Map, reader: Map, path: str) -> Node:
+        return MapNode(self.resolve(writer.values, reader.values, f"{path}{{}}"))
+
+    def _record(self, writer: Record, reader: Record, path: str) -> Node:
+        key = (id(writer), id(reader))
+        if key in self._records:
+            return self._records[key]
+        known = len(self._records)
+        self._records[key] = link = Link(reader.name)
+        try:
+            link.target = self._steps(writer, reader, path)
+        except SchemaError:
+            # Whatever was planned inside this record may link to it: forget that, too.
+            for inside in list(self._records)[known:]:
+                del self._records[inside]
+            raise
+        self._records[key] = link.target
+        return link.target
+
+    def _steps(self, writer: Record, reader: Record, path: str) -> RecordNode:
+        steps = []
+        matches = _match_fields(writer, reader)
+        for entry in writer.fields:
+            slot = matches.get(entry.name)
+            # A skipped field is read by its own schema.
+            into = entry.type if slot is None else reader.fields[slot].type
+            steps.append(Step(entry.name, self.resolve(entry.type, into, f"{path}.{entry.name}"), slot))
+        names = tuple(entry.name for entry in reader.fields)
+        return RecordNode(reader.name, names, tuple(steps), _defaults(reader, set(matches.values()), path))
+
+    def _from_union(self, writer: Union, reader: Type, path: str) -> Node:
+        arms = [self._arm(branch, reader, path) for branch in writer.branches]
+        if all(arm.node is None for arm in arms):
+            raise _mismatch(writer, reader, path)
+        return UnionNode(indexed=True, arms=tuple(arms), members=self._members(reader, path))
+
+    def _arm(self, branch: Type, reader: Type, path: str) -> Arm:
+        """One branch of the writer's union; that the reader lacks it is an error only when it turns up."""
+        try:
+            if not isinstance(reader, Union):
+                return Arm(self.resolve(branch, reader, path), None, label_of(branch))
+            chosen = self._choose(branch, reader, path)
+            node = self.resolve(branch, reader.branches[chosen], path)
+            return Arm(node, _member_index(reader, chosen), label_of(reader.branches[chosen]))
+        except SchemaError:
+            return Arm(None, None, label_of(branch))
+
+    def _to_union(self, writer: Type, reader: Union, path: str) -> Node:
+        chosen = self._choose(writer, reader, path)
+        node = self.resolve(writer, reader.branches[chosen], path)
+        members = self._members(reader, path)
+        if not members:
+            return node
+        arm = Arm(node, _member_index(reader, chosen), label_of(reader.branches[chosen]))
+        return UnionNode(indexed=False, arms=(arm,), members=members)
+
+    def _members(self, reader: Type, path: str) -> tuple[Node, ...]:
+        if not isinstance(reader, Union):
+            return ()
+        others = [branch for branch in reader.branches if kind_of(branch) != "null"]
+        return tuple(self.resolve(branch, branch, path) for branch in others) if len(others) > 1 else ()
+
+    def _choose(self, writer: Type, reader: Union, path: str) -> int:
+        """Which branch of the reader takes the writer's type: its own kind before promotions, in Java's order."""
+        same = [index for index, branch in enumerate(reader.branches) if kind_of(branch) == kind_of(writer)]
+        named = isinstance(writer, Record | Enum | Fixed)
+        for exact in (True, False):
+            for index in same:
+                branch = reader.branches[index]
+                if not named or label_of(branch) == label_of(writer) or (not exact and _same_name(writer, branch)):
+                    return index
+        if isinstance(writer, Record):
+            return self._first_that_resolves(writer, reader, same, path)
+        for index, branch in enumerate(reader.branches):
+            if kind_of(branch) in _PROMOTIONS.get(kind_of(writer), ()):
+                return index
+        raise _mismatch(writer, reader, path)
+
+    def _first_that_resolves(self, writer: Record, reader: Union, candidates: list[int], path: str) -> int:
+        for index in candidates:
+            try:
+                self.resolve(writer, reader.branches[index], path)
+            except SchemaError:
+                continue
+            return index
+        raise _mismatch(writer, reader, path)
+
+
+_RESOLVERS: Final[Mapping[type, Callable[[_Planner, Any, Any, str], Node]]] = {
+    Array: _Planner._array,
+    Enum: _Planner._enum,
+    Fixed: _Planner._fixed,
+    Map: _Planner._map,
+    Record: _Planner._record,
+}
+
+
+def _leaf(writer: Primitive, reader: Type, path: str) -> Leaf:
+    same = isinstance(reader, Primitive) and reader.name == writer.name
+    if same or (isinstance(reader, Primitive) and reader.name in _PROMOTIONS.get(writer.name, ())):
+        return Leaf(writer.name, reader)  # type: ignore[arg-type]
+    raise _mismatch(writer, reader, path)
+
+
+def _same_name(writer: Type, reader: Type) -> bool:
+    """Whether two named types are the same: by their last names, or by an alias of the reader."""
+    assert isinstance(writer, Fixed | Enum | Record)
+    assert isinstance(reader, Fixed | Enum | Record)
+    last = writer.name.rpartition(".")[2]
+    return reader.name.rpartition(".")[2] == last or bool(reader.aliases & {writer.name, last})
+
+
+def _match_fields(writer: Record, reader: Record) -> dict[str, int]:
+    """The writer's field name -> the reader's slot. A field's own name comes before its aliases."""
+    written = {entry.name for entry in writer.fields}
+    matches: dict[str, int] = {}
+    for slot, entry in enumerate(reader.fields):
+        own = entry.name in written
+        name = entry.name if own else next((alias for alias in entry.aliases if alias in written), None)
+        if name is not None and (own or name not in {other.name for other in reader.fields}):
+            matches.setdefault(name, slot)
+    return matches
+
+
+def _defaults(reader: Record, filled: set[int], path: str) -> tuple[tuple[int, Field], ...]:
+    rest = [(slot, entry) for slot, entry in enumerate(reader.fields) if slot not in filled]
+    for _, entry in rest:
+        if entry.default is MISSING:
+            raise SchemaError(
+                f"the reader's field {path}.{entry.name} is not in the writer's schema and has no default; give it one"
+            )
+    return tuple(rest)
+
+
+def _member_index(reader: Union, chosen: int) -> int | None:
+    """Position among the branches other than null; None for null, and where there is only one."""
+    others = [index for index, branch in enumerate(reader.branches) if kind_of(branch) != "null"]
+    return others.index(chosen) if chosen in others and len(others) > 1 else None
+
+
+def _mismatch(writer: Type, reader: Type, path: str) -> SchemaError:
+    return SchemaError(f"the reader's schema does not fit the writer's at {path}: {_show(writer)} -> {_show(reader)}")
+
+
+def _show(schema: Type) -> str:
+    if isinstance(schema, Union):
+        return f"[{', '.join(_show(branch) for branch in schema.branches)}]"
+    size = f" of {schema.size} bytes" if isinstance(schema, Fixed) else ""
+    return f"{kind_of(schema)} {schema.name}{size}" if isinstance(schema, Fixed | Enum | Record) else kind_of(schema)

@@ -1,0 +1,239 @@
+"""Avro schemas: read once from JSON into checked objects, which everything else works on.
+
+Follows the Avro 1.12 specification. Names are checked for sense, not for spelling: writers exist that put other
+characters into them. An unknown or ill-formed ``logicalType`` is ignored, as the specification demands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pravega_serde.avro._model import (
+    MISSING,
+    PRIMITIVES,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    label_of,
+)
+from pravega_serde.errors import SchemaError
+
+__all__ = ["SchemaLike", "load"]
+
+#: What a schema may be given as: JSON text, the name of a primitive type, the path of a file, or parsed JSON.
+SchemaLike = str | Path | Mapping[str, Any] | list[Any]
+
+#: Logical types and what they may annotate.
+_LOGICAL: Final[Mapping[str, frozenset[str]]] = {
+    "date": frozenset({"int"}),
+    "decimal": frozenset({"bytes", "fixed"}),
+    "duration": frozenset({"fixed"}),
+    "local-timestamp-micros": frozenset({"long"}),
+    "local-timestamp-millis": frozenset({"long"}),
+    "local-timestamp-nanos": frozenset({"long"}),
+    "time-micros": frozenset({"long"}),
+    "time-millis": frozenset({"int"}),
+    "timestamp-micros": frozenset({"long"}),
+    "timestamp-millis": frozenset({"long"}),
+    "timestamp-nanos": frozenset({"long"}),
+    "uuid": frozenset({"string", "fixed"}),
+}
+_FIXED_SIZE: Final = {"duration": 12, "uuid": 16}
+
+
+def load(schema: SchemaLike) -> tuple[Type, str]:
+    """The checked schema, and its text as compact JSON. :class:`SchemaError` says what is wrong with it."""
+    definition = _definition(schema)
+    try:
+        return _Parser().parse(definition, ""), json.dumps(definition, separators=(",", ":"))
+    except RecursionError as error:
+        raise SchemaError("the Avro schema is nested too deeply") from error
+    except (TypeError, ValueError) as error:
+        raise SchemaError(f"the Avro schema is not made of JSON values: {error}") from error
+
+
+class _Parser:
+    """Walks the JSON once, keeping the named types that it has met."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, Fixed | Enum | Record] = {}
+
+    def parse(self, schema: Any, space: str) -> Type:
+        if isinstance(schema, str):
+            return self._reference(schema, space)
+        if isinstance(schema, list):
+            return self._union(schema, space)
+        if not isinstance(schema, Mapping):
+            raise SchemaError(f"not an Avro schema: {_short(schema)}")
+        kind = _need(schema, "type", (str, Mapping, list), "schema")
+        if not isinstance(kind, str):
+            return self.parse(kind, space)
+        if kind in PRIMITIVES:
+            return Primitive(kind, _logical(schema, kind, 0))
+        build = _COMPLEX.get(kind)
+        return self._reference(kind, space) if build is None else build(self, kind, schema, space)
+
+    def _array(self, kind: str, schema: Mapping[str, Any], space: str) -> Type:
+        return Array(self.parse(_need(schema, "items", (str, Mapping, list), kind), space))
+
+    def _map(self, kind: str, schema: Mapping[str, Any], space: str) -> Type:
+        return Map(self.parse(_need(schema, "values", (str, Mapping, list), kind), space))
+
+    def _reference(self, name: str, space: str) -> Type:
+        if name in PRIMITIVES:
+            return Primitive(name)
+        for full in (name, f"{space}.{name}") if "." in name else (f"{space}.{name}" if space else name, name):
+            if full in self._names:
+                return self._names[full]
+        raise SchemaError(f"the Avro schema names an unknown type {name!r}")
+
+    def _union(self, branches: list[Any], space: str) -> Union:
+        parsed = tuple(self.parse(branch, space) for branch in branches)
+        labels = [label_of(branch) for branch in parsed]
+        if any(isinstance(branch, Union) for branch in parsed):
+            raise SchemaError(f"an Avro union may not hold a union: {_short(branches)}")
+        if len(set(labels)) < len(labels) or not labels:
+            raise SchemaError(f"an Avro union must hold different types: {_short(branches)}")
+        return Union(parsed)
+
+    def _named(self, kind: str, schema: Mapping[str, Any], space: str) -> Type:
+        name, space = _full_name(schema, kind, space)
+        if name in self._names or name in PRIMITIVES:
+            raise SchemaError(f"the Avro schema defines {name!r} twice")
+        aliases = frozenset(_names(schema, "aliases", name))
+        if kind == "fixed":
+            size = _need(schema, "size", (int,), f"fixed {name}")
+            if isinstance(size, bool) or size < 0:
+                raise SchemaError(f"fixed {name}: {size!r} is no size")
+            self._names[name] = fixed = Fixed(name, aliases, size, _logical(schema, kind, size))
+            return fixed
+        if kind == "enum":
+            self._names[name] = enum = _enum(schema, name, aliases)
+            return enum
+        self._names[name] = record = Record(name, aliases)
+        record.fields = self._fields(_need(schema, "fields", (list,), f"record {name}"), name, space)
+        return record
+
+    def _fields(self, fields: list[Any], record: str, space: str) -> tuple[Field, ...]:
+        parsed: dict[str, Field] = {}
+        for entry in fields:
+            if not isinstance(entry, Mapping):
+                raise SchemaError(f"record {record}: {_short(entry)} is no field")
+            name = _need(entry, "name", (str,), f"a field of record {record}")
+            if name in parsed or not name:
+                raise SchemaError(f"record {record} has the field {name!r} twice, or no name for it")
+            where = f"field {name} of record {record}"
+            # A logical type beside the field's type, instead of inside it, is ignored: by Java, Spark and fastavro too.
+            kind = self.parse(_need(entry, "type", (str, Mapping, list), where), space)
+            parsed[name] = Field(name, _names(entry, "aliases", where), kind, entry.get("default", MISSING))
+        return tuple(parsed.values())
+
+
+_COMPLEX: Final[Mapping[str, Callable[[_Parser, str, Mapping[str, Any], str], Type]]] = {
+    "array": _Parser._array,
+    "enum": _Parser._named,
+    "error": _Parser._named,
+    "fixed": _Parser._named,
+    "map": _Parser._map,
+    "record": _Parser._named,
+}
+
+
+def _enum(schema: Mapping[str, Any], name: str, aliases: frozenset[str]) -> Enum:
+    symbols = _names(schema, "symbols", f"enum {name}", needed=True)
+    default = schema.get("default")
+    if len(set(symbols)) < len(symbols):
+        raise SchemaError(f"enum {name} has a symbol twice")
+    if default is not None and default not in symbols:
+        raise SchemaError(f"enum {name}: its default {_short(default)} is not one of its symbols")
+    return Enum(name, aliases, symbols, default)
+
+
+def _logical(schema: Mapping[str, Any], kind: str, size: int) -> Logical | None:
+    name = schema.get("logicalType")
+    if not isinstance(name, str) or kind not in _LOGICAL.get(name, ()):
+        return None
+    if kind == "fixed" and _FIXED_SIZE.get(name, size) != size:
+        return None
+    if name != "decimal":
+        return Logical(name)
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    for number in (precision, scale):
+        if not isinstance(number, int) or isinstance(number, bool):
+            return None
+    assert isinstance(precision, int)
+    return Logical(name, precision, scale) if 0 <= scale <= precision and precision > 0 else None
+
+
+def _full_name(schema: Mapping[str, Any], kind: str, space: str) -> tuple[str, str]:
+    """The full name of a named type, and the namespace for what stands inside it."""
+    name = _need(schema, "name", (str,), kind)
+    if "." not in name:
+        own = schema.get("namespace", space)
+        if not isinstance(own, str):
+            raise SchemaError(f"{kind} {name}: {_short(own)} is no namespace")
+        name = f"{own}.{name}" if own else name
+    if not name.rpartition(".")[2]:
+        raise SchemaError(f"{kind} without a name")
+    return name, name.rpartition(".")[0]
+
+
+def _need(schema: Mapping[str, Any], key: str, kinds: tuple[type, ...], where: str) -> Any:
+    if key not in schema:
+        raise SchemaError(f"the Avro schema lacks {key!r} in {where}: {_short(dict(schema))}")
+    if not isinstance(schema[key], kinds):
+        raise SchemaError(f"the Avro schema has a wrong {key!r} in {where}: {_short(schema[key])}")
+    return schema[key]
+
+
+def _names(schema: Mapping[str, Any], key: str, where: str, *, needed: bool = False) -> tuple[str, ...]:
+    names = _need(schema, key, (list,), where) if needed else schema.get(key) or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"the Avro schema has wrong {key} in {where}: {_short(names)}")
+    return tuple(names)
+
+
+def _definition(schema: SchemaLike) -> Any:
+    if isinstance(schema, Path):
+        return _json(_read(schema), f"file {schema}")
+    if not isinstance(schema, str):
+        if isinstance(schema, Mapping | list):
+            return schema
+        raise SchemaError(f"an Avro schema is JSON text, parsed JSON or a path, not {type(schema).__name__}")
+    text = schema.strip()
+    if text in PRIMITIVES:
+        return text
+    if text[:1] in ("{", "[", '"'):
+        return _json(text, "schema")
+    return _json(_read(Path(text)), f"file {text}")
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"the Avro {where} is not JSON: {error}") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SchemaError(
+            f"an Avro schema must be JSON or the path of a .avsc file; {str(path)[:80]!r} is neither ({error})"
+        ) from error
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

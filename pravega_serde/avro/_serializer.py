@@ -1,0 +1,101 @@
+"""The Avro serializer: rows and columns of one plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pravega_serde.avro._arrow import arrow_type
+from pravega_serde.avro._model import Type
+from pravega_serde.avro._plan import plan
+from pravega_serde.avro._read_columns import column_reader
+from pravega_serde.avro._read_rows import row_reader
+from pravega_serde.avro._schema import SchemaLike, load
+from pravega_serde.avro._write_columns import ColumnWriter
+from pravega_serde.avro._write_rows import RowWriter
+from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows
+from pravega_serde.serializer import OnError
+
+__all__ = ["AvroSerializer"]
+
+
+class AvroSerializer:
+    """Avro binary data of a given schema: one datum is one event, without header, container or fingerprint.
+
+    ``schema`` is the writer's: JSON text, parsed JSON, or the path of a file. ``reader_schema`` is what to make of the
+    events instead, by Avro's schema resolution; values are always written with ``schema``.
+
+    What values look like in Python and in Arrow is told in ``pravega_serde.avro._values``. Zeros behind a datum are
+    ignored, because some of Java's writers pad; any other bytes there are an error, because they most likely mean that
+    the event was written with another schema. (Java ignores them all.)
+
+    Raises :class:`SchemaError` for a schema that is none, and for a reader's that does not fit the writer's.
+    """
+
+    def __init__(self, schema: SchemaLike, *, reader_schema: SchemaLike | None = None) -> None:
+        self._writer, self._text = load(schema)
+        self._reader: Type = self._writer
+        self._reader_text: str | None = None
+        if reader_schema is not None:
+            self._reader, self._reader_text = load(reader_schema)
+        self._node = plan(self._writer, self._reader)
+        self._read = row_reader(self._node)
+        self._write = RowWriter(self._writer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._text, self._reader_text)
+
+    def __repr__(self) -> str:
+        reader = "" if self._reader_text is None else f", reader_schema={self._reader_text}"
+        return f"AvroSerializer({self._text}{reader})"
+
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of decoded columns; :class:`SchemaError` for a schema that contains itself."""
+        return arrow_type(plan(self._reader))
+
+    def serialize(self, value: Any) -> bytes:
+        """The event of a natural value."""
+        return self._write(value)
+
+    def deserialize(self, data: bytes) -> Any:
+        """The natural value of an event."""
+        return self._read(data if isinstance(data, bytes) else bytes(data))
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Whether each field has a column, of a type that fits."""
+        self._column_writer.check(arrow_type)
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Events of a column: a struct, or a batch, for a record."""
+        return self._column_writer(as_column(column))
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events, in :attr:`arrow_type`."""
+        columns = self._columns
+        return decode_rows(column, plain=columns.plain, fast=columns.fast, on_error=on_error)
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        kind = self.arrow_type
+        return _Columns(PlainPath(row_reader(self._node, arrow=True), kind), column_reader(self._node, kind))
+
+    @cached_property
+    def _column_writer(self) -> ColumnWriter:
+        arrow_type(plan(self._writer))  # or a SchemaError, for one that contains itself
+        return ColumnWriter(self._writer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Both ways to read columns, made when the first column comes."""
+
+    plain: PlainPath
+    fast: FastPath | None
+
+
+def _rebuild(schema: str, reader_schema: str | None) -> AvroSerializer:
+    return AvroSerializer(schema, reader_schema=reader_schema)

@@ -1,0 +1,90 @@
+"""Taking Arrow columns in, whatever their layout, and small operations on them that Arrow lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.errors import SchemaError, SerializationError
+
+__all__ = ["as_binary", "as_column", "bounds_of", "expand", "list_items", "map_entries", "per_row"]
+
+
+def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
+    """One plain array: batches become structs, chunks are joined, dictionaries and extension types unfolded."""
+    if isinstance(column, pa.RecordBatch):
+        return column.to_struct_array()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
+    """A column of events as a binary array; :class:`SchemaError` if its type cannot hold events."""
+    column = as_column(column)
+    if column.type == pa.binary():
+        return column
+    if not holds_bytes(column.type):
+        raise SchemaError(f"a column of type {column.type} holds no events; give a binary or string column")
+    return column.cast(pa.binary())
+
+
+def holds_bytes(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's many binary and string types (or null)."""
+    t = pa.types
+    text = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind)
+    binary = t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
+    return bool(text or binary or t.is_null(kind))
+
+
+def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
+    """Spread values over the true places of ``present``; the other places become null."""
+    if len(values) == len(present):
+        return values
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(present))
+    index = np.cumsum(present) - 1
+    return values.take(pa.array(index, mask=~present))
+
+
+def list_items(column: pa.Array) -> tuple[Int64s, pa.Array]:
+    """How many items each row of a list column has (none, if it is null), and all items in order."""
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
+    return lengths, column.flatten()
+
+
+def map_entries(column: pa.MapArray) -> tuple[Int64s, pa.Array, pa.Array]:
+    """How many entries each row of a map column has, and all keys and values in order."""
+    # Unlike a list's flatten(), keys and items are those of the whole array, whatever slice of it this is.
+    there = column.drop_null() if column.null_count else column
+    offsets = there.offsets.to_numpy().astype(np.int64) if len(there) else np.zeros(1, np.int64)
+    first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    lengths = np.zeros(len(column), np.int64)
+    lengths[column.is_valid().to_numpy(zero_copy_only=False)] = np.diff(offsets)
+    return lengths, there.keys.slice(first, count), there.items.slice(first, count)
+
+
+def bounds_of(lengths: Int64s) -> Int64s:
+    """Where each row's part begins, and where the last one ends."""
+    bounds = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
+def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryArray:
+    """The plain way to encode a column: value by value. A null stays null, an error names the row."""
+    events: list[bytes | None] = []
+    for row, value in enumerate(values):
+        try:
+            events.append(None if value is None else write(value))
+        except SerializationError as error:
+            raise SerializationError(f"row {row}: {error.message}") from error
+    return pa.array(events, pa.binary())

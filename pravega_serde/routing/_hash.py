@@ -1,0 +1,193 @@
+"""The place of a routing key on the key line [0, 1), equal to Java's ``io.pravega.common.hash.HashHelper``.
+
+Java hashes the UTF-16 code units of the key with Guava's ``murmur3_128`` and makes a double of the top 52 bits. The
+scalar version asks mmh3. The columnar one computes the same hash for all keys at once, block by block: see
+:func:`murmur3_low64`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import mmh3
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import ByteColumn, as_column, word_view
+from pravega_serde.columnar._bytes import SLACK, Int64s, UInt8s, UInt64s
+from pravega_serde.errors import SchemaError
+
+__all__ = ["segment_key", "segment_keys"]
+
+#: ``"EventRouter".hashCode()``: what Java's EventStreamWriter seeds its hash with.
+SEED: Final = 1741865571
+
+#: Keys of more bytes are hashed one by one: a block round costs the same for one key as for a thousand.
+_LONGEST_IN_ROUNDS: Final = 1024
+
+#: If this many keys hold at most an eighth as many different ones, hashing only the different ones pays.
+_SAMPLE: Final = 2048
+
+_C1: Final = np.uint64(0x87C37B91114253D5)
+_C2: Final = np.uint64(0x4CF5AD432745937F)
+_MIX1: Final = np.uint64(0xFF51AFD7ED558CCD)
+_MIX2: Final = np.uint64(0xC4CEB9FE1A85EC53)
+#: ``_KEEP[n]`` keeps the low n bytes of a word.
+_KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+
+
+def segment_key(routing_key: str) -> float:
+    """Place of one key; the segment whose range contains it gets the event."""
+    low = mmh3.hash64(routing_key.encode("utf-16-le", "surrogatepass"), SEED, signed=False)[0]
+    return float(low >> 12) * 2.0**-52
+
+
+def segment_keys(column: pa.StringArray) -> npt.NDArray[np.float64]:
+    """Places of a column of keys. A null key has no place: it gets a random one, so such events spread evenly.
+
+    Raises :class:`SchemaError` if the column is not of strings.
+    """
+    if pa.types.is_dictionary(column.type):
+        encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _by_dictionary(encoded)
+    column = as_column(column)
+    t = pa.types
+    if not (t.is_string(column.type) or t.is_large_string(column.type) or t.is_string_view(column.type)):
+        if not t.is_null(column.type):
+            raise SchemaError(f"routing keys must be strings, not {column.type}; cast the column to string")
+        return np.random.default_rng().random(len(column))
+    column = column.cast(pa.string())
+    if len(column) > _SAMPLE and pc.count_distinct(column.slice(0, _SAMPLE)).as_py() <= _SAMPLE // 8:
+        return _by_dictionary(column.dictionary_encode())
+    return _with_nulls(column)
+
+
+def _by_dictionary(encoded: pa.DictionaryArray) -> npt.NDArray[np.float64]:
+    places = segment_keys(encoded.dictionary)
+    if encoded.null_count == 0:
+        chosen: npt.NDArray[np.float64] = places[encoded.indices.to_numpy()]
+        return chosen
+    result = np.random.default_rng().random(len(encoded))
+    known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
+    result[known] = places[encoded.indices.drop_null().to_numpy()]
+    return result
+
+
+def _with_nulls(column: pa.StringArray) -> npt.NDArray[np.float64]:
+    if column.null_count == 0:
+        return _places(column)
+    result = np.random.default_rng().random(len(column))
+    result[column.is_valid().to_numpy(zero_copy_only=False)] = _places(column.drop_null())
+    return result
+
+
+def _places(column: pa.StringArray) -> npt.NDArray[np.float64]:
+    hashes = murmur3_low64(*utf16(column))
+    scaled: npt.NDArray[np.float64] = (hashes >> np.uint64(12)).astype(np.float64) * 2.0**-52
+    return scaled
+
+
+def utf16(column: pa.StringArray) -> tuple[UInt8s, Int64s, Int64s]:
+    """The UTF-16LE bytes of a column without nulls, with slack behind them, and each key's start and length."""
+    text = ByteColumn.of(column)
+    used = text.data[:-SLACK]
+    if len(used) == 0 or used.max() < 0x80:
+        data = np.zeros(2 * len(used) + SLACK, np.uint8)
+        data[0 : 2 * len(used) : 2] = used
+        return data, text.starts * 2, (text.ends - text.starts) * 2
+    data = np.frombuffer(used.tobytes().decode().encode("utf-16-le") + bytes(SLACK), np.uint8)
+    # A UTF-8 byte begins a code unit unless it continues a character; one that begins four bytes begins two.
+    units = ((used & 0xC0) != 0x80).astype(np.int64) + (used >= 0xF0)
+    before = np.zeros(len(used) + 1, np.int64)
+    np.cumsum(units, out=before[1:])
+    starts = before[text.starts]
+    return data, starts * 2, (before[text.ends] - starts) * 2
+
+
+def murmur3_low64(data: UInt8s, starts: Int64s, lengths: Int64s) -> UInt64s:
+    """First half of murmur3_x64_128 of each slice of ``data``, which has slack behind it."""
+    long = np.flatnonzero(lengths > _LONGEST_IN_ROUNDS)
+    if len(long):
+        lengths = lengths.copy()
+        whole = lengths[long]
+        lengths[long] = 0
+    low = _murmur3_rounds(word_view(data), starts, lengths)
+    if len(long):
+        spans = zip(starts[long].tolist(), whole.tolist(), strict=True)
+        low[long] = [mmh3.hash64(data[start : start + size].tobytes(), SEED, signed=False)[0] for start, size in spans]
+    return low
+
+
+def _murmur3_rounds(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
+    """Round k hashes block k of all slices that have one; the shorter ones rest. Then all tails, then all mixing."""
+    h1 = np.full(len(starts), SEED, np.uint64)
+    h2 = h1.copy()
+    blocks = lengths >> 4
+    shortest, longest = (int(blocks.min()), int(blocks.max())) if len(blocks) else (0, 0)
+    for block in range(longest):
+        if block < shortest:
+            at = starts + 16 * block
+            _body(h1, h2, words[at], words[at + 8])
+        else:
+            rows = np.flatnonzero(blocks > block)
+            at = starts[rows] + 16 * block
+            part1, part2 = h1[rows], h2[rows]
+            _body(part1, part2, words[at], words[at + 8])
+            h1[rows], h2[rows] = part1, part2
+    at = starts + (blocks << 4)
+    rest = lengths & 15
+    # A tail of no bytes is a word of zero, and mixing zero in changes nothing.
+    h1 ^= _mix_k1(words[at] & _KEEP[np.minimum(rest, 8)])
+    if len(rest) and rest.max() > 8:
+        h2 ^= _mix_k2(words[at + 8] & _KEEP[np.maximum(rest - 8, 0)])
+    size = lengths.astype(np.uint64)
+    h1 ^= size
+    h2 ^= size
+    h1 += h2
+    h2 += h1
+    return _final(h1) + _final(h2)
+
+
+def _body(h1: UInt64s, h2: UInt64s, k1: UInt64s, k2: UInt64s) -> None:
+    """One 16-byte block, mixed into both halves in place."""
+    h1 ^= _mix_k1(k1)
+    h1[:] = _rotate(h1, 27)
+    h1 += h2
+    h1 *= np.uint64(5)
+    h1 += np.uint64(0x52DCE729)
+    h2 ^= _mix_k2(k2)
+    h2[:] = _rotate(h2, 31)
+    h2 += h1
+    h2 *= np.uint64(5)
+    h2 += np.uint64(0x38495AB5)
+
+
+def _mix_k1(k1: UInt64s) -> UInt64s:
+    k1 *= _C1
+    k1 = _rotate(k1, 31)
+    k1 *= _C2
+    return k1
+
+
+def _mix_k2(k2: UInt64s) -> UInt64s:
+    k2 *= _C2
+    k2 = _rotate(k2, 33)
+    k2 *= _C1
+    return k2
+
+
+def _rotate(x: UInt64s, by: int) -> UInt64s:
+    left = x << np.uint64(by)
+    left |= x >> np.uint64(64 - by)
+    return left
+
+
+def _final(k: UInt64s) -> UInt64s:
+    k = k ^ (k >> np.uint64(33))
+    k *= _MIX1
+    k ^= k >> np.uint64(33)
+    k *= _MIX2
+    k ^= k >> np.uint64(33)
+    return k

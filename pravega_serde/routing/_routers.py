@@ -1,0 +1,197 @@
+"""Event routers: where an event's routing key comes from.
+
+The same router serves a client that writes one value at a time and a sink that writes record batches. Routers are
+frozen and can be pickled (one by function as far as its function can).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import as_column
+from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.serializer import Serializer
+
+__all__ = ["ByColumn", "ByConstant", "ByField", "ByFunction", "EventRouter", "Unrouted"]
+
+
+@runtime_checkable
+class EventRouter(Protocol):
+    """Gives routing keys: events of one key stay in order. None, or a null, is an event that may go anywhere."""
+
+    def key(self, value: Any) -> str | None:
+        """Key of a single value."""
+
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Keys of a batch's rows; ready for :func:`segment_keys`."""
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise :class:`SchemaError` if batches of this schema have no such key."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByColumn:
+    """The key is a column of the batch; of a single value, an item or attribute of that name.
+
+    The column is of strings, integers or booleans. Those that are not text are written as Java's ``String.valueOf``
+    writes them.
+    """
+
+    name: str
+
+    def key(self, value: Any) -> str | None:
+        """The value's item, or attribute, of the column's name."""
+        return _text(_member(value, self.name))
+
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """The column."""
+        self.check(batch.schema)
+        return _as_keys(batch.column(self.name))
+
+    def check(self, schema: pa.Schema) -> None:
+        """The column must be there once and be of a type that makes keys."""
+        _check_type(_field(schema, self.name, self.name).type, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ByField:
+    """The key is a field inside the event, named by a path with dots: ``order.customer``.
+
+    Without a serializer the path starts at the batch's columns, or at the value. With one, the events are bytes in the
+    column ``event_column`` (or the single value is), and are decoded first.
+    """
+
+    path: str
+    serializer: Serializer[Any] | None = None
+    event_column: str = "event"
+
+    def key(self, value: Any) -> str | None:
+        """The field of a value, or of an event's value."""
+        found = value if self.serializer is None else self.serializer.deserialize(value)
+        for name in self.path.split("."):
+            if found is None:
+                return None
+            found = _member(found, name)
+        return _text(found)
+
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """The field of every row; null where it or something around it is null."""
+        self.check(batch.schema)
+        names = self.path.split(".")
+        if self.serializer is None:
+            found = batch.column(names.pop(0))
+        else:
+            found = self.serializer.decode_column(batch.column(self.event_column))
+        return _as_keys(pc.struct_field(found, names) if names else found)
+
+    def check(self, schema: pa.Schema) -> None:
+        """The path must lead through structs to a type that makes keys."""
+        if self.serializer is not None:
+            _field(schema, self.event_column, self.event_column)
+            inside: Any = self.serializer.arrow_type
+        else:
+            inside = schema
+        for name in self.path.split("."):
+            inside = _field(inside, name, self.path)
+            inside = inside.type
+        _check_type(inside, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class ByFunction:
+    """The key is what a function makes of the value; of a batch, of each row as a dict. Any Python, at its speed."""
+
+    function: Callable[[Any], str | None]
+
+    def key(self, value: Any) -> str | None:
+        """What the function says."""
+        return _text(self.function(value))
+
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """What the function says of every row."""
+        return pa.array([self.key(row) for row in batch.to_pylist()], pa.string())
+
+    def check(self, schema: pa.Schema) -> None:
+        """Nothing can be known of a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByConstant:
+    """All events have one key: one order, and one segment at a time."""
+
+    routing_key: str
+
+    def key(self, value: Any) -> str | None:  # noqa: ARG002
+        """The constant."""
+        return self.routing_key
+
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """The constant, for every row, as a dictionary: it is hashed once."""
+        indices = pa.repeat(pa.scalar(0, pa.int32()), len(batch))
+        return pa.DictionaryArray.from_arrays(indices, pa.array([self.routing_key], pa.string()))
+
+    def check(self, schema: pa.Schema) -> None:
+        """Any schema will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrouted:
+    """No keys: events are spread evenly, in no particular order."""
+
+    def key(self, value: Any) -> str | None:  # noqa: ARG002
+        """None."""
+        return None
+
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Nulls."""
+        return pa.nulls(len(batch), pa.string())
+
+    def check(self, schema: pa.Schema) -> None:
+        """Any schema will do."""
+
+
+def _member(value: Any, name: str) -> Any:
+    try:
+        return value[name] if isinstance(value, Mapping) else getattr(value, name)
+    except (KeyError, AttributeError):
+        raise SerializationError(f"no routing key: a {type(value).__name__} has no field {name!r}") from None
+
+
+def _text(key: object) -> str | None:
+    if key is None or isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int):
+        return str(key)
+    raise SerializationError(f"a routing key must be a string, integer or boolean, not {type(key).__name__}")
+
+
+def _field(container: Any, name: str, path: str) -> pa.Field:
+    """A field of a schema or struct type, which must have it exactly once."""
+    nested = isinstance(container, pa.Schema) or pa.types.is_struct(container)
+    index = container.get_field_index(name) if nested else -1
+    if index < 0:
+        names = ", ".join(container.names) if isinstance(container, pa.Schema) else str(container)
+        raise SchemaError(f"no routing key: {path!r} is not one field of: {names}")
+    return container.field(index)
+
+
+def _check_type(kind: pa.DataType, path: str) -> None:
+    t = pa.types
+    inner = kind.value_type if t.is_dictionary(kind) else kind
+    text = t.is_string(inner) or t.is_large_string(inner) or t.is_string_view(inner)
+    if not (text or t.is_integer(inner) or t.is_boolean(inner) or t.is_null(inner)):
+        raise SchemaError(f"a routing key must be a string, integer or boolean, but {path!r} is {kind}")
+
+
+def _as_keys(column: pa.Array) -> pa.StringArray:
+    """Keys as strings. A dictionary of strings stays one: its values are hashed once each."""
+    if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+        return column
+    return as_column(column).cast(pa.string())

@@ -1,0 +1,127 @@
+"""The two simplest formats: UTF-8 text by Java's replacement rules, and bytes as they are.
+
+Equal to ``io.pravega.client.stream.impl.UTF8StringSerializer``, ``ByteArraySerializer`` and ``ByteBufferSerializer``.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+import pyarrow as pa
+
+from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows
+from pravega_serde.columnar._arrays import holds_bytes
+from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.serializer import OnError
+
+__all__ = ["ByteArraySerializer", "UTF8StringSerializer", "java_decode", "java_encode"]
+
+
+def java_encode(text: str) -> bytes:
+    """UTF-8 as Java's ``String.getBytes(UTF_8)`` writes it: a surrogate without its partner becomes ``?``."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Through UTF-16, two surrogates that Python keeps apart become the one character that Java sees in them.
+        paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return paired.encode("utf-8", "replace")
+
+
+def java_decode(data: bytes) -> str:
+    """Text as Java's ``new String(bytes, UTF_8)`` reads it: malformed bytes become U+FFFD."""
+    return str(data, "utf-8", _JAVA_REPLACE)
+
+
+def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
+    """One U+FFFD for each malformed run, cut where the JDK (``String.decodeUTF8_UTF16``) cuts it.
+
+    Both follow Unicode's "maximal subpart", except that the JDK takes an encoded surrogate (ED A0..BF xx) as one.
+    """
+    assert isinstance(error, UnicodeDecodeError)
+    data, start = error.object, error.start
+    if data[start] == 0xED and start + 1 < len(data) and data[start + 1] & 0xE0 == 0xA0:
+        third = start + 2 < len(data) and data[start + 2] & 0xC0 == 0x80
+        return "\ufffd", start + (3 if third else 2)
+    return "\ufffd", error.end
+
+
+_JAVA_REPLACE = "pravega_serde.java_replace"
+codecs.register_error(_JAVA_REPLACE, _replace_as_java)
+
+
+class UTF8StringSerializer:
+    """Text as bare UTF-8. Reading never fails: see :func:`java_decode`. Arrow type ``string``."""
+
+    arrow_type = pa.string()
+
+    def serialize(self, value: str) -> bytes:
+        """UTF-8 of a string; see :func:`java_encode`."""
+        if not isinstance(value, str):
+            raise SerializationError(f"the string format writes str, not {type(value).__name__}")
+        return java_encode(value)
+
+    def deserialize(self, data: bytes) -> str:
+        """The text of an event."""
+        return java_decode(data)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Any of Arrow's string types will do."""
+        kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+        if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) or not holds_bytes(kind):
+            raise SchemaError(f"the string format writes string columns, not {arrow_type}; cast the column to string")
+
+    def encode_column(self, column: pa.Array) -> pa.BinaryArray:
+        """The bytes of a string column, not copied."""
+        column = as_column(column)
+        self.check_encodable(column.type)
+        return as_binary(column)
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.StringArray:
+        """Text of a column. Well-formed UTF-8 is only validated; other rows are read one by one."""
+        plain = PlainPath(java_decode, self.arrow_type)
+        return decode_rows(column, plain=plain, fast=_validate, on_error=on_error)
+
+    def __repr__(self) -> str:
+        return "UTF8StringSerializer()"
+
+
+def _as_text(column: pa.BinaryArray) -> pa.StringArray:
+    return column.cast(pa.string())
+
+
+_validate = bisecting(_as_text, refusals=(pa.ArrowInvalid,))
+
+
+class ByteArraySerializer:
+    """Bytes as they are. Arrow type ``binary``."""
+
+    arrow_type = pa.binary()
+
+    def serialize(self, value: bytes | bytearray | memoryview) -> bytes:
+        """The bytes themselves; of a memoryview, those in view."""
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise SerializationError(f"the bytes format writes bytes, not {type(value).__name__}")
+        return bytes(value)
+
+    def deserialize(self, data: bytes) -> bytes:
+        """The bytes themselves."""
+        return bytes(data)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Any of Arrow's binary and string types will do."""
+        kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+        if not holds_bytes(kind):
+            raise SchemaError(f"the bytes format writes binary columns, not {arrow_type}; cast the column to binary")
+
+    def encode_column(self, column: pa.Array) -> pa.BinaryArray:
+        """The column itself, as binary."""
+        column = as_column(column)
+        self.check_encodable(column.type)
+        return as_binary(column)
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.BinaryArray:  # noqa: ARG002
+        """The column itself, as binary; no event can be wrong."""
+        return as_binary(column)
+
+    def __repr__(self) -> str:
+        return "ByteArraySerializer()"
