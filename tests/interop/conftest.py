@@ -1,8 +1,12 @@
 """The other clients, and ours, against the shared server."""
 
+import os
+import sys
+import warnings
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
 from connector.client import PravegaClient
 from connector.local import LocalPravega
@@ -19,6 +23,25 @@ def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture(scope="session")
 def rust(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> RustPeer:
     return RustPeer(pravega.controller_uri, tmp_path_factory.mktemp("rust"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of two cores; the one of the other Spark tests, where these run in the same process."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's own
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pravega_client
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 from _files import ReadEvent, dump_read, load_events
 
 _IN_FLIGHT = 1000

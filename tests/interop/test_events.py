@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from connector.client import PravegaClient
 from connector.wire import StreamName
-from tests.interop._events import by_key, sample_events
-from tests.interop._files import ReadEvent
+from tests.interop._events import Events, assert_same, read_here, sample_events
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer
 
-Events = list[tuple[str | None, bytes]]
 SEGMENTS = 4
-
-
-def read_here(client: PravegaClient, stream: StreamName) -> list[ReadEvent]:
-    return [
-        ReadEvent(batch.segment_id, int(offset), payload)
-        for batch in client.read_columns(stream)
-        for offset, payload in zip(batch.offsets, batch.events.to_pylist(), strict=True)
-    ]
 
 
 def write_rows(client: PravegaClient, stream: StreamName, events: Events) -> None:
@@ -36,16 +26,6 @@ def write_columns(client: PravegaClient, stream: StreamName, events: Events) -> 
     keys, payloads = zip(*events, strict=True)
     with client.writer(stream) as writer:
         writer.write_column(pa.array(payloads, pa.binary()), pa.array(keys, pa.string()))
-
-
-def assert_same(read: Iterable[bytes], written: Events) -> None:
-    """Equal as a whole, and in order for each key: payloads of one key are told apart by their bytes."""
-    read = list(read)
-    assert sorted(read) == sorted(payload for _, payload in written)
-    places = {payload: place for place, payload in enumerate(read)}
-    for key, payloads in by_key(written).items():
-        if key is not None:
-            assert [places[payload] for payload in payloads] == sorted(places[payload] for payload in payloads), key
 
 
 def test_java_writes_and_we_read(client: PravegaClient, java: JavaPeer, stream_name: StreamName) -> None:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pyarrow as pa
 import pytest
 
 from connector.client import PravegaClient
 from connector.wire import StreamName
-from tests.interop._events import sample_keys
+from tests.interop._events import numbered, sample_keys, segments_here
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer
 
 KEYS = 12_000
 # Unequal ranges: a hash that is only nearly right would show at one of their borders.
 RANGES = [(0.0, 0.05), (0.05, 0.3), (0.3, 0.31), (0.31, 0.75), (0.75, 0.9), (0.9, 1.0)]
-
-
-def numbered(keys: Iterable[str]) -> list[tuple[str | None, bytes]]:
-    return [(key, str(number).encode()) for number, key in enumerate(keys)]
-
-
-def segments_here(client: PravegaClient, stream: StreamName) -> dict[int, int]:
-    """Event number -> id of the segment that holds it."""
-    return {int(event): batch.segment_id for batch in client.read_columns(stream) for event in batch.values()}
 
 
 def write_column(client: PravegaClient, stream: StreamName, keys: list[str]) -> None:
