@@ -105,7 +105,9 @@ _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
     grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
 }
 _ADVICE: Final = {
-    grpc.StatusCode.UNAVAILABLE: "check host and port, whether it runs, and whether it is tcp:// or (with its CA) tls://",
+    grpc.StatusCode.UNAVAILABLE: (
+        "check host and port, whether it runs, and tcp:// or tls:// (there also the CA and the certificate's name)"
+    ),
     grpc.StatusCode.UNIMPLEMENTED: "check host and port",
     grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
     grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",

@@ -60,7 +60,9 @@ def test_unknown_authority(fake: FakeController) -> None:
 
 
 def test_plain_client(fake: FakeController) -> None:
-    with pytest.raises(ControllerUnavailableError, match=r"whether it is tcp:// or \(with its CA\) tls://"):
+    with pytest.raises(
+        ControllerUnavailableError, match=r"tcp:// or tls:// \(there also the CA and the certificate's name\)"
+    ):
         ask(PravegaConfig(controller=f"tcp://127.0.0.1:{fake.port}"), timeout=0.5)
 
 
