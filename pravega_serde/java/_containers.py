@@ -8,6 +8,7 @@ they hold the wrapped collection, and copying nothing they cost nothing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, Self
 
@@ -148,7 +149,7 @@ class _View(Instance):
     @property
     def inner(self) -> Any:
         """The collection that is wrapped."""
-        return self.data[-1] if self.class_name in _INNER_LAST else self.data[0]
+        return next(self.field(name) for name in INNER if name in self.descriptor.positions)
 
     @property
     def java_class(self) -> str:
@@ -161,7 +162,10 @@ class _View(Instance):
         at, steps = self.inner, 0
         while isinstance(at, _View) and steps < _MAX_WRAPPERS:
             at, steps = at.inner, steps + 1
-        return at if isinstance(at, (Sequence, Mapping, Set)) or hasattr(at, "__len__") else ()
+        if not isinstance(at, (Sequence, Mapping, Set, deque)):
+            msg = f"{self.class_name} wraps a {type(at).__name__}, which is no Python collection: see .inner"
+            raise TypeError(msg)
+        return at
 
     def __len__(self) -> int:
         return len(self.target)
@@ -176,14 +180,14 @@ class _View(Instance):
         return len(self) > 0
 
     def __repr__(self) -> str:
-        return f"<{self.class_name} of {len(self)}>"
+        return f"<{self.class_name} of a {type(self.inner).__name__}>"
 
 
 _MAX_WRAPPERS: Final = 10_000
 """More wrappers than that around one collection can only be a cycle."""
 
-_INNER_LAST: Final = frozenset({"java.util.concurrent.PriorityBlockingQueue"})
-"""The other wrappers have the wrapped collection as the first of their fields."""
+INNER: Final = ("c", "m", "a", "al", "q", "map")
+"""Names of the fields in which the wrappers have what they wrap."""
 
 
 class ListView(_View, Sequence[Any]):

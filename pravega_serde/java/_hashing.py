@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ from pravega_serde.java import _boxes as box
 from pravega_serde.java import _mutf8
 from pravega_serde.java._containers import JavaKey
 
-__all__ = ["java_hash", "map_capacity", "map_threshold", "set_capacity", "table_order"]
+__all__ = ["java_hash", "map_capacity", "map_threshold", "natural_order", "set_capacity", "table_order"]
 
 _MASK: Final = 0xFFFFFFFF
 _LONG_STRING: Final = 64
@@ -119,6 +120,29 @@ def table_order(keys: Iterable[Any], capacity: int) -> list[int] | None:
         buckets.append((hashed ^ hashed >> 16) & mask)
     # Sorting is stable, as a bucket's list is: entries of one bucket stay in the order of insertion.
     return sorted(range(len(buckets)), key=buckets.__getitem__)
+
+
+def natural_order(keys: list[Any]) -> list[Any]:
+    """The keys as ``compareTo`` orders them; as they are, if that is not known here (enums, objects, mixed types).
+
+    ``TreeMap`` does not sort what it reads: it takes the order of the stream for the order of the keys.
+    """
+    try:
+        return sorted(keys, key=_sort_key)
+    except TypeError:
+        return keys
+
+
+def _sort_key(key: Any) -> Any:
+    if type(key) is JavaKey:
+        key = key.value
+    if isinstance(key, str):
+        return key.encode("utf-16-be", "surrogatepass")
+    if isinstance(key, float):
+        return math.isnan(key), key, math.copysign(1, key)
+    if isinstance(key, uuid.UUID):
+        return struct.unpack(">qq", key.bytes)
+    return key
 
 
 def _table_size(capacity: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pravega_serde.errors import SerializationError
 from pravega_serde.java._containers import JavaList, JavaMap, JavaSet
 from pravega_serde.java._content import Content, block, content
-from pravega_serde.java._hashing import map_capacity, map_threshold, set_capacity, table_order
+from pravega_serde.java._hashing import map_capacity, map_threshold, natural_order, set_capacity, table_order
 from pravega_serde.java._keys import put_all, put_each
 from pravega_serde.java._model import BlockData, ClassDescriptor
 from pravega_serde.java._plans import Codec, MalformedError
@@ -291,16 +291,25 @@ def write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
     return Content(descriptor, values, [[*([extra.get(layout.first)] if layout.first else []), head, *items]])
 
 
+_SORTED: Final = frozenset(
+    {"java.util.TreeMap", "java.util.TreeSet", "java.util.concurrent.ConcurrentSkipListMap"},
+)
+
+
 def _items(name: str, layout: _Layout, value: Any, extra: dict[str, Any]) -> Iterable[Any]:
     """Elements, or keys and values in turn, in the order in which Java writes them."""
     if layout.make in (dict, JavaMap):
         keys: list[Any] = list(value)
         if layout.numbers is _map_numbers and name == "java.util.HashMap":
             keys = _hash_order(keys, layout.numbers(len(keys), extra)[0])
+        elif name in _SORTED and extra.get("comparator") is None:
+            keys = natural_order(keys)
         return [item for key in keys for item in (key, value[key])]
     if layout.make is JavaSet:
         elements = value.in_order() if isinstance(value, JavaSet) else list(value)
-        return _hash_order(elements, _set_numbers(len(elements), extra)[0]) if name == "java.util.HashSet" else elements
+        if name == "java.util.HashSet":
+            return _hash_order(elements, _set_numbers(len(elements), extra)[0])
+        return natural_order(elements) if name in _SORTED and extra.get("comparator") is None else elements
     return list(value)
 
 

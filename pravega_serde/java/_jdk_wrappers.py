@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pravega_serde.errors import LimitExceededError, SerializationError
-from pravega_serde.java._containers import Copies, JavaArray, JavaList, JavaMap, JavaSet, ListView, MapView, SetView
+from pravega_serde.java._containers import (
+    INNER,
+    Copies,
+    JavaArray,
+    JavaList,
+    JavaMap,
+    JavaSet,
+    ListView,
+    MapView,
+    SetView,
+)
 from pravega_serde.java._content import Content, block, content
 from pravega_serde.java._jdk_table import array_descriptor
 from pravega_serde.java._keys import put_all
@@ -30,7 +40,7 @@ def _view(kind: type[Instance]) -> Codec:
         return kind(descriptor)
 
     def read(made: Instance, values: list[Any], notes: list[tuple[Any, ...]], _: Any) -> Any:
-        if not values:
+        if not any(name in made.descriptor.positions for name in INNER):
             msg = f"{made.class_name} wraps nothing"
             raise MalformedError(msg)
         made.data, made.annotations = values, tuple(notes)

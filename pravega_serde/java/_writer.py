@@ -22,6 +22,7 @@ from pravega_serde.java._constants import (
     BASE_HANDLE,
     MAX_BLOCK,
     SC_EXTERNALIZABLE,
+    SC_SERIALIZABLE,
     SC_WRITE_METHOD,
     SHORT_BLOCK,
     SHORT_STRING,
@@ -217,6 +218,9 @@ class Writer:
         return None
 
     def _object(self, value: Any, parts: Content) -> Steps:
+        if not parts.descriptor.flags & (SC_SERIALIZABLE | SC_EXTERNALIZABLE) or parts.descriptor.is_enum:
+            msg = f"objects of this class are not serializable: {parts.descriptor.name}"
+            raise SerializationError(msg)
         self.out += b"\x73"
         self._descriptor(parts.descriptor)
         self._number(value)

@@ -1,0 +1,50 @@
+"""The Java side of the object stream tests: javac and java of the JDK, no jar."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from connector.local._java import find_java
+
+__all__ = ["JavaValues"]
+
+_SOURCES: Final = Path(__file__).parent / "java_serde"
+_SECONDS: Final = 120
+
+
+class JavaValues:
+    """The compiled programs of ``java_serde``: one writes events, one reads ours, one prints class descriptors."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        java = find_java()
+        self._java, self.version = java.path, java.version
+        javac = shutil.which("javac") or str(self._java.with_name("javac"))
+        sources = sorted(str(source) for source in _SOURCES.glob("*.java"))
+        subprocess.run(
+            [javac, "-nowarn", "-d", str(folder), *sources], check=True, timeout=_SECONDS, capture_output=True
+        )
+
+    def _run(self, *arguments: str, text: str = "") -> list[str]:
+        command = [str(self._java), "-Xmx256m", "-Xshare:auto", "-cp", str(self._folder), *arguments]
+        done = subprocess.run(command, input=text, check=True, timeout=_SECONDS, capture_output=True, encoding="ascii")
+        return done.stdout.splitlines()
+
+    def generate(self) -> list[dict[str, Any]]:
+        """Events that Java wrote: case, hex, value as Java reads it, stable (Java writes the same bytes again)."""
+        return [json.loads(line) for line in self._run("Generate")]
+
+    def verify(self, events: Sequence[bytes]) -> list[dict[str, Any]]:
+        """What Java reads in each event: value and identical, or error."""
+        return [json.loads(line) for line in self._run("Verify", text="".join(f"{event.hex()}\n" for event in events))]
+
+    def descriptors(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Serialized ``ObjectStreamClass`` of each class."""
+        return {
+            name: bytes.fromhex(raw) for name, raw in (line.split(" ") for line in self._run("DumpDescriptors", *names))
+        }
