@@ -99,6 +99,7 @@ class AppendSession:
         self._pending: deque[Block] = deque()  # not yet durable, oldest first
         self._sent = 0  # how many of them are on the current connection
         self._bytes_in_flight = 0
+        self._probing = False  # one block at a time, until one is acknowledged
         self._number = 0
 
     def _go(self, event: str) -> None:
@@ -118,9 +119,14 @@ class AppendSession:
         return encode(SetupAppend(request_id, self.writer_id, self.segment, token))
 
     def disconnected(self) -> None:
-        """Forget what the connection may have carried: the next set-up tells."""
+        """Forget what the connection may have carried: the next set-up tells.
+
+        The server refuses one append to a sealed segment and drops the connection at the one behind it, often before
+        the refusal is through. So the first block on a new connection goes alone.
+        """
         self._go("disconnected")
         self._sent = self._bytes_in_flight = 0
+        self._probing = True
 
     def enqueue(self, block: Block) -> None:
         """Take a block; it stays until it is durable or handed back by :meth:`take_unacknowledged`."""
@@ -133,7 +139,7 @@ class AppendSession:
         while self.state is AppendState.READY and self._sent < len(self._pending):
             block = self._pending[self._sent]
             size = len(block.data)
-            if block.large or (self._bytes_in_flight and self._bytes_in_flight + size > self._window):
+            if block.large or (self._sent and (self._probing or self._bytes_in_flight + size > self._window)):
                 return
             before, after = encode_append(self.writer_id, size, len(block.ends), block.last_number, request_id)
             self._sent += 1
@@ -157,6 +163,7 @@ class AppendSession:
         if isinstance(reply, AppendSetup):
             self._go("AppendSetup")
             return self._drop_until(reply.last_event_number)
+        self._probing = False
         return self._drop_until(reply.event_number)
 
     def sealed(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -77,6 +78,14 @@ class Session:
         with contextlib.suppress(OSError):
             self.sock.sendall(data)
             self.sent += len(data)
+
+    def reset(self) -> None:
+        """End the connection so that the client loses replies that it has not read yet, as the real server does."""
+        with contextlib.suppress(OSError):
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.store.drops += 1
+        self.deaf = True
+        self.sock.close()
 
     def drop(self) -> None:
         """End the connection at once; requests that came over it and were not served never are."""
@@ -260,7 +269,11 @@ class FakeSegmentStore:
 
     def _append(self, session: Session, request: Append, segment: FakeSegment) -> None:
         writer, rid = request.writer_id, request.request_id
+        if writer not in session.previous:
+            session.reset()
+            return
         if segment.sealed:
+            del session.previous[writer]
             session.reply(SegmentIsSealed(rid, segment.name, "stack", -1))
             return
         if session.previous[writer] != segment.numbers.get(writer, NEVER_WROTE):

@@ -54,8 +54,13 @@ class Wire:
         if isinstance(request, SetupAppend):
             self.previous = segment.last_number
             self.replies.append(AppendSetup(request.request_id, request.segment, WRITER, self.previous))
+        elif self.previous is None:  # the set-up was undone by a refusal: the connection is reset, replies are lost
+            self.replies = deque(["closed"])
+            self.closed = True
+            self.requests.clear()
         elif segment.sealed:
             self.replies.append("sealed")
+            self.previous = None
         elif self.previous != segment.last_number:
             self.replies.append("closed")  # InvalidEventNumber
             self.closed = True
@@ -264,6 +269,19 @@ def test_after_a_lost_connection_only_what_is_not_durable_is_sent_again():
     session.setup(2, "")
     assert session.receive(AppendSetup(2, session.segment, WRITER, 2)) == 18
     assert [split_events(r.data) for r in sent(session)] == [[b"c"]]
+
+
+def test_the_first_block_after_a_lost_connection_goes_alone_until_it_is_acknowledged():
+    """The server may have dropped the connection because of a seal; one refusal gets through, several do not."""
+    session = ready(*(block_of([b"%d" % i]) for i in range(4)))
+    assert len(sent(session)) == 4
+    session.disconnected()
+    session.setup(2, "")
+    session.receive(AppendSetup(2, session.segment, WRITER, 1))
+    assert [split_events(r.data) for r in sent(session)] == [[b"1"]]
+    assert sent(session) == []
+    session.receive(DataAppended(WRITER, 2, 1, 5, 18))
+    assert [split_events(r.data) for r in sent(session)] == [[b"2"], [b"3"]]
 
 
 def test_a_large_block_waits_for_those_before_it_and_holds_back_those_after_it():
