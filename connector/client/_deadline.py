@@ -58,7 +58,8 @@ def retrying(timeout: float, before_retry: Callable[[BaseException], None] | Non
 
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_is_retriable),
-        stop=tenacity.stop_after_delay(timeout),
+        # Not after: an attempt without time would replace the reason of the last one by its own lateness.
+        stop=tenacity.stop_before_delay(timeout),
         wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
         before_sleep=notice,
         reraise=True,
