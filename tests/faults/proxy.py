@@ -1,0 +1,147 @@
+"""A TCP proxy between the client and a real segment store, which cuts, stalls or delays on command.
+
+(The idea is asyncpg's ``TCPFuzzingProxy``.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from connector.client import PravegaClient
+
+# Closing with this option sends RST: the peer loses what it has not read yet, as when a host fails.
+_RESET = struct.pack("ii", 1, 0)
+
+
+class Proxy:
+    """Forwards connections to ``target``; counts what it did to them."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self.target = target
+        self.connections = self.cuts = self.sent = self.returned = 0
+        self._cut_at: int | None = None
+        self._delay = 0.0
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._lock = threading.Lock()
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint: tuple[str, int] = self._listener.getsockname()
+        self._start(self._accept)
+
+    # ---------------------------------------------------------------- commands
+
+    def between(self, client: PravegaClient) -> PravegaClient:
+        """The client, whose requests to segment stores all take this way from now on."""
+        client.controller.endpoint = lambda stream, segment_id: self.endpoint  # type: ignore[method-assign]
+        return client
+
+    def cut_after(self, count: int) -> None:
+        """Cut all connections when the client has sent so many more bytes."""
+        with self._lock:
+            self._cut_at = self.sent + count
+
+    @property
+    def cut_is_due(self) -> bool:
+        return self._cut_at is not None
+
+    @property
+    def open(self) -> int:
+        """How many connections go through now."""
+        with self._lock:
+            return len(self._pairs)
+
+    def cut(self) -> None:
+        """Cut all connections now; what is under way is lost in both directions."""
+        with self._lock:
+            self._cut_at = None
+            pairs, self._pairs = self._pairs, []
+            self.cuts += bool(pairs)
+        for pair in pairs:
+            for sock in pair:
+                with contextlib.suppress(OSError):
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                    sock.shutdown(socket.SHUT_RDWR)
+                sock.close()
+
+    def stall(self) -> None:
+        """Forward nothing, in either direction, and keep the connections open."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        self._flowing.set()
+
+    def delay(self, seconds: float) -> None:
+        """Hold every piece for so long."""
+        self._delay = seconds
+
+    # ---------------------------------------------------------------- forwarding
+
+    def _start(self, run: object, *args: object) -> None:
+        thread = threading.Thread(target=run, args=args)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self.target)
+            for sock in (near, far):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self.connections += 1
+                self._pairs.append((near, far))
+            self._start(self._forward, near, far, True)
+            self._start(self._forward, far, near, False)
+
+    def _forward(self, source: socket.socket, sink: socket.socket, up: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self._flowing.wait()
+                if self._delay:
+                    time.sleep(self._delay)
+                data, cut = self._counted(data, up)
+                sink.sendall(data)
+                if cut:
+                    self.cut()
+        for sock in (source, sink):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _counted(self, data: bytes, up: bool) -> tuple[bytes, bool]:
+        with self._lock:
+            if not up:
+                self.returned += len(data)
+                return data, False
+            cut = self._cut_at is not None and self.sent + len(data) >= self._cut_at
+            if cut and self._cut_at is not None:
+                data = data[: self._cut_at - self.sent]
+            self.sent += len(data)
+            return data, cut
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
+        self._listener.close()
+        self._flowing.set()
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

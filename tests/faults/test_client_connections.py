@@ -1,0 +1,232 @@
+"""The client on a real segment store whose connections are cut, stalled and delayed on the way."""
+
+import random
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from connector.client import PravegaClient
+from connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
+from tests.fakes import unused_port
+from tests.faults.proxy import Proxy
+
+
+@pytest.fixture
+def stream(config, stream_name):
+    with PravegaClient(config) as client:
+        client.create_stream(stream_name)
+    return stream_name
+
+
+@pytest.fixture
+def proxy(config, stream):
+    with PravegaClient(config) as client, Proxy(client.controller.endpoint(stream, 0)) as proxy:
+        yield proxy
+
+
+def read_all(config, stream):
+    """What the stream holds, read without the proxy."""
+    with PravegaClient(config) as client:
+        return list(client.read(stream))
+
+
+def numbered(count, size):
+    return [b"%08d" % i + bytes(size - 8) for i in range(count)]
+
+
+# ---------------------------------------------------------------- cuts
+
+
+@pytest.mark.parametrize("size", [50, 20_000], ids=["small events", "large blocks"])
+def test_appends_cut_at_random_bytes_arrive_once_and_in_order(config, stream, proxy, size):
+    chance = random.Random(size)
+    events = numbered(8000 if size == 50 else 400, size)
+    with proxy.between(PravegaClient(config)) as client, client.writer(stream) as writer:
+        step = len(events) // 20
+        for at in range(0, len(events), step):
+            proxy.cut_after(chance.randrange(1, step * (size + 8)))
+            writer.write_column(pa.array(events[at : at + step // 2]))
+            for event in events[at + step // 2 : at + step]:
+                writer.write(event)
+            writer.flush()
+            assert not proxy.cut_is_due
+    assert proxy.cuts == 20
+    assert read_all(config, stream) == events
+
+
+def test_appends_cut_while_they_stream_arrive_once_and_in_order(config, stream, proxy):
+    """The writer never waits: many blocks are in flight at each cut, and their acknowledgements are lost with it."""
+    events = numbered(40_000, 200)
+    chance = random.Random(1)
+    done = threading.Event()
+
+    def cut_again_and_again():
+        while not done.wait(chance.uniform(0.02, 0.1)) and proxy.cuts < 20:
+            proxy.cut()
+
+    cutter = threading.Thread(target=cut_again_and_again)
+    with proxy.between(PravegaClient(config)) as client, client.writer(stream, max_in_flight=2 << 20) as writer:
+        proxy.delay(0.002)
+        cutter.start()
+        for at in range(0, len(events), 1000):
+            writer.write_column(pa.array(events[at : at + 1000]))
+        writer.flush()
+        done.set()
+        cutter.join()
+    assert proxy.cuts >= 5
+    assert read_all(config, stream) == events
+
+
+def test_a_read_cut_again_and_again_is_whole(config, stream, proxy):
+    events = numbered(6000, 1000)
+    with PravegaClient(config) as client, client.writer(stream) as writer:
+        writer.write_column(pa.array(events))
+    with proxy.between(PravegaClient(config)) as client:
+        found = []
+        for batch in client.read_columns(stream):
+            found += batch.events.to_pylist()
+            proxy.cut()
+    assert proxy.cuts >= 4
+    assert found == events
+
+
+def test_a_reader_at_the_tail_is_cut_and_misses_nothing(config, stream, proxy):
+    events = numbered(2000, 100)
+
+    def produce():
+        with PravegaClient(config) as client, client.writer(stream) as writer:
+            sent = 0
+            for at in range(0, 2000, 250):
+                while not proxy.open or proxy.sent == sent:  # until the reader has asked again
+                    time.sleep(0.005)
+                writer.write_column(pa.array(events[at : at + 250]))
+                writer.flush()
+                sent = proxy.sent
+                proxy.cut()
+
+    producer = threading.Thread(target=produce)
+    with proxy.between(PravegaClient(config)) as client, client.follow(stream) as reader:
+        assert reader.poll(0.1) is None
+        producer.start()
+        found, end = [], time.monotonic() + 60
+        while len(found) < len(events) and time.monotonic() < end:
+            if (batch := reader.poll(1)) is not None:
+                found += batch.events.to_pylist()
+        producer.join()
+    assert proxy.cuts == 8
+    assert found == events
+
+
+# ---------------------------------------------------------------- stalls
+
+
+def test_a_stalled_store_exceeds_the_deadline_of_a_flush_and_loses_nothing_when_it_flows_again(config, stream, proxy):
+    with proxy.between(PravegaClient(config)) as client, client.writer(stream) as writer:
+        writer.write(b"before")
+        writer.flush()
+        sent, returned = proxy.sent, proxy.returned
+        proxy.stall()
+        writer.write(b"stalled")
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError, match=r"15 bytes are not acknowledged"):
+            writer.flush(1)
+        assert time.monotonic() - began < 5
+        assert (proxy.sent, proxy.returned) == (sent, returned)
+        proxy.flow()
+        writer.flush()
+    assert read_all(config, stream) == [b"before", b"stalled"]
+
+
+def test_closing_a_writer_of_a_stalled_store_returns(config, stream, proxy):
+    proxy.stall()
+    with proxy.between(PravegaClient(config)) as client:
+        writer = client.writer(stream, timeout=1)
+        writer.write(b"never")
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError):
+            writer.close()
+        assert time.monotonic() - began < 5
+        assert not [t for t in threading.enumerate() if t.name == f"pravega-writer {stream}"]
+    assert proxy.connections == 1
+
+
+def test_a_stalled_store_exceeds_the_deadline_of_a_read(config, stream, proxy):
+    with PravegaClient(config) as client, client.writer(stream) as writer:
+        writer.write_column(pa.array(numbered(5000, 1000)))
+    with proxy.between(PravegaClient(config, timeout=1)) as client:
+        batches = client.read_columns(stream)
+        next(batches)
+        proxy.stall()
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError):
+            list(batches)
+        assert time.monotonic() - began < 5
+        proxy.flow()
+        assert sum(len(batch.events) for batch in client.read_columns(stream)) == 5000
+
+
+def test_bytes_in_flight_are_bounded_while_the_store_stalls(config, stream, proxy):
+    limit = 2 << 20
+    events = numbered(5000, 1000)
+    written = []
+
+    with proxy.between(PravegaClient(config)) as client, client.writer(stream, max_in_flight=limit) as writer:
+
+        def write():
+            for at in range(0, len(events), 100):
+                writer.write_column(pa.array(events[at : at + 100]))
+                written.append(at)
+
+        proxy.stall()
+        thread = threading.Thread(target=write)
+        thread.start()
+        before = -1
+        while len(written) > before:
+            before = len(written)
+            thread.join(1)
+        assert thread.is_alive()
+        # The column that waits for room is the next one; what was taken is within the limit.
+        assert limit - 101 * 1008 < len(written) * 100 * 1008 <= limit
+        proxy.flow()
+        thread.join()
+    assert read_all(config, stream) == events
+
+
+def test_a_slow_way_changes_nothing(config, stream, proxy):
+    proxy.delay(0.05)
+    with proxy.between(PravegaClient(config)) as client:
+        with client.writer(stream) as writer:
+            writer.write_column(pa.array(numbered(300, 1000)))
+        assert list(client.read(stream)) == numbered(300, 1000)
+    assert proxy.connections >= 2
+
+
+# ---------------------------------------------------------------- nobody there
+
+
+def test_a_wrong_controller_address_is_told_in_time(stream_name):
+    address = f"tcp://127.0.0.1:{unused_port()}"
+    began = time.monotonic()
+    with PravegaClient(address) as client, pytest.raises(ControllerUnavailableError) as caught:
+        client.create_stream(stream_name)
+    assert time.monotonic() - began <= 15.5
+    text = str(caught.value)
+    assert text.startswith("[PRAVEGA-CONTROLLER-UNAVAILABLE] ")
+    assert address in text
+    assert "\n" not in text
+
+
+def test_a_segment_store_that_is_gone_is_told_in_time(config, stream):
+    with PravegaClient(config, timeout=1) as client:
+        client.controller.endpoint = lambda stream, segment_id: ("127.0.0.1", unused_port())
+        began = time.monotonic()
+        with pytest.raises(PravegaError, match=r"no connection to the segment store at 127\.0\.0\.1"):
+            client.tail(stream)
+        writer = client.writer(stream, timeout=1)
+        writer.write(b"x")
+        with pytest.raises(DeadlineExceededError, match="no connection to the segment store"):
+            writer.flush()
+        writer.abandon()
+        assert time.monotonic() - began < 10
