@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Final
 
 import pyarrow as pa
@@ -14,12 +16,25 @@ from connector import _table_options as table
 from connector.errors import UnsupportedModeError
 from connector.options import parse_options
 from connector.sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
-from connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields, serializer_of
+from connector.source import (
+    PravegaBatchReader,
+    PravegaStreamReader,
+    SourceOptions,
+    decoded_fields,
+    require_stream,
+    serializer_of,
+)
 
 __all__ = ["PravegaDataSource"]
 
 # The first Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
 _OLDEST_SPARK: Final = (4, 2)
+_SOURCE_NAMES: Final = frozenset(field.name for field in fields(SourceOptions))
+_SINK_NAMES: Final = frozenset(field.name for field in fields(SinkOptions))
+
+
+def _source_options(raw: Mapping[str, str]) -> SourceOptions:
+    return parse_options(SourceOptions, raw, also_known=_SINK_NAMES)
 
 
 class PravegaDataSource(DataSource):  # type: ignore[misc]
@@ -42,8 +57,11 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return "pravega"
 
     def schema(self) -> StructType:
-        """Columns of a read without ``.schema(…)``."""
-        options = parse_options(SourceOptions, self.options)
+        """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
+        options = _source_options(self.options)
+        if not table.is_table(self.options):
+            # Said at load(), not when the first task is planned.
+            require_stream(options)
         schema = from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None))))
         return table.with_options(schema, self.options) if table.is_table(self.options) else schema
 
@@ -66,7 +84,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return PravegaStreamWriter(*self._writer_arguments(schema))
 
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, pa.Schema | None]:
-        options = parse_options(SourceOptions, table.options_of(self.options, schema))
+        options = _source_options(table.options_of(self.options, schema))
         arrow = to_arrow_schema(schema, timezone="UTC")
         needs_schema = options.format is not None and options.format.lower() == "json"
         wanted = arrow if needs_schema else None
@@ -74,6 +92,6 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return options, arrow, wanted
 
     def _writer_arguments(self, schema: StructType) -> tuple[SinkOptions, EventEncoder]:
-        options = parse_options(SinkOptions, table.options_of(self.options, schema))
+        options = parse_options(SinkOptions, table.options_of(self.options, schema), also_known=_SOURCE_NAMES)
         options.mode()
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
@@ -132,8 +132,10 @@ class CommonOptions:
         return StreamName(scope, given)
 
 
-def parse_options(kind: type[T], raw: Mapping[str, str]) -> T:
+def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collection[str] = ()) -> T:
     """The options of a source or a sink from what Spark hands over; names in any case.
+
+    ``also_known`` are names that belong to the other side: a table has the options of both.
 
     Raises ConfigError for a value that cannot be right. An unknown name is a PravegaOptionWarning that gives the
     nearest known one: Spark itself adds options, so it cannot be an error.
@@ -143,7 +145,7 @@ def parse_options(kind: type[T], raw: Mapping[str, str]) -> T:
     for name, value in sorted((key.lower(), value) for key, value in raw.items()):
         if name in known:
             values[name] = known[name].metadata["parse"](name, value)
-        elif name not in _SPARKS_OWN and not name.startswith("option."):
+        elif name not in _SPARKS_OWN and name not in also_known and not name.startswith("option."):
             _warn_unknown(name, list(known))
     return kind(**values)
 

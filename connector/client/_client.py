@@ -43,7 +43,7 @@ class PravegaClient:
 
     def __init__(self, config: PravegaConfig | str | None = None, *, timeout: float = DEFAULT_TIMEOUT) -> None:
         if not isinstance(config, PravegaConfig):
-            config = PravegaConfig.resolve() if config is None else PravegaConfig().with_controller(config)
+            config = PravegaConfig.resolve(controller=config)
         self.config = config
         self.controller = ControllerClient(config, timeout=timeout)
         self.stores = SegmentStores(self.controller, ConnectionPool(_tls(config)), timeout)

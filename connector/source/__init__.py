@@ -2,7 +2,7 @@
 
 from connector.source._columns import decoded_fields, serializer_of
 from connector.source._options import METADATA_COLUMNS, SourceOptions
-from connector.source._readers import PravegaBatchReader, PravegaStreamReader
+from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_stream
 
 __all__ = [
     "METADATA_COLUMNS",
@@ -10,5 +10,6 @@ __all__ = [
     "PravegaStreamReader",
     "SourceOptions",
     "decoded_fields",
+    "require_stream",
     "serializer_of",
 ]

@@ -22,7 +22,18 @@ from connector.source._offsets import from_offset, to_offset
 from connector.source._options import SourceOptions
 from connector.source._planner import Ceiling, StreamPlanner, slices_of
 
-__all__ = ["PravegaBatchReader", "PravegaStreamReader"]
+__all__ = ["PravegaBatchReader", "PravegaStreamReader", "require_stream"]
+
+
+def client_for(options: SourceOptions) -> PravegaClient:
+    """The process's client for the options."""
+    return shared_client(options.config(), options.timeout_ms / 1000)
+
+
+def require_stream(options: SourceOptions) -> None:
+    """Raise StreamNotFoundError if the stream to read does not exist, ControllerUnavailableError if nobody knows."""
+    # Half the time: Spark repeats a failed look at the schema once, in a new process, and both should fit.
+    shared_client(options.config(), options.timeout_ms / 2000).require_stream(options.stream_name())
 
 
 @dataclass(frozen=True)
@@ -47,13 +58,10 @@ class _Reader:
         if not isinstance(partition, SlicePartition):
             return iter(())
         builder = RowBuilder(self.schema, self.options, serializer_of(self.options, self.wanted))
-        return batches(builder, read_slices(self._client().stores, [partition.slice]))
-
-    def _client(self) -> PravegaClient:
-        return shared_client(self.options.config(), self.options.timeout_ms / 1000)
+        return batches(builder, read_slices(client_for(self.options).stores, [partition.slice]))
 
     def _new_planner(self) -> StreamPlanner:
-        return StreamPlanner(self._client(), self.options.stream_name())
+        return StreamPlanner(client_for(self.options), self.options.stream_name())
 
     def _start(self, planner: StreamPlanner, default: str) -> StreamCut:
         start = planner.resolve(self.options.start_stream_cut or default)
@@ -71,7 +79,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         start = self._start(planner, "earliest")
         end = planner.resolve(self.options.end_stream_cut or "latest") or planner.resolve("latest")
         assert end is not None
-        return [SlicePartition(piece) for piece in slices_between(self._client().stores, start, end)]
+        return [SlicePartition(piece) for piece in slices_between(client_for(self.options).stores, start, end)]
 
 
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]

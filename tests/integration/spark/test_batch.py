@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from connector.client import PravegaClient
@@ -67,7 +68,9 @@ def test_writes_events_with_routing_keys(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, kind: str
 ):
     client.create_stream(stream_name, 4)
-    frame = spark.range(0, 5000, 1, 3).selectExpr(f"CAST(CAST(id AS STRING) AS {kind}) AS event", "CONCAT('ключ-', id % 97) AS routing_key")
+    frame = spark.range(0, 5000, 1, 3).selectExpr(
+        f"CAST(CAST(id AS STRING) AS {kind}) AS event", "CONCAT('ключ-', id % 97) AS routing_key"
+    )
     frame.write.format("pravega").option("controller", config.controller).mode("append").save(str(stream_name))
     by_segment: dict[str, set[int]] = {}
     values = []
@@ -79,10 +82,12 @@ def test_writes_events_with_routing_keys(
     assert all(len(segments) == 1 for segments in by_segment.values()), "a routing key lies in one segment only"
 
 
-def test_write_creates_the_stream_only_if_allowed(spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient):
+def test_write_creates_the_stream_only_if_allowed(
+    spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient
+):
     frame = spark.range(10).selectExpr("CAST(id AS STRING) AS event")
     writer = frame.write.format("pravega").option("controller", config.controller).mode("append")
-    with pytest.raises(Exception, match="PRAVEGA-SCOPE-NOT-FOUND"):
+    with pytest.raises(PySparkException, match="PRAVEGA-SCOPE-NOT-FOUND"):
         writer.save(str(stream_name))
     options = {"allow_create_scope": "true", "allow_create_stream": "true", "default_num_segments": "5"}
     writer.options(**options).save(str(stream_name))
@@ -90,16 +95,21 @@ def test_write_creates_the_stream_only_if_allowed(spark: SparkSession, config: P
     assert len(list(client.read(stream_name))) == 10
 
 
-def test_best_effort_writes_too(spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient):
+def test_best_effort_writes_too(
+    spark: SparkSession, config: PravegaConfig, stream_name: StreamName, client: PravegaClient
+):
     client.create_stream(stream_name)
     frame = spark.range(1000).selectExpr("CAST(id AS STRING) AS event")
-    frame.write.format("pravega").option("controller", config.controller).option("writer_mode", "best_effort").mode("append").save(str(stream_name))
+    frame.write.format("pravega").option("controller", config.controller).option("writer_mode", "best_effort").mode(
+        "append"
+    ).save(str(stream_name))
     assert sorted(map(int, client.read(stream_name))) == list(range(1000))
 
 
 def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, events: Events):
     name = f"t_{stream.stream}"
-    spark.sql(f"CREATE TABLE {name} USING pravega OPTIONS (controller '{config.controller}', stream '{stream}', columns 'event')")
+    options = f"controller '{config.controller}', stream '{stream}', columns 'event'"
+    spark.sql(f"CREATE TABLE {name} USING pravega OPTIONS ({options})")
     try:
         assert spark.sql(f"SELECT COUNT(*) FROM {name}").first()[0] == len(events)
         spark.sql(f"INSERT INTO {name} VALUES (CAST('from SQL' AS BINARY))")

@@ -180,7 +180,9 @@ def test_offsets_are_readable_json(client: PravegaClient, stream_name: StreamNam
     lines = Path(checkpoint, "offsets", "0").read_text().splitlines()
     offset = json.loads(lines[-1])
     assert offset == {"streams": {str(stream_name): {"0.#epoch.0": 100 - 10}}, "version": 1}
-    assert lines[-1] == json.dumps(offset, sort_keys=True) or lines[-1] == json.dumps(offset, sort_keys=True, separators=(",", ":"))
+    assert lines[-1] == json.dumps(offset, sort_keys=True) or lines[-1] == json.dumps(
+        offset, sort_keys=True, separators=(",", ":")
+    )
 
 
 def test_stream_to_stream(
@@ -190,7 +192,12 @@ def test_stream_to_stream(
     client.create_stream(stream_name, 2)
     client.create_stream(target, 3)
     write_numbers(client, stream_name, 0, 3000)
-    frame = spark.readStream.format("pravega").option("controller", config.controller).option("start_stream_cut", "earliest").load(str(stream_name))
+    frame = (
+        spark.readStream.format("pravega")
+        .option("controller", config.controller)
+        .option("start_stream_cut", "earliest")
+        .load(str(stream_name))
+    )
     query = (
         frame.selectExpr("event", "CAST(CAST(CAST(event AS STRING) AS INT) % 40 AS STRING) AS routing_key")
         .writeStream.format("pravega")

@@ -68,7 +68,7 @@ def test_unknown_option_warns_with_the_nearest_name():
 def test_sparks_own_options_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        source(path="a/b", checkpointlocation="/x", queryname="q", provider="pravega", owner="me", **{"option.path": "a/b"})
+        source(path="a/b", checkpointlocation="/x", queryname="q", provider="p", owner="me", **{"option.path": "a/b"})
 
 
 @pytest.mark.parametrize(

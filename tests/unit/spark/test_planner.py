@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -68,7 +69,8 @@ class FakeStream:
             }
 
         controller = SimpleNamespace(successors=successors, stream_exists=lambda stream: True)
-        return SimpleNamespace(stores=SimpleNamespace(controller=controller, segment_infos=infos), controller=controller)
+        stores = SimpleNamespace(controller=controller, segment_infos=infos)
+        return SimpleNamespace(stores=stores, controller=controller)
 
     def planner(self) -> StreamPlanner:
         return StreamPlanner(self.client(), NAME)  # type: ignore[arg-type]
@@ -185,7 +187,7 @@ def scale_at_random(stream: FakeStream, rng: random.Random) -> None:
     sealed = current[at : at + rng.choice((1, 1, 2, 3))]
     low, high = stream.ranges[sealed[0]].low, stream.ranges[sealed[-1]].high
     bounds = sorted({low, high, *(low + (high - low) * rng.choice((0.25, 0.5, 0.75)) for _ in range(rng.randrange(3)))})
-    stream.scale(sealed, list(zip(bounds, bounds[1:], strict=False)))
+    stream.scale(sealed, list(itertools.pairwise(bounds)))
 
 
 def covers_once(stream: FakeStream, position: StreamCut) -> bool:

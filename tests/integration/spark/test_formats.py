@@ -1,0 +1,152 @@
+"""Typed columns: Avro, JSON, text; written by plain programs and read by Spark, and the other way round."""
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.wire import StreamName
+from pravega_serde import serializer_for
+
+Load = Callable[..., DataFrame]
+
+SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "Reading",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "name", "type": "string"},
+            {"name": "score", "type": ["null", "double"], "default": None},
+            {"name": "when", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+            {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+            {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+            {"name": "tags", "type": {"type": "array", "items": "string"}},
+            {
+                "name": "inner",
+                "type": {"type": "record", "name": "Inner", "fields": [{"name": "ok", "type": "boolean"}]},
+            },
+        ],
+    }
+)
+
+
+def reading(i: int) -> dict[str, object]:
+    return {
+        "id": i,
+        "name": f"имя-{i}",
+        "score": None if i % 3 == 0 else i / 7,
+        "when": dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=i),
+        "day": dt.date(2026, 1, 1) + dt.timedelta(days=i % 300),
+        "price": Decimal(i).scaleb(-2),
+        "tags": [str(i)] * (i % 3),
+        "inner": {"ok": i % 2 == 0},
+    }
+
+
+def as_row(value: dict[str, object]) -> Row:
+    naive = value["when"].replace(tzinfo=None)  # Spark's Row holds local times; the session is in UTC
+    return Row(**(value | {"when": naive, "inner": Row(**value["inner"])}))
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch):
+    """Spark turns timestamps into the process's local time when it collects them."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def test_avro_from_a_plain_program(load: Load, client: PravegaClient, stream_name: StreamName):
+    client.create_stream(stream_name, 2)
+    serializer = serializer_for("avro", schema=SCHEMA)
+    with client.writer(stream_name, serializer) as writer:
+        for i in range(500):
+            writer.write(reading(i), routing_key=str(i))
+    frame = load(stream_name, format="avro", avro_schema=SCHEMA)
+    assert [f.dataType.simpleString() for f in frame.schema] == [
+        "bigint", "string", "double", "timestamp", "date", "decimal(10,2)", "array<string>", "struct<ok:boolean>",
+    ]  # fmt: skip
+    assert sorted(frame.collect(), key=lambda row: row.id) == [as_row(reading(i)) for i in range(500)]
+
+
+def test_avro_to_a_plain_program(
+    spark: SparkSession, load: Load, config: PravegaConfig, client: PravegaClient, stream_name: StreamName
+):
+    client.create_stream(stream_name, 2)
+    copy = StreamName(stream_name.scope, "copy")
+    client.create_stream(copy, 3)
+    serializer = serializer_for("avro", schema=SCHEMA)
+    with client.writer(stream_name, serializer) as writer:
+        for i in range(300):
+            writer.write(reading(i), routing_key=str(i))
+    frame = load(stream_name, format="avro", avro_schema=SCHEMA)
+    options = {"format": "avro", "avro_schema": SCHEMA, "routing_key_field": "name"}
+    frame.write.format("pravega").option("controller", config.controller).options(**options).mode("append").save(
+        str(copy)
+    )
+    assert sorted(client.read(copy, serializer), key=lambda v: v["id"]) == [reading(i) for i in range(300)]
+    assert sorted(client.read(copy)) == sorted(client.read(stream_name)), "byte for byte what the plain program wrote"
+
+
+def test_metadata_beside_decoded_columns(load: Load, client: PravegaClient, stream_name: StreamName):
+    client.create_stream(stream_name)
+    with client.writer(stream_name, serializer_for("string")) as writer:
+        for text in ("a", "bc", "ключ"):
+            writer.write(text)
+    frame = load(stream_name, format="string", columns="offset,event")
+    assert frame.columns == ["value", "offset", "event"]
+    rows = [(r.value, r.offset, bytes(r.event)) for r in frame.collect()]
+    assert rows == [("a", 0, b"a"), ("bc", 9, b"bc"), ("ключ", 19, "ключ".encode())]
+
+
+def test_json_both_ways(spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName):
+    client.create_stream(stream_name, 2)
+    ddl = "id BIGINT, name STRING, score DOUBLE, tags ARRAY<STRING>, inner STRUCT<ok: BOOLEAN>"
+    values = [
+        {k: v for k, v in reading(i).items() if k in ("id", "name", "score", "tags", "inner")} for i in range(200)
+    ]
+    with client.writer(stream_name, serializer_for("json")) as writer:
+        for value in values:
+            writer.write(value, routing_key=value["name"])
+    reader = spark.read.format("pravega").option("controller", config.controller).option("format", "json")
+    frame = reader.schema(ddl).load(str(stream_name))
+    rows = sorted((row.asDict(recursive=True) for row in frame.collect()), key=lambda v: v["id"])
+    assert rows == values
+    writer = frame.write.format("pravega").option("controller", config.controller).option("format", "json")
+    writer.mode("append").save(str(stream_name))
+    events = sorted(client.read(stream_name))
+    assert len(events) == 400
+    assert events[::2] == events[1::2], "Spark wrote the same bytes as the plain program"
+
+
+def test_bytes_that_are_not_avro(load: Load, client: PravegaClient, stream_name: StreamName):
+    client.create_stream(stream_name)
+    good = serializer_for("avro", schema=SCHEMA).serialize(reading(1))
+    with client.writer(stream_name) as writer:
+        for event in (good, good, b"\xff\xff not avro", good):
+            writer.write(event)
+    offset = 2 * (8 + len(good))
+    with pytest.raises(PySparkException) as error:
+        load(stream_name, format="avro", avro_schema=SCHEMA).collect()
+    line = next(line for line in str(error.value).splitlines() if "[PRAVEGA-DESERIALIZATION]" in line)
+    assert f"stream {stream_name}, segment 0, offset {offset}" in line
+
+    rows = load(stream_name, format="avro", avro_schema=SCHEMA, mode="PERMISSIVE").collect()
+    assert [row.id for row in rows] == [1, 1, None, 1]
+    assert [row._corrupt_record and bytes(row._corrupt_record) for row in rows] == [
+        None,
+        None,
+        b"\xff\xff not avro",
+        None,
+    ]
+
+    rows = load(stream_name, format="avro", avro_schema=SCHEMA, mode="DROPMALFORMED", columns="offset").collect()
+    assert [(row.id, row.offset) for row in rows] == [(1, 0), (1, 8 + len(good)), (1, offset + 8 + 11)]
