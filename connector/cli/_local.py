@@ -19,12 +19,12 @@ _DEFAULTS: Final = ServerOptions()
 
 @click.group()
 def local() -> None:
-    """Run a Pravega server on this machine. Everything in it is in memory and gone when it ends."""
+    """Run a Pravega server on this machine. What it stores is gone when it ends."""
 
 
 @local.command()
 @click.option("--port", default=_USUAL_PORT, show_default=True, help="The controller's port; 0 for any free one.")
-@click.option("--heap-mb", default=_DEFAULTS.heap_mb, show_default=True, help="Room for what is stored, in MiB.")
+@click.option("--heap-mb", default=_DEFAULTS.heap_mb, show_default=True, help="The server's Java heap, in MiB.")
 @click.option("--cache-mb", default=_DEFAULTS.cache_mb, show_default=True, help="Room for bursts of writes, in MiB.")
 def up(port: int, heap_mb: int, cache_mb: int) -> None:
     """Start a server that runs until 'down'; does nothing if it runs already."""
