@@ -17,6 +17,7 @@ from pravega_serde.java._containers import JavaList, JavaMap, JavaSet
 from pravega_serde.java._content import Content, block, content
 from pravega_serde.java._hashing import map_capacity, map_threshold, natural_order, set_capacity, table_order
 from pravega_serde.java._keys import put_all, put_each
+from pravega_serde.java._limits import DEQUE_BYTES, SET_BYTES
 from pravega_serde.java._model import BlockData, ClassDescriptor
 from pravega_serde.java._plans import Codec, MalformedError
 from pravega_serde.java._segments import new_segments
@@ -241,7 +242,7 @@ def _fill_list(made: Any, items: Sequence[Any], _: Any) -> None:
 
 
 def _fill_deque(made: Any, items: Sequence[Any], reader: Any) -> None:
-    reader.charge()
+    reader.charge(DEQUE_BYTES)
     made.extend(items)
 
 
@@ -254,7 +255,7 @@ def _fill_identity_map(made: Any, items: Sequence[Any], reader: Any) -> None:
 
 
 def _fill_set(made: Any, items: Sequence[Any], reader: Any) -> None:
-    reader.charge()
+    reader.charge(SET_BYTES)
     keys: dict[Any, Any] = {}
     put_all(keys, items, items, reader)
     made.fill(tuple(keys))

@@ -21,6 +21,7 @@ from pravega_serde.java._containers import (
 from pravega_serde.java._content import Content, block, content
 from pravega_serde.java._jdk_table import array_descriptor
 from pravega_serde.java._keys import put_all
+from pravega_serde.java._limits import SET_BYTES
 from pravega_serde.java._model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum
 from pravega_serde.java._plans import Codec, MalformedError
 
@@ -82,7 +83,7 @@ def _fixed(name: str, make: type[Any]) -> Codec:
         elif make is JavaMap:
             put_all(made, values[0::2], values[1::2], reader)
         else:
-            reader.charge()
+            reader.charge(SET_BYTES)
             keys: dict[Any, Any] = {}
             put_all(keys, values, values, reader)
             made.fill(tuple(keys))
@@ -129,7 +130,7 @@ def _immutable(_: Any, values: list[Any], notes: list[tuple[Any, ...]], reader: 
         return JavaList(items, _LISTS_OF, {"nulls": True} if tag == _LIST_WITH_NULLS_TAG else None)
     keys: dict[Any, Any] = {}
     if tag == _SET_TAG:
-        reader.charge()
+        reader.charge(SET_BYTES)
         put_all(keys, items, items, reader)
         return JavaSet(keys, _SETS_OF)
     if tag == _MAP_TAG:
@@ -149,7 +150,7 @@ def _enum_set(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
         return NotImplemented
     if not all(isinstance(element, JavaEnum) for element in elements) or elements.java_class != "[Ljava.lang.Enum;":
         return NotImplemented
-    reader.charge()
+    reader.charge(SET_BYTES)
     return JavaSet(elements, _ENUM_SET, {"elementType": element_type})
 
 

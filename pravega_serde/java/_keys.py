@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pravega_serde.java import _boxes as box
 from pravega_serde.java._containers import JavaKey
+from pravega_serde.java._limits import KEY_BYTES
 from pravega_serde.java._model import JavaClass, JavaEnum, JavaObject
 from pravega_serde.java._temporal import NanoDatetime, NanoDuration, NanoTime
 
@@ -80,7 +81,7 @@ def put_each(
         if slot is None:
             slot = key
             if not _hashable(key) or hashes[hash(key)] >= _MOST_COLLISIONS or key in target:
-                reader.charge()
+                reader.charge(KEY_BYTES)
                 slot = JavaKey(key)
             hashes[hash(slot)] += 1
             known[exact] = slot

@@ -26,8 +26,20 @@ MAX_CLASSES: Final = 4096
 MAX_ANNOTATION_NESTING: Final = 4
 """Class annotations inside class annotations; ``ObjectOutputStream`` writes none at all, RMI writes one string."""
 
-MAX_HEAVY_VALUES: Final = 32_768
-"""Values whose Python form is much larger than their Java form (a deque takes 650 bytes), beyond one per 64 bytes."""
+HEAVY_BYTES: Final = 24 * 1024 * 1024
+"""Memory of values whose Python form is far larger than their Java form, that any event may take."""
+
+HEAVY_FACTOR: Final = 24
+"""And so many bytes more for each byte of the event."""
+
+DEQUE_BYTES: Final = 650
+"""Memory of an empty deque, which takes 13 bytes in a stream."""
+
+SET_BYTES: Final = 320
+"""Memory of an empty set, which takes 6 bytes in a stream."""
+
+KEY_BYTES: Final = 160
+"""Memory of a key that is wrapped, which takes 3 bytes in a stream."""
 
 MAX_DECIMAL_BITS: Final = 32_768
 """Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""

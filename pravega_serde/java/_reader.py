@@ -37,7 +37,7 @@ from pravega_serde.java._constants import (
 from pravega_serde.java._containers import JavaArray
 from pravega_serde.java._descriptors import UNRESOLVED, read_descriptor, read_string
 from pravega_serde.java._jdk import codec_of
-from pravega_serde.java._limits import MAX_ANNOTATION_NESTING, MAX_HEAVY_VALUES, Limits
+from pravega_serde.java._limits import HEAVY_BYTES, HEAVY_FACTOR, MAX_ANNOTATION_NESTING, Limits
 from pravega_serde.java._model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
 from pravega_serde.java._paths import path_of
 from pravega_serde.java._plans import DescriptorCache, MalformedError, Plan, compile_plan
@@ -142,11 +142,11 @@ class Reader:
         self.singles.add(id(value))
         return value
 
-    def charge(self) -> None:
-        """Count a value whose Python form is much larger than its bytes."""
-        self.heavy += 1
-        if self.heavy > MAX_HEAVY_VALUES + self.size // 64:
-            msg = f"more than {self.heavy - 1} values that take far more memory than bytes"
+    def charge(self, memory: int) -> None:
+        """Account for a value whose Python form takes much more memory than its bytes."""
+        self.heavy += memory
+        if self.heavy > HEAVY_BYTES + HEAVY_FACTOR * self.size:
+            msg = f"sets, deques or keys that take {self.heavy} bytes of memory in an event of {self.size}"
             raise LimitExceededError(msg)
 
     def copies(self, count: int) -> bool:
