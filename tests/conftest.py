@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def pravega() -> Iterator[LocalPravega]:
-    """A Pravega server that the whole session shares; its storage is in memory, so keep streams small."""
+    """A Pravega server that the whole session shares."""
     with LocalPravega() as server:
         yield server
 

@@ -20,9 +20,10 @@ class LocalPravega:
         with LocalPravega() as server:
             client = PravegaClient(server.controller_uri)
 
-    It keeps everything in memory and ends with this process, however that ends. ``heap_mb`` and ``cache_mb`` bound
-    its memory in MiB (see ServerOptions), ``port`` is the controller's (0: any free one), ``start_timeout`` is in
-    seconds and does not count the time for fetching the jars. Several may run at once.
+    It ends with this process, however that ends, and what it stored goes with it: events lie in a temporary folder
+    (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
+    (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. Several may
+    run at once.
     """
 
     def __init__(

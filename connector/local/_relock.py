@@ -47,7 +47,7 @@ _RECIPES: Final = {
         # The published description leaves protobuf-java at 2.5.0, which the controller cannot run with.
         forced=(_Module("com.google.protobuf", "protobuf-java", "3.19.6"),),
         excluded_organisations=(
-            # Long-term storage on other systems, which an in-memory server never touches.
+            # Long-term storage on other systems, which a server on one machine never touches.
             "org.apache.hadoop",
             "com.azure",
             "com.google.cloud",

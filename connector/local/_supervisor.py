@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     code = child.poll()
     if code is not None:
         return code if code >= 0 else 128 - code
-    # Nothing of an in-memory server is worth an orderly end, which would take seconds.
+    # Nothing that the servers here store outlives them, and an orderly end would take seconds.
     child.kill()
     child.wait()
     if folder != _NONE and not keep:
