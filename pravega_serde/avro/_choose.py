@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pravega_serde.avro._model import MISSING, Enum, Fixed, Primitive, Record, Type, Union, kind_of, label_of
-from pravega_serde.avro._values import MalformedError
 from pravega_serde.avro._write_values import wrong
+from pravega_serde.columnar import MalformedError
 
 __all__ = ["Choose", "chooser"]
 

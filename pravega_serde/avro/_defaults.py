@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pravega_serde.avro._model import MISSING, Array, Fixed, Map, Primitive, Record, Type, Union, kind_of, label_of
-from pravega_serde.avro._values import MalformedError, natural_converter
+from pravega_serde.avro._values import natural_converter
+from pravega_serde.columnar import MalformedError
 
 __all__ = ["default_value"]
 

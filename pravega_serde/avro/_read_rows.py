@@ -16,13 +16,13 @@ from pravega_serde.avro._model import Field
 from pravega_serde.avro._plan import ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, Step, UnionNode, plan
 from pravega_serde.avro._read_values import PRIMITIVES, Read, converted, read_fixed, read_long, read_string
 from pravega_serde.avro._values import (
-    MalformedError,
     arrow_converter,
     natural_converter,
     promoter,
     shape_of,
 )
 from pravega_serde.avro._write_rows import encode_default
+from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, LimitExceededError
 
 __all__ = ["RowReader", "row_reader"]

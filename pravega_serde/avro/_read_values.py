@@ -6,7 +6,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pravega_serde.avro._values import Converter, MalformedError
+from pravega_serde.avro._values import Converter
+from pravega_serde.columnar import MalformedError
 
 __all__ = ["PRIMITIVES", "Read", "converted", "read_fixed", "read_long", "read_string"]
 

@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.avro._model import Fixed, Logical, Primitive
+from pravega_serde.columnar import MalformedError
 
 __all__ = [
     "Converter",
@@ -76,24 +77,6 @@ _LOGICAL_TYPES: Final = {
     "local-timestamp-millis": pa.timestamp("us"),
     "local-timestamp-micros": pa.timestamp("us"),
 }
-
-
-class MalformedError(ValueError):
-    """Bytes, or a value, that do not fit; ``path`` is filled while the error rises through the structure."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.path: list[str] = []
-
-    def within(self, step: str) -> MalformedError:
-        """The same error, seen from one level further out."""
-        self.path.append(step)
-        return self
-
-    def field_path(self) -> str:
-        """Where it is: ``$.a[0].b``."""
-        return "$" + "".join(reversed(self.path))
 
 
 def is_decimal(logical: Logical | None) -> bool:

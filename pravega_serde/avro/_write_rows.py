@@ -11,7 +11,6 @@ from typing import Any, Final
 from pravega_serde.avro._choose import chooser
 from pravega_serde.avro._defaults import default_value
 from pravega_serde.avro._model import MISSING, Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
-from pravega_serde.avro._values import MalformedError
 from pravega_serde.avro._write_values import (
     PRIMITIVES,
     Write,
@@ -23,6 +22,7 @@ from pravega_serde.avro._write_values import (
     write_string,
     wrong,
 )
+from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SchemaError, SerializationError
 
 __all__ = ["RowWriter", "encode_default"]

@@ -14,7 +14,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pravega_serde.avro._model import Fixed, Logical, Primitive
-from pravega_serde.avro._values import MalformedError, is_decimal
+from pravega_serde.avro._values import is_decimal
+from pravega_serde.columnar import MalformedError
 
 __all__ = [
     "PRIMITIVES",

@@ -3,11 +3,13 @@
 from pravega_serde.columnar._arrays import as_binary, as_column, bounds_of, expand, list_items, map_entries, per_row
 from pravega_serde.columnar._bad_rows import Attempt, FastPath, PlainPath, bisecting, decode_rows
 from pravega_serde.columnar._bytes import ByteColumn, cut, word_view
+from pravega_serde.columnar._malformed import MalformedError
 
 __all__ = [
     "Attempt",
     "ByteColumn",
     "FastPath",
+    "MalformedError",
     "PlainPath",
     "as_binary",
     "as_column",

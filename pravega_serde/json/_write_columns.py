@@ -1,0 +1,208 @@
+"""JSON text of columns: each field becomes a column of text, and Arrow joins them with what stands between.
+
+The text is that of the rows, byte for byte. Only what Arrow writes differently (numbers with an exponent, strings with
+something to escape) is written by Python, value by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import bounds_of, expand, list_items, map_entries
+from pravega_serde.columnar._arrays import holds_bytes
+from pravega_serde.columnar._bytes import offsets_of
+from pravega_serde.errors import SchemaError
+from pravega_serde.json._numbers import java_floats
+from pravega_serde.json._write_rows import quoted, to_json
+
+__all__ = ["Render", "renderer", "write_column"]
+
+#: Parts of each row's text: columns, and texts that are the same for all.
+Parts = list[pa.StringArray | str]
+#: The parts of a column without nulls.
+Render = Callable[[pa.Array], Parts]
+
+#: Bytes that begin something to escape: quotes, backslashes; below and above these, controls and astral characters.
+_QUOTE, _BACKSLASH, _FIRST_PLAIN, _FIRST_ASTRAL = 0x22, 0x5C, 0x20, 0xF0
+_SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
+
+
+def write_column(column: pa.Array, render: Render) -> pa.BinaryArray:
+    """The events of a column; a null row has none."""
+    if column.null_count == 0:
+        return _join(render(column), len(column)).cast(pa.binary())
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    there = column.drop_null()
+    return expand(_join(render(there), len(there)), present).cast(pa.binary())
+
+
+def renderer(kind: pa.DataType, path: str = "$") -> Render:
+    """What renders columns of a type; :class:`SchemaError` for one that has no form in JSON."""
+    for fits, build in _BUILDERS:
+        if fits(kind):
+            return build(kind, path)
+    raise SchemaError(f"a column of type {kind} has no form in JSON (at {path}); cast it")
+
+
+def _join(parts: Parts, count: int) -> pa.StringArray:
+    """The rows' texts. Neighbouring constants are joined first: each part costs a pass."""
+    merged: Parts = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    if all(isinstance(part, str) for part in merged):
+        return pa.array(["".join(map(str, merged))] * count, pa.string())
+    return merged[0] if len(merged) == 1 else pc.binary_join_element_wise(*merged, "")
+
+
+def _nullable(render: Render, column: pa.Array) -> Parts:
+    """The parts of a column that may have nulls."""
+    if column.null_count == 0:
+        return render(column)
+    there = column.drop_null()
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    return [expand(_join(render(there), len(there)), present).fill_null("null")]
+
+
+def _cast(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    return lambda column: [column.cast(pa.string())]
+
+
+def _null(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    return lambda column: [pa.array(["null"] * len(column), pa.string())]
+
+
+def _float(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    if kind == pa.float16():
+        return lambda column: [java_floats(column.cast(pa.float32()))]
+    return lambda column: [java_floats(column)]
+
+
+def _string(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    return lambda column: ['"', escaped(column.cast(pa.string())), '"']
+
+
+def escaped(column: pa.StringArray) -> pa.StringArray:
+    """Strings without nulls as they stand between quotes."""
+    if not _may_need_escapes(column):
+        return column
+    special = pc.match_substring_regex(column, _SPECIAL)
+    written = [quoted(text)[1:-1] for text in column.filter(special).to_pylist()]
+    return pc.replace_with_mask(column, special, pa.array(written, pa.string()))
+
+
+def _may_need_escapes(column: pa.StringArray) -> bool:
+    offsets = offsets_of(column)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first == last:
+        return False
+    data = np.frombuffer(column.buffers()[2], np.uint8)[first:last]
+    unusual = data.min() < _FIRST_PLAIN or data.max() >= _FIRST_ASTRAL
+    return bool(unusual or (data == _QUOTE).any() or (data == _BACKSLASH).any())
+
+
+def _binary(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    return lambda column: [pa.array([to_json(value).decode() for value in column.to_pylist()], pa.string())]
+
+
+def _date(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    return lambda column: ['"', column.cast(pa.date32()).cast(pa.string()), '"']
+
+
+def _time(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    return lambda column: ['"', column.cast(pa.time64("us"), safe=False).cast(pa.string()), '"']
+
+
+def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    zone = "" if kind.tz is None else "Z"
+
+    def render(column: pa.Array) -> Parts:
+        fine = pc.floor_temporal(column, unit="microsecond") if kind.unit == "ns" else column
+        # Whatever zone the column shows its instants in, the text is in UTC.
+        text = fine.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
+        return ['"', pc.replace_substring(text, " ", "T"), f'{zone}"']
+
+    return render
+
+
+def _list(kind: pa.DataType, path: str) -> Render:
+    inner = renderer(kind.value_type, f"{path}[]")
+
+    def render(column: pa.Array) -> Parts:
+        lengths, items = list_items(column)
+        return ["[", _joined(lengths, _join(_nullable(inner, items), len(items))), "]"]
+
+    return render
+
+
+def _map(kind: pa.DataType, path: str) -> Render:
+    if not (_is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
+        raise SchemaError(f"a map with keys of type {kind.key_type} has no form in JSON (at {path}); make them strings")
+    inner = renderer(kind.item_type, f"{path}{{}}")
+
+    def render(column: pa.Array) -> Parts:
+        lengths, keys, values = map_entries(column)
+        entries = ['"', escaped(keys.cast(pa.string())), '":', *_nullable(inner, values)]
+        return ["{", _joined(lengths, _join(entries, len(keys))), "}"]
+
+    return render
+
+
+def _joined(lengths: Any, items: pa.StringArray) -> pa.StringArray:
+    """Each row's items with commas between them."""
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), ",")
+
+
+def _struct(kind: pa.DataType, path: str) -> Render:
+    names = [entry.name for entry in kind]
+    if len(set(names)) < len(names):
+        raise SchemaError(f"a struct has a field twice, which JSON cannot have (at {path}): {', '.join(names)}")
+    fields = [(f"{quoted(entry.name)}:", renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
+
+    def render(column: pa.Array) -> Parts:
+        parts: Parts = []
+        before = "{"
+        for (label, inner), values in zip(fields, column.flatten(), strict=True):
+            parts += [before + label, *_nullable(inner, values)]
+            before = ","
+        return [*parts, "}" if parts else "{}"]
+
+    return render
+
+
+def _dictionary(kind: pa.DataType, path: str) -> Render:
+    inner = renderer(kind.value_type, path)
+    return lambda column: _nullable(inner, column.dictionary_decode())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+_BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Render]]]] = [
+    (pa.types.is_null, _null),
+    (pa.types.is_boolean, _cast),
+    (pa.types.is_integer, _cast),
+    (pa.types.is_decimal, _cast),
+    (pa.types.is_floating, _float),
+    (_is_text, _string),
+    (holds_bytes, _binary),
+    (pa.types.is_date, _date),
+    (pa.types.is_time, _time),
+    (pa.types.is_timestamp, _timestamp),
+    (_is_any_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+    (pa.types.is_dictionary, _dictionary),
+]

@@ -1,0 +1,194 @@
+"""JSON text of single values, byte for byte as Jackson's ``ObjectMapper`` writes it by default.
+
+| Python | JSON |
+|---|---|
+| None, bool, int, str, list, tuple | as one expects; nulls are written |
+| float | as ``Double.toString``; NaN and infinities as the strings "NaN", "Infinity", "-Infinity" |
+| Decimal | a number, as ``BigDecimal.toString`` |
+| bytes | a Base64 string |
+| mapping, dataclass | an object; a key that is a number or boolean becomes text |
+| Enum | its name |
+| UUID | its text |
+| date, time, datetime | ISO 8601; microseconds always in six digits; an instant in UTC, with Z |
+
+Jackson without further modules writes a ``java.util.Date`` as a number of milliseconds. ISO text is what it reads for
+one, what ``java.time`` means, and what Spark writes.
+"""
+
+from __future__ import annotations
+
+import binascii
+import dataclasses
+import enum
+import math
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+
+from pravega_serde.columnar import MalformedError
+from pravega_serde.errors import SerializationError
+from pravega_serde.json._numbers import NOT_FINITE, java_float
+
+__all__ = ["quoted", "to_json"]
+
+#: What Jackson escapes: controls, quotes and backslashes, and, alone among the letters, those beyond 16 bits.
+SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
+
+_SHORT: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def to_json(value: Any) -> bytes:
+    """The text of a value in UTF-8; :class:`SerializationError` says which part of it cannot be written."""
+    parts: list[str] = []
+    try:
+        _write(value, parts.append)
+        return "".join(parts).encode()
+    except MalformedError as error:
+        raise SerializationError(f"cannot write as JSON: {error.reason} (field {error.field_path()})") from error
+    except RecursionError as error:
+        raise SerializationError("cannot write as JSON: the value is nested too deeply, or contains itself") from error
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    if SPECIAL.search(text) is None:
+        return f'"{text}"'
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        text = _paired(text)
+    return f'"{SPECIAL.sub(_escape, text)}"'
+
+
+def _paired(text: str) -> str:
+    """Surrogates that Python keeps apart as the one character that Java sees in them."""
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise MalformedError("a surrogate without its partner") from None
+
+
+def _escape(match: re.Match[str]) -> str:
+    letter = match.group()
+    if letter in _SHORT:
+        return _SHORT[letter]
+    code = ord(letter)
+    if code < 0x10000:
+        return f"\\u{code:04X}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"
+
+
+Out = Callable[[str], None]
+
+
+def _write(value: Any, out: Out) -> None:
+    write = _WRITERS.get(type(value))
+    if write is not None:
+        write(value, out)
+    else:
+        _write_other(value, out)
+
+
+def _write_str(value: str, out: Out) -> None:
+    out(quoted(value))
+
+
+def _write_float(value: Any, out: Out) -> None:
+    out(java_float(value) if math.isfinite(value) else NOT_FINITE[str(float(value))])
+
+
+def _write_dict(value: Mapping[Any, Any], out: Out) -> None:
+    before = "{"
+    for key, inner in value.items():
+        try:
+            out(f"{before}{quoted(key if type(key) is str else _key(key))}:")
+            _write(inner, out)
+        except MalformedError as error:
+            raise error.within(f".{key}") from error
+        before = ","
+    out("}" if before == "," else "{}")
+
+
+def _key(key: Any) -> str:
+    """A key as text: what its value would be, without quotes."""
+    if isinstance(key, enum.Enum):
+        return key.name
+    if isinstance(key, str | uuid.UUID):
+        return str(key)
+    if isinstance(key, float | np.floating):
+        return java_float(key) if math.isfinite(key) else NOT_FINITE[str(float(key))][1:-1]
+    if isinstance(key, bool | int | np.integer):
+        return str(key).lower()
+    raise MalformedError(f"{key!r} ({type(key).__name__}) cannot be a key")
+
+
+def _write_list(value: Any, out: Out) -> None:
+    before = "["
+    for index, inner in enumerate(value):
+        out(before)
+        try:
+            _write(inner, out)
+        except MalformedError as error:
+            raise error.within(f"[{index}]") from error
+        before = ","
+    out("]" if before == "," else "[]")
+
+
+def _write_decimal(value: Decimal, out: Out) -> None:
+    if not value.is_finite():
+        raise MalformedError(f"{value} is no number")
+    out(str(value))
+
+
+def _write_bytes(value: Any, out: Out) -> None:
+    out(f'"{binascii.b2a_base64(value, newline=False).decode()}"')
+
+
+def _write_datetime(value: datetime, out: Out) -> None:
+    if value.tzinfo is None:
+        out(f'"{value.isoformat(timespec="microseconds")}"')
+    else:
+        out(f'"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")}Z"')
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any, Out], None]]] = {
+    bool: lambda value, out: out("true" if value else "false"),
+    bytes: _write_bytes,
+    bytearray: _write_bytes,
+    date: lambda value, out: out(f'"{value.isoformat()}"'),
+    datetime: _write_datetime,
+    Decimal: _write_decimal,
+    dict: _write_dict,
+    float: _write_float,
+    int: lambda value, out: out(str(value)),
+    list: _write_list,
+    memoryview: _write_bytes,
+    np.bool_: lambda value, out: out("true" if value else "false"),
+    np.float32: _write_float,
+    str: _write_str,
+    time: lambda value, out: out(f'"{value.isoformat(timespec="microseconds")}"'),
+    tuple: _write_list,
+    type(None): lambda value, out: out("null"),  # noqa: ARG005
+    uuid.UUID: lambda value, out: out(f'"{value}"'),
+}
+
+
+def _write_other(value: Any, out: Out) -> None:
+    """Subclasses, and types that are recognised by what they can."""
+    if isinstance(value, enum.Enum):
+        out(quoted(value.name))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        _write_dict({entry.name: getattr(value, entry.name) for entry in dataclasses.fields(value)}, out)
+    elif isinstance(value, Mapping):
+        _write_dict(value, out)
+    elif isinstance(value, np.integer | np.floating):
+        _write(value.item(), out)
+    else:
+        known = next((write for base, write in _WRITERS.items() if isinstance(value, base)), None)
+        if known is None:
+            raise MalformedError(f"a {type(value).__name__} has no form in JSON")
+        known(value, out)

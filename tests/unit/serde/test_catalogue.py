@@ -1,0 +1,98 @@
+"""The catalogue of formats, the public names, and what importing the package costs."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import pravega_serde
+from pravega_serde import SerdeError, Serializer, UnsupportedFormatError, formats, serializer_for
+
+AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
+OPTIONS = {"avro": {"schema": AVRO}, "json": {"arrow_type": pa.struct([("id", pa.int64())])}}
+PACKAGES = [
+    "pravega_serde",
+    "pravega_serde.avro",
+    "pravega_serde.columnar",
+    "pravega_serde.errors",
+    "pravega_serde.json",
+    "pravega_serde.routing",
+    "pravega_serde.serializer",
+    "pravega_serde.text",
+]
+
+
+@pytest.mark.parametrize("name", formats())
+def test_each_format_is_a_serializer_that_survives_pickling(name: str) -> None:
+    serializer = serializer_for(name, **OPTIONS.get(name, {}))
+    assert isinstance(serializer, Serializer)
+    again = pickle.loads(pickle.dumps(serializer))
+    assert again.arrow_type == serializer.arrow_type
+    assert repr(again) == repr(serializer)
+
+
+@pytest.mark.parametrize("name", ["Avro", " avro "])
+def test_names_are_forgiving_about_case_and_space(name: str) -> None:
+    assert serializer_for(name, schema=AVRO).arrow_type == pa.struct([("id", pa.int64())])
+
+
+@pytest.mark.parametrize(("name", "near"), [("avor", "avro"), ("jsn", "json"), ("utf8string", "string")])
+def test_an_unknown_format_names_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(UnsupportedFormatError, match=f"did you mean '{near}'.*known formats: avro, bytes") as caught:
+        serializer_for(name)
+    assert str(caught.value).startswith("[PRAVEGA-UNSUPPORTED-FORMAT]")
+
+
+def test_an_unknown_option_names_the_nearest() -> None:
+    with pytest.raises(SerdeError, match="has no option 'shema'; did you mean 'schema'"):
+        serializer_for("avro", shema=AVRO)
+
+
+def test_a_missing_option_is_named() -> None:
+    with pytest.raises(SerdeError, match="'avro' needs the option 'schema'"):
+        serializer_for("avro")
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_public_names_are_sorted_and_there(name: str) -> None:
+    module = importlib.import_module(name)
+    assert list(module.__all__) == sorted(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
+    assert module.__doc__
+
+
+def test_the_package_imports_nothing_heavy() -> None:
+    found = _modules_after("import pravega_serde")
+    assert not found & {"fastavro", "msgspec", "numpy", "polars", "pyarrow", "pyruhvro", "pyspark"}
+
+
+def test_every_format_works_where_spark_and_the_fast_extras_are_missing() -> None:
+    blocked = (
+        "import sys\n"
+        "for m in ('pyspark', 'grpc', 'polars', 'polars_avro', 'pyruhvro', 'msgspec', 'orjson'):\n"
+        "    sys.modules[m] = None\n"
+    )
+    use = (
+        "import pyarrow as pa\nfrom pravega_serde import serializer_for\n"
+        f"options = {{'avro': {{'schema': {AVRO!r}}}, 'json': {{'arrow_type': pa.struct([('id', pa.int64())])}}}}\n"
+        "for name in ('avro', 'json'):\n"
+        "    serializer = serializer_for(name, **options[name])\n"
+        "    events = serializer.encode_column(pa.array([{'id': 7}], serializer.arrow_type))\n"
+        "    assert serializer.decode_column(events).to_pylist() == [{'id': 7}]\n"
+        "    assert serializer.deserialize(serializer.serialize({'id': 7})) == {'id': 7}\n"
+    )
+    assert "pyarrow" in _modules_after(blocked + use)
+
+
+def _modules_after(code: str) -> set[str]:
+    code += "\nimport sys\nprint(*(name for name, module in sys.modules.items() if module))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_errors_are_the_packages_own() -> None:
+    assert pravega_serde.SerdeError.__module__ == "pravega_serde.errors"

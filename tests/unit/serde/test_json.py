@@ -1,0 +1,455 @@
+"""JSON: the text that Jackson writes, read by rows and columns alike."""
+
+import enum
+import json
+import math
+import struct
+import uuid
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
+from pravega_serde.json import JsonSerializer
+from pravega_serde.json._numbers import java_float, java_floats
+from pravega_serde.json._read_rows import TypedReader
+
+GOLDEN = Path(__file__).parents[2] / "vectors" / "text_golden.jsonl"
+ROWS = JsonSerializer()
+UTC_MICROS, LOCAL_MICROS = pa.timestamp("us", "UTC"), pa.timestamp("us")
+
+
+def golden(kind: str) -> list[dict[str, Any]]:
+    with GOLDEN.open(encoding="utf-8") as lines:
+        return [vector for vector in map(json.loads, lines) if vector["kind"] == kind]
+
+
+# Rows against Java
+
+EVERY_CHARACTER = "".join(map(chr, range(0x180)))
+
+
+class Pairs(dict[Any, Any]):
+    """Java's map can have the keys 1 and true, which are one key in Python."""
+
+    def items(self) -> Any:
+        return [(1, "int"), (True, "bool"), (2.0, "double"), (-5, "long")]
+
+
+JAVA_VALUES = [
+    EVERY_CHARACTER, "a\u2028\u2029\ufeff\uffff😀/\"\\", None, True, False, 0, -1, -(1 << 63),
+    123456789012345678901234567890, 2.0, 1e10, 0.30000000000000004, math.nan, math.inf, -math.inf, -0.0,
+    Decimal("1E+3"), Decimal("0.10"), Decimal("1E-10"), Decimal("-12345678901234567890.123"),
+    b"\x00\x01\x02\xff", b"", [], {}, [1, None, "x", [1.5]], {"b": 1, "a": None, '😀"': {"x": [True]}}, Pairs(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("vector", "value"), list(zip(golden("json"), JAVA_VALUES, strict=True)))
+def test_writes_what_jackson_writes(vector: dict[str, Any], value: Any) -> None:
+    assert ROWS.serialize(value) == bytes.fromhex(vector["hex"])
+
+
+@pytest.mark.parametrize("vector", golden("json"))
+def test_reads_what_jackson_wrote(vector: dict[str, Any]) -> None:
+    text = bytes.fromhex(vector["hex"])
+    assert ROWS.deserialize(text) == json.loads(text)
+    assert ROWS.deserialize(text + b"\0\0\0") == json.loads(text)
+
+
+def doubles() -> list[tuple[float, str]]:
+    return [(struct.unpack(">d", bytes.fromhex(v["bits"]))[0], v["text"]) for v in golden("double")]
+
+
+def floats() -> list[tuple[Any, str]]:
+    return [(np.frombuffer(bytes.fromhex(v["bits"]), ">f4").astype(np.float32)[0], v["text"]) for v in golden("float")]
+
+
+@pytest.mark.parametrize("values", [doubles(), floats()], ids=["double", "float"])
+def test_numbers_are_javas(values: list[tuple[Any, str]]) -> None:
+    finite = [(value, text) for value, text in values if np.isfinite(value)]
+    differing = [(value, text) for value, text in finite if java_float(value) != text]
+    # The vectors are Java 17's, which writes some numbers in more digits than Java 19 and later.
+    for value, text in differing:
+        assert type(value)(text) == value
+        assert len(java_float(value)) <= len(text)
+    assert len(differing) < len(finite) / 15
+    column = pa.array(
+        [value for value, _ in finite], pa.float32() if isinstance(finite[0][0], np.float32) else pa.float64()
+    )
+    assert java_floats(column).to_pylist() == [java_float(value) for value, _ in finite]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_double_is_read_back(value: float) -> None:
+    text = java_float(value)
+    assert float(text) == value
+    assert "." in text
+    assert ("E" in text) == (value != 0 and not 1e-3 <= abs(value) < 1e7)
+
+
+# What Python has and Java's JSON does not name
+
+
+@dataclass
+class Point:
+    x: int
+    y: list[float]
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+ZONE = timezone(timedelta(hours=2))
+PYTHON_VALUES = [
+    (Point(1, [2.0]), '{"x":1,"y":[2.0]}'),
+    ({"c": Colour.RED, Colour.RED: 1}, '{"c":"RED","RED":1}'),
+    (uuid.UUID(int=5), '"00000000-0000-0000-0000-000000000005"'),
+    (date(2026, 1, 2), '"2026-01-02"'),
+    (time(1, 2, 3), '"01:02:03.000000"'),
+    (datetime(2026, 1, 2, 3, 4, 5, 6), '"2026-01-02T03:04:05.000006"'),
+    (datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=ZONE), '"2026-01-02T01:04:05.000006Z"'),
+    ((np.int64(1), np.float64(1e10), np.float32(0.1), np.bool_(True)), "[1,1.0E10,0.1,true]"),
+    (OrderedDict(a=bytearray(b"a"), b=memoryview(b"b")), '{"a":"YQ==","b":"Yg=="}'),
+    ("\ud83d" + "\ude00", '"\\uD83D\\uDE00"'),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), PYTHON_VALUES)
+def test_writes_pythons_own_types(value: Any, text: str) -> None:
+    assert ROWS.serialize(value).decode() == text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"a": [1, {"b": object()}]}, r"object has no form in JSON \(field \$\.a\[1\]\.b\)"),
+        ({None: 1}, "cannot be a key"),
+        ("\ud800", "surrogate without its partner"),
+        ([Decimal("NaN")], r"NaN is no number \(field \$\[0\]\)"),
+    ],
+)
+def test_what_cannot_be_written_is_named(value: Any, message: str) -> None:
+    with pytest.raises(SerializationError, match=message):
+        ROWS.serialize(value)
+
+
+def test_a_value_that_contains_itself_is_an_error() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(SerializationError, match="contains itself"):
+        ROWS.serialize(endless)
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES)
+def test_rows_survive(value: Any) -> None:
+    data = ROWS.serialize(value)
+    assert ROWS.deserialize(data) == json.loads(data) == value
+
+
+@given(st.binary() | JSON_VALUES.map(ROWS.serialize), st.data())
+def test_bad_text_is_nothing_but_that(text: bytes, data: Any) -> None:
+    damaged = bytearray(text)
+    for _ in range(data.draw(st.integers(0, 3))):
+        if damaged:
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    for size in {len(damaged), data.draw(st.integers(0, len(damaged)))}:
+        with suppress(DeserializationError):
+            ROWS.deserialize(bytes(damaged[:size]))
+
+
+@pytest.mark.parametrize(
+    "text", [b"NaN", b"[Infinity]", b"1 2", b"{'a':1}", b"", b"\0", b'"\xff"', b"9" * 5000, b"/*c*/1", b"01"]
+)
+def test_what_jackson_refuses_is_refused(text: bytes) -> None:
+    with pytest.raises(DeserializationError, match="not JSON"):
+        ROWS.deserialize(text)
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    assert ROWS.deserialize(b"\xef\xbb\xbf[1]") == [1]
+
+
+def test_nesting_is_bounded() -> None:
+    with pytest.raises(LimitExceededError, match="nested"):
+        ROWS.deserialize(b"[" * 1_000_000)
+
+
+# Columns
+
+
+def one_of_each() -> dict[str, tuple[pa.DataType, Any]]:
+    """Arrow type, and the strategy of its values."""
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+    moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+    return {
+        "null": (pa.null(), st.none()),
+        "bool": (pa.bool_(), st.booleans()),
+        "int8": (pa.int8(), st.integers(-128, 127)),
+        "int32": (pa.int32(), st.integers(-(1 << 31), (1 << 31) - 1)),
+        "int64": (pa.int64(), st.integers(-(1 << 63), (1 << 63) - 1)),
+        "float": (pa.float32(), st.floats(width=32, allow_nan=False)),
+        "double": (pa.float64(), st.floats(allow_nan=False)),
+        "string": (pa.string(), text),
+        "binary": (pa.binary(), st.binary(max_size=8)),
+        "date": (pa.date32(), st.dates()),
+        "instant": (UTC_MICROS, moments.map(lambda moment: moment.replace(tzinfo=UTC))),
+        "local": (LOCAL_MICROS, moments),
+        "decimal": (pa.decimal128(12, 3), st.integers(-(10**12) + 1, 10**12 - 1).map(lambda n: Decimal(n).scaleb(-3))),
+    }
+
+
+SCALARS = one_of_each()
+
+
+@st.composite
+def types(draw: Any, depth: int = 2) -> tuple[pa.DataType, Any]:
+    kinds = [*SCALARS, *(["list", "map", "struct", "struct"] if depth else [])]
+    kind = draw(st.sampled_from(kinds))
+    if kind in SCALARS:
+        return SCALARS[kind]
+    if kind == "struct":
+        return draw(structs(depth))
+    inner, values = draw(types(depth - 1))
+    if kind == "list":
+        return pa.list_(pa.field("element", inner)), st.lists(st.none() | values, max_size=3)
+    entries = st.dictionaries(SCALARS["string"][1], st.none() | values, max_size=3)
+    return pa.map_(pa.string(), inner), entries.map(lambda found: list(found.items()))
+
+
+@st.composite
+def structs(draw: Any, depth: int = 3) -> tuple[pa.DataType, Any]:
+    names = draw(st.lists(st.sampled_from(["a", "b", "é", 'q"', "\\", "long name", "😀"]), unique=True, max_size=4))
+    inner = {name: draw(types(depth - 1)) for name in names}
+    kind = pa.struct([pa.field(name, found) for name, (found, _) in inner.items()])
+    return kind, st.fixed_dictionaries({name: st.none() | values for name, (_, values) in inner.items()})
+
+
+@st.composite
+def columns(draw: Any) -> pa.Array:
+    kind, values = draw(structs())
+    return pa.array(draw(st.lists(st.none() | values, max_size=6)), kind)
+
+
+def as_python(kind: pa.DataType, value: Any) -> Any:
+    """The value that the row writer takes for the same text: maps as dicts, float32 as numpy's."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {entry.name: as_python(entry.type, value[entry.name]) for entry in kind}
+    if pa.types.is_map(kind):
+        return {key: as_python(kind.item_type, inner) for key, inner in value}
+    if pa.types.is_list(kind):
+        return [as_python(kind.value_type, inner) for inner in value]
+    return np.float32(value) if kind == pa.float32() else value
+
+
+RANDOM = settings(suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@RANDOM
+@given(columns())
+def test_columns_write_as_rows_do(column: pa.Array) -> None:
+    serializer = JsonSerializer(arrow_type=column.type)
+    serializer.check_encodable(column.type)
+    expected = [
+        None if value is None else ROWS.serialize(as_python(column.type, value)) for value in column.to_pylist()
+    ]
+    assert serializer.encode_column(column).to_pylist() == expected
+    assert serializer.encode_column(column.slice(1)).to_pylist() == expected[1:]
+
+
+@RANDOM
+@given(columns())
+def test_columns_read_what_they_wrote(column: pa.Array) -> None:
+    serializer = JsonSerializer(arrow_type=column.type)
+    events = serializer.encode_column(column)
+    decoded = serializer.decode_column(events)
+    decoded.validate(full=True)
+    assert decoded.type == column.type
+    assert decoded.equals(column)
+    plain = TypedReader(column.type)
+    by_rows = [None if event is None else plain(event) for event in events.to_pylist()]
+    assert pa.array(by_rows, column.type).equals(column)
+
+
+@RANDOM
+@given(columns(), st.data())
+def test_damaged_events_are_found_alike_by_rows_and_columns(column: pa.Array, data: Any) -> None:
+    serializer = JsonSerializer(arrow_type=column.type)
+    events = []
+    for event in serializer.encode_column(column).drop_null().to_pylist():
+        damaged = bytearray(event)
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(
+            st.integers(0, 255) | st.sampled_from(b'"\\{}[],:0e.-nt')
+        )
+        cut = data.draw(st.integers(0, len(event)))
+        events += [event, bytes(damaged), event[:cut], event + b"\0\0", event + event, b" " + event + b"\n"]
+    assert_alike(serializer, events)
+
+
+def assert_alike(serializer: JsonSerializer, events: list[bytes]) -> None:
+    plain = TypedReader(serializer.arrow_type)
+    expected, found = [], {}
+    for row, event in enumerate(events):
+        try:
+            expected.append(plain(event))
+        except DeserializationError as error:
+            expected.append(None)
+            found[row] = error.reason
+    errors: list[DeserializationError] = []
+    decoded = serializer.decode_column(pa.array(events, pa.binary()), on_error=errors.append)
+    decoded.validate(full=True)
+    assert {error.row: error.reason for error in errors} == found
+    assert str(decoded.to_pylist()) == str(pa.array(expected, serializer.arrow_type).to_pylist())
+
+
+FLAT = pa.struct(
+    [
+        ("i", pa.int32()),
+        ("f", pa.float64()),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+        ("t", UTC_MICROS),
+        ("d", pa.decimal128(5, 2)),
+    ]
+)
+TRICKY = [
+    b'{"i":1,"i":2}', b'{"i":1.0}', b'{"i":-0}', b'{"i":1e2}', b'{"i":2147483648}', b'{"i":"1"}', b'{"i":true}',
+    b'{"i":01}', b'{"f":1}', b'{"f":1e400}', b'{"f":NaN}', b'{"f":"NaN"}', b'{"f":"-Infinity"}', b'{"f":"x"}',
+    b'{"f":1.}', b'{"f":.5}', b'{"f":123456789012345678901234567890}', b'{"f":Inf}', b'{"f":+1}', b'{"f":-1E-7}',
+    b'{"f":true}', b'{"s":"\\ud83d\\ude00"}', b'{"s":"\\ud83d"}', b'{"s":"\xff"}', b'{"s":"a\nb"}', b'{"s":1}',
+    b'{"s":"\\u0000"}', b'{"s":"\\x"}', b'{"z":"\xff"}', b'{"z":"\\ud800"}', b'{"z":1e999,"i":1}',
+    b'{"z":[[[{}]]],"i":1}', b'{"z":NaN}', b'{"\xff":1}', b'{"z":"\\x"}', b'{"t":"2026-01-02T03:04:05Z"}',
+    b'{"t":"2026-01-02T03:04:05.123456789Z"}', b'{"t":"2026-01-02 03:04:05.1+01:00"}', b'{"t":1700000000123}',
+    b'{"t":"2026-01-02T03:04:05"}', b'{"t":"2026-13-02T03:04:05Z"}', b'{"t":9223372036854775807}', b'{"t":1.5}',
+    b'{"t":"\\ud800"}', b'{"d":1.25}', b'{"d":"1.25"}', b'{"d":1.255}', b'{"d":1.250}', b'{"d":1234.5}', b'{"d":1e2}',
+    b'{"d":1E1000000000}', b'{"d":1E-1000000000}', b'{"d":0E999999999}', b'{"d":1e99999999999999999999}',
+    b'{"d":"NaN"}', b'{"d":"x"}', b'{"d":5}', b'{"d":true}', b"null", b"[1]", b"1", b'"x"', b"true", b"{}", b"", b" ",
+    b"{}{}", b'{"i":1}null{"i":2}', b'{"i":1}\0\0', b'\xef\xbb\xbf{"i":3}', b' {"i":1}\r\n',
+    b'{ "i" : 1 , "s" : "x" }', b'{"i":1,}', b'{"i":1}x', b'{"i":1', b'{"i":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    b'{"b":true}', b'{"b":"true"}', b'{"b":0}', b'{"i":null,"f":null,"s":null,"b":null,"t":null,"d":null}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", TRICKY)
+def test_rows_and_columns_agree_on_the_tricky(event: bytes) -> None:
+    assert_alike(JsonSerializer(arrow_type=FLAT), [event])
+    assert_alike(JsonSerializer(arrow_type=FLAT), [b'{"i":7,"s":"good"}', event, b'{"i":8,"b":true}'])
+
+
+def test_many_rows_with_a_few_bad_ones() -> None:
+    events = [f'{{"i":{i},"s":"row {i}"}}'.encode() for i in range(5000)]
+    for bad in (0, 17, 2500, 4999):
+        events[bad] = b"{bad"
+    errors: list[DeserializationError] = []
+    decoded = JsonSerializer(arrow_type=FLAT).decode_column(pa.array(events), on_error=errors.append)
+    assert [error.row for error in errors] == [0, 17, 2500, 4999]
+    assert [row for row, value in enumerate(decoded) if value.as_py() is None] == [0, 17, 2500, 4999]
+    assert decoded[4998]["s"].as_py() == "row 4998"
+    with pytest.raises(DeserializationError, match=r"not JSON: .* \(at row 17\)"):
+        JsonSerializer(arrow_type=FLAT).decode_column(pa.array([b"{}", *events[1:]]))
+
+
+def test_errors_name_the_field() -> None:
+    kind = pa.struct([("a", pa.list_(pa.struct([("b", pa.map_(pa.string(), pa.int32()))])))])
+    with pytest.raises(DeserializationError) as caught:
+        JsonSerializer(arrow_type=kind).decode_column(pa.array([b'{"a":[{},{"b":{"k":"x"}}]}']))
+    assert caught.value.field_path == "$.a[1].b['k']"
+    assert str(caught.value) == (
+        "[PRAVEGA-DESERIALIZATION] not of this schema: a string where an integer is expected "
+        "(at row 0, field $.a[1].b['k'])"
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.string(), pa.list_(pa.field("element", pa.int32())), pa.map_(pa.string(), pa.bool_())]
+)
+def test_events_need_not_be_objects(kind: pa.DataType) -> None:
+    values = {pa.int64(): [1, None], pa.string(): ["x", None]}.get(kind, [[], None])
+    column = pa.array(values, kind)
+    serializer = JsonSerializer(arrow_type=kind)
+    assert serializer.decode_column(serializer.encode_column(column)).equals(column)
+
+
+def test_a_schema_is_a_struct() -> None:
+    serializer = JsonSerializer(arrow_type=pa.schema([("a", pa.int64())]))
+    assert serializer.arrow_type == pa.struct([("a", pa.int64())])
+    batch = pa.record_batch({"a": [1, 2]})
+    assert serializer.encode_column(batch).to_pylist() == [b'{"a":1}', b'{"a":2}']
+
+
+def test_columns_cannot_be_decoded_into_nothing() -> None:
+    with pytest.raises(SchemaError, match="give the json format an arrow_type"):
+        ROWS.decode_column(pa.array([b"{}"]))
+    assert ROWS.encode_column(pa.array([{"a": 1}])).to_pylist() == [b'{"a":1}']
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.time64("us"), pa.timestamp("ms"), pa.map_(pa.int32(), pa.int32()), pa.duration("us")]
+)
+def test_types_that_are_not_read(kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"\$\.x"):
+        JsonSerializer(arrow_type=pa.struct([("x", kind)]))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.duration("us"), pa.map_(pa.float64(), pa.int32()), pa.struct([pa.field("a", pa.int8())] * 2)]
+)
+def test_types_that_are_not_written(kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"\$\.x"):
+        ROWS.check_encodable(pa.struct([("x", kind)]))
+
+
+WRITTEN = [
+    (pa.array(["a", "b", "a"]).dictionary_encode(), b'{"x":"a"}'),
+    (pa.array([1, None], pa.uint64()), b'{"x":1}'),
+    (pa.array([1.5], pa.float16()), b'{"x":1.5}'),
+    (pa.array(["ü"], pa.large_string()), '{"x":"ü"}'.encode()),
+    (pa.array([b"a"], pa.large_binary()), b'{"x":"YQ=="}'),
+    (pa.array([86_400_000], pa.date64()), b'{"x":"1970-01-02"}'),
+    (pa.array([1], pa.time32("s")), b'{"x":"00:00:01.000000"}'),
+    (pa.array([1999], pa.timestamp("ns", "America/New_York")), b'{"x":"1970-01-01T00:00:00.000001Z"}'),
+    (pa.array([-1], pa.timestamp("ns")), b'{"x":"1969-12-31T23:59:59.999999"}'),
+    (pa.array([253402300800], pa.timestamp("s")), b'{"x":"10000-01-01T00:00:00.000000"}'),
+    (pa.array([[1, 2]], pa.large_list(pa.int8())), b'{"x":[1,2]}'),
+    (pa.array([[1, 2]], pa.list_(pa.int8(), 2)), b'{"x":[1,2]}'),
+    (pa.array([[(1, True)]], pa.map_(pa.int8(), pa.bool_())), b'{"x":{"1":true}}'),
+    (pa.array([math.nan]), b'{"x":"NaN"}'),
+    (pa.array([Decimal("0.0000001")], pa.decimal128(9, 7)), b'{"x":1E-7}'),
+    (pa.nulls(1), b'{"x":null}'),
+]
+
+
+@pytest.mark.parametrize(("column", "text"), WRITTEN)
+def test_writes_other_arrow_types(column: pa.Array, text: bytes) -> None:
+    assert ROWS.encode_column(pa.record_batch({"x": column}))[0].as_py() == text
+
+
+def test_repeated_names_are_refused() -> None:
+    with pytest.raises(SchemaError, match="twice"):
+        ROWS.check_encodable(pa.struct([pa.field("a", pa.int8()), pa.field("a", pa.int8())]))
