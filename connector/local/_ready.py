@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import socket
 import time
 from collections.abc import Callable
@@ -14,11 +16,11 @@ from pravega_serde.errors import PravegaError
 
 __all__ = ["NotReadyError", "await_ready"]
 
-_PROBE: Final = StreamName("local-readiness", "probe")
+_SCOPE: Final = "local-readiness"
 _EVENT: Final = b"ready"
 _PAUSE: Final = 0.1
 # One call of the client; between calls the server is checked.
-_CALL_SECONDS: Final = 5.0
+_CALL_SECONDS: Final = 10.0
 
 
 class NotReadyError(LocalServerError):
@@ -32,12 +34,17 @@ def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float,
     taken the controller's port and would answer in its place. Raises NotReadyError at the deadline.
     """
     last = "its controller does not listen"
-    while time.monotonic() < deadline:
+    for attempt in itertools.count():
+        if time.monotonic() >= deadline:
+            break
         check()
+        # One of its own for each attempt: the last one may have ended anywhere.
+        stream = StreamName(_SCOPE, f"probe{attempt}")
         try:
             if _listens(controller_uri):
                 with PravegaClient(controller_uri, timeout=_CALL_SECONDS) as client:
-                    return _round_trip(client, store)
+                    _round_trip(client, stream, store)
+                    return _clean_up(client, stream)
         except PravegaError as error:
             last = error.message
         time.sleep(_PAUSE)
@@ -54,16 +61,21 @@ def _listens(controller_uri: str) -> bool:
     return True
 
 
-def _round_trip(client: PravegaClient, store: tuple[str, int]) -> None:
-    client.create_stream(_PROBE)
-    place = client.controller.endpoint(_PROBE, 0)
+def _round_trip(client: PravegaClient, stream: StreamName, store: tuple[str, int]) -> None:
+    client.create_stream(stream)
+    place = client.controller.endpoint(stream, 0)
     if place != store:
         raise LocalServerError(f"another server answers at {client.config.controller}: its events go to {place}")
-    writer: EventWriter[bytes] = client.writer(_PROBE, timeout=_CALL_SECONDS)
+    writer: EventWriter[bytes] = client.writer(stream, timeout=_CALL_SECONDS)
     with writer:
         writer.write(_EVENT)
-    if _EVENT not in client.read(_PROBE):
+    if _EVENT not in client.read(stream):
         raise LocalServerError("an event that was written is not there")
-    client.controller.seal_stream(_PROBE)
-    client.controller.delete_stream(_PROBE)
-    client.controller.delete_scope(_PROBE.scope)
+
+
+def _clean_up(client: PravegaClient, stream: StreamName) -> None:
+    # What is left after a failure here harms nobody.
+    with contextlib.suppress(PravegaError):
+        client.controller.seal_stream(stream)
+        client.controller.delete_stream(stream)
+        client.controller.delete_scope(stream.scope)

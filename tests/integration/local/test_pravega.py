@@ -9,8 +9,8 @@ import time
 import pytest
 
 from connector.client import PravegaClient
-from connector.errors import ConfigError, LocalServerError
-from connector.local import LocalPravega, _server
+from connector.errors import ConfigError, DeadlineExceededError, LocalServerError
+from connector.local import LocalPravega, _ready, _server
 
 STARTER = """
 import time
@@ -36,6 +36,24 @@ def test_ready_means_that_events_can_be_written_at_once(pravega):
     with PravegaClient(pravega.controller_uri) as client:
         # Nothing of the readiness probe is left.
         assert "local-readiness" not in client.controller.list_scopes()
+
+
+def test_a_failure_in_the_middle_of_the_probe_is_no_obstacle(monkeypatch, pravega):
+    real, attempts = _ready._round_trip, []
+
+    def round_trip(client, stream, store):
+        attempts.append(stream)
+        real(client, stream, store)
+        if len(attempts) == 1:
+            client.controller.seal_stream(stream)
+            raise DeadlineExceededError("too slow")
+
+    monkeypatch.setattr(_ready, "_round_trip", round_trip)
+    with PravegaClient(pravega.controller_uri) as client:
+        client.create_stream("probe/probe")
+        store = client.controller.endpoint(client.name("probe/probe"), 0)
+    _ready.await_ready(pravega.controller_uri, store, deadline=time.monotonic() + 60, check=lambda: None)
+    assert len(attempts) == 2
 
 
 def test_the_segment_store_is_on_loopback(pravega):
