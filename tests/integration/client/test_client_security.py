@@ -1,0 +1,98 @@
+"""TLS and users: the client against a server that asks for both."""
+
+import pyarrow as pa
+import pytest
+
+from connector.client import PravegaClient, _stores
+from connector.errors import AuthenticationError, ConnectionLostError, ControllerUnavailableError
+from tests.integration.client._secure import PASSWORD, USER, SecureServer, secure_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with secure_server(tmp_path_factory.mktemp("secure")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: SecureServer, scope):
+    with PravegaClient(server.config.with_credentials(USER, PASSWORD).with_scope(scope)) as client:
+        yield client
+
+
+def test_events_are_written_and_read_with_delegation_tokens(client, stream_name):
+    client.create_stream(stream_name, 2)
+    events = [b"%d:" % i + bytes(i % 5000) for i in range(1500)]
+    with client.follow(stream_name, client.head(stream_name)) as reader:
+        with client.writer(stream_name, max_event_size=10 << 20) as writer:
+            writer.write_column(pa.array(events), pa.array([str(i % 9) for i in range(1500)]))
+            writer.write(bytes(9 << 20), "large")
+        assert sorted(client.read(stream_name)) == sorted([*events, bytes(9 << 20)])
+        followed = []
+        while len(followed) < 1501 and (batch := reader.poll(10)) is not None:
+            followed += batch.events.to_pylist()
+    assert sorted(followed) == sorted([*events, bytes(9 << 20)])
+    token = client.stores.token(stream_name, write=True)
+    assert token.count(".") == 2
+    assert _stores._token_end(token) < float("inf")
+
+
+@pytest.mark.parametrize("write", [False, True], ids=["reading", "writing"])
+def test_a_token_that_the_server_refuses_is_replaced(client, stream_name, write):
+    client.create_stream(stream_name)
+    with client.writer(stream_name) as writer:
+        writer.write(b"first")
+    key = (stream_name, write)
+    refused = "e30.e30.bm9uc2Vuc2U"
+    client.stores._tokens[key] = (refused, float("inf"))
+    if write:
+        with client.writer(stream_name) as writer:
+            writer.write(b"second")
+    assert list(client.read(stream_name)) == ([b"first", b"second"] if write else [b"first"])
+    assert client.stores._tokens[key][0] != refused
+
+
+def test_a_wrong_password_is_one_line_without_the_password(server, stream_name):
+    wrong = "my dog's birthday"
+    config = server.config.with_credentials(USER, wrong)
+    with PravegaClient(config) as client, pytest.raises(AuthenticationError) as caught:
+        client.create_stream(stream_name)
+    text = str(caught.value)
+    assert text.startswith("[PRAVEGA-AUTHENTICATION] ")
+    assert "\n" not in text
+    for secret in (wrong, config.auth_token):
+        assert secret not in text
+        assert secret not in repr(config)
+
+
+def test_missing_credentials_are_told_with_the_way_to_give_them(server, stream_name):
+    with PravegaClient(server.config) as client, pytest.raises(AuthenticationError, match="with_credentials"):
+        client.head(stream_name)
+
+
+def test_a_server_whose_certificate_is_not_trusted_is_refused(server, stream_name, tmp_path):
+    import trustme
+
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
+    config = server.config.with_credentials(USER, PASSWORD).with_tls(ca_file=tmp_path / "other.pem")
+    with PravegaClient(config, timeout=2) as client, pytest.raises(ControllerUnavailableError, match="tls://"):
+        client.head(stream_name)
+
+
+def test_a_segment_store_with_another_name_is_refused_unless_told_otherwise(client, server, stream_name):
+    client.create_stream(stream_name)
+    with client.writer(stream_name) as writer:
+        writer.write(b"x")
+    credentials = server.config.with_credentials(USER, PASSWORD)
+    host, port = client.controller.endpoint(stream_name, 0)
+    assert host == "localhost"
+
+    def read(config):
+        with PravegaClient(config, timeout=2) as other:
+            # The same store by an address that its certificate does not name.
+            other.controller.endpoint = lambda stream, segment_id: ("127.0.0.1", port)
+            return list(other.read(stream_name))
+
+    with pytest.raises(ConnectionLostError, match="certificate"):
+        read(credentials)
+    assert read(credentials.with_tls(ca_file=server.ca_file, validate_hostname=False)) == [b"x"]
