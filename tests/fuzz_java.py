@@ -1,8 +1,8 @@
 """Mutated Java object streams against the reader, for as long as one likes: not a part of the test runs.
 
 ``python -m tests.fuzz_java --inputs 1000000 [--seed N]`` mutates the golden vectors (bytes changed, removed, repeated,
-spliced, tokens and handles put in) and reads each result as a row, and as columns. It stops
-at the first input that raises anything but ``DeserializationError`` or takes longer than a second, and prints it in hex.
+spliced, tokens and handles put in) and reads each result as a row, and as columns. It stops at the first input that
+raises anything but ``DeserializationError`` or takes longer than a second, and prints it in hex.
 """
 
 from __future__ import annotations

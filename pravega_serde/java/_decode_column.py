@@ -1,163 +1,48 @@
-"""Columns of events to Arrow columns, all events at once.
-
-The descriptor at the start of an event is the same bytes in every event of a class, so it is compared, not parsed;
-behind it stand the fields in a fixed order. A *cursor* for each event says how far it has been read, and one NumPy
-operation moves all cursors over one field. An event that differs in anything is left to the reader of single events.
-"""
+"""Columns of events to Arrow columns, all events at once: the choice of the way, and the types of one value."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pravega_serde.columnar import Attempt, ByteColumn, FastPath, cut
-from pravega_serde.java._constants import BASE_HANDLE, STREAM_HEADER, TC_NULL, TC_REFERENCE, TC_STRING
+from pravega_serde.java._column_values import (
+    BOXES,
+    STRING,
+    WIDTH,
+    array_of,
+    arrow_of,
+    matches,
+    numbers_at,
+    object_prefix,
+    text_of,
+    u32_at,
+)
+from pravega_serde.java._decode_objects import object_path
 from pravega_serde.java._jdk_table import array_descriptor, jdk_descriptor
-from pravega_serde.java._model import ClassDescriptor, Field
+from pravega_serde.java._model import ClassDescriptor
 from pravega_serde.java._types import ColumnType
-from pravega_serde.java._writer import Writer
 
-__all__ = ["fast_path", "object_prefix"]
-
-Bools = npt.NDArray[np.bool_]
-Int64s = npt.NDArray[np.int64]
-
-_STRING: Final = "Ljava/lang/String;"
-_BOXES: Final = {f"Ljava/lang/{name};": code for name, code in (
-    ("Boolean", "Z"), ("Byte", "B"), ("Character", "C"), ("Double", "D"),
-    ("Float", "F"), ("Integer", "I"), ("Long", "J"), ("Short", "S"),
-)}  # fmt: skip
-_WIDTH: Final = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
-_DTYPE: Final = {"B": "i1", "C": "u2", "D": "f8", "F": "f4", "I": "i4", "J": "i8", "S": "i2", "Z": "u1"}
-_UNKNOWN: Final = -1
+__all__ = ["fast_path"]
 
 
 def fast_path(kind: ColumnType) -> FastPath | None:
     """The vectorised decoder of a column type; None if it has none, and events are read one by one."""
     if isinstance(kind.java_type, ClassDescriptor):
-        return _object_path(kind.java_type, kind.arrow_type)
-    if kind.java_type == _STRING and kind.arrow_type == pa.string():
+        return object_path(kind.java_type, kind.arrow_type)
+    if kind.java_type == STRING and kind.arrow_type == pa.string():
         return _strings
     if kind.java_type == "[B" and kind.arrow_type == pa.binary():
         return _byte_arrays
-    code = _BOXES.get(kind.java_type or "")
-    if code is None or kind.arrow_type != _arrow_of(code):
+    code = BOXES.get(kind.java_type or "")
+    if code is None or kind.arrow_type != arrow_of(code):
         return None
     assert kind.java_type is not None
     descriptor = jdk_descriptor(kind.java_type[1:-1].replace("/", "."))
     assert descriptor is not None
     return functools.partial(_boxed, object_prefix(descriptor), code)
-
-
-def object_prefix(descriptor: ClassDescriptor, token: bytes = b"\x73") -> bytes:
-    """Bytes from the start of a stream to the data of an object of that class."""
-    writer = Writer()
-    writer.write(descriptor)
-    return STREAM_HEADER + token + bytes(writer.out[len(STREAM_HEADER) :])
-
-
-def _arrow_of(code: str) -> pa.DataType:
-    if code == "Z":
-        return pa.bool_()
-    return pa.string() if code == "C" else pa.from_numpy_dtype(np.dtype(_DTYPE[code]))
-
-
-def _matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
-    """Which events have these bytes at their cursors; cursors may stand anywhere inside the data."""
-    result = np.ones(len(at), np.bool_)
-    last = len(column.words) - 1
-    for start in range(0, len(expected), 8):
-        piece = expected[start : start + 8]
-        mask = (1 << 8 * len(piece)) - 1
-        words = column.words[np.minimum(at + start, last)]
-        if mask != (1 << 64) - 1:
-            words = words & np.uint64(mask)
-        result &= words == np.uint64(int.from_bytes(piece, "little"))
-    return result
-
-
-def _numbers(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
-    """Big-endian numbers of one primitive type at the cursors."""
-    width = _WIDTH[code]
-    words = column.words[at].byteswap()
-    if width == 8:
-        return words.view(_DTYPE[code])
-    return (words >> np.uint64(64 - 8 * width)).astype(f"u{width}").view(_DTYPE[code])
-
-
-def _u16(column: ByteColumn, at: Int64s) -> Int64s:
-    return (column.data[at].astype(np.int64) << 8) | column.data[at + 1]
-
-
-def _u32(column: ByteColumn, at: Int64s) -> Int64s:
-    return (_u16(column, at) << 16) | _u16(column, at + 2)
-
-
-def _array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
-    """Arrow array of primitive values; chars that are surrogates are marked as bad."""
-    if code == "Z":
-        return pa.array(numbers != 0)
-    if code != "C":
-        return pa.array(numbers)
-    surrogate = (numbers >= 0xD800) & (numbers < 0xE000)
-    bad |= surrogate
-    return _characters().take(pa.array(numbers.astype(np.int32), mask=surrogate))
-
-
-@functools.cache
-def _characters() -> pa.Array:
-    """Every char as a string; surrogates, which are not text by themselves, are null."""
-    return pa.array([None if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)], pa.string())
-
-
-def _text(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
-    """Strings of modified UTF-8 slices; those that are not UTF-8 as well are emptied and marked as bad."""
-    values = cut(column.data, starts, ends)
-    suspicious = _not_utf8(values)
-    if suspicious is None:
-        return values.view(pa.string())
-    rows = np.unique(np.searchsorted(ends_of(values), suspicious, side="right"))
-    try:
-        values = _cut_without(column, starts, ends, bad, rows)
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:
-        # Overlong forms, which Java accepts, or malformed bytes: all that is not ASCII goes the slow way.
-        raw = _payload(values)
-        rows = np.unique(np.searchsorted(ends_of(values), np.flatnonzero(raw >= 0x80), side="right"))
-        return _cut_without(column, starts, ends, bad, rows).cast(pa.string())
-
-
-def _cut_without(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools, rows: Int64s) -> pa.Array:
-    bad[rows] = True
-    return cut(column.data, np.where(bad, ends, starts), ends)
-
-
-def _payload(values: pa.Array) -> npt.NDArray[np.uint8]:
-    buffer = values.buffers()[2]
-    size = int(ends_of(values)[-1]) if len(values) else 0
-    return np.frombuffer(buffer, np.uint8, size) if size else np.empty(0, np.uint8)
-
-
-def ends_of(values: pa.Array) -> npt.NDArray[np.int32]:
-    """End offset of each value of an array that was just made."""
-    return np.frombuffer(values.buffers()[1], np.int32, len(values), 4)
-
-
-def _not_utf8(values: pa.Array) -> Int64s | None:
-    """Where bytes stand that modified UTF-8 and UTF-8 use differently; None if there is nothing but ASCII."""
-    raw = _payload(values)
-    if not len(raw) or int(raw.max()) < 0x80:
-        return None
-    odd = (raw == 0xC0) | (raw >= 0xF0)
-    odd[:-1] |= (raw[:-1] == 0xED) & (raw[1:] >= 0xA0)  # surrogates; other ED are Korean
-    return np.flatnonzero(odd)
 
 
 def _strings(events: pa.BinaryArray) -> Attempt:
@@ -167,7 +52,7 @@ def _strings(events: pa.BinaryArray) -> Attempt:
     length = (head >> np.uint64(32) & np.uint64(0xFF00) | head >> np.uint64(48) & np.uint64(0xFF)).astype(np.int64)
     good &= column.ends - column.starts == length + 7
     bad = ~good
-    values = _text(column, np.where(good, column.starts + 7, column.ends), column.ends, bad)
+    values = text_of(column, np.where(good, column.starts + 7, column.ends), column.ends, bad)
     return Attempt(values, np.flatnonzero(bad))
 
 
@@ -175,201 +60,16 @@ def _byte_arrays(events: pa.BinaryArray) -> Attempt:
     column = ByteColumn.of(events)
     prefix = object_prefix(array_descriptor("[B"), b"\x75")
     body = column.starts + len(prefix) + 4
-    good = (column.ends >= body) & _matches(column, column.starts, prefix)
+    good = (column.ends >= body) & matches(column, column.starts, prefix)
     safe = np.where(good, body - 4, column.starts)
-    good &= _u32(column, safe) == column.ends - body
+    good &= u32_at(column, safe) == column.ends - body
     return Attempt(cut(column.data, np.where(good, body, column.ends), column.ends), np.flatnonzero(~good))
 
 
 def _boxed(prefix: bytes, code: str, events: pa.BinaryArray) -> Attempt:
     column = ByteColumn.of(events)
-    good = (column.ends - column.starts == len(prefix) + _WIDTH[code]) & _matches(column, column.starts, prefix)
+    good = (column.ends - column.starts == len(prefix) + WIDTH[code]) & matches(column, column.starts, prefix)
     at = np.where(good, column.starts + len(prefix), column.starts)
     bad = ~good
-    values = _array_of(_numbers(column, at, code), code, bad)
+    values = array_of(numbers_at(column, at, code), code, bad)
     return Attempt(values, np.flatnonzero(bad))
-
-
-class _Walk:
-    """The cursors of all events of a column, and what each event has numbered so far."""
-
-    def __init__(self, column: ByteColumn, prefix: bytes, handles: int) -> None:
-        self.column = column
-        self.good: Bools = (column.ends - column.starts >= len(prefix)) & _matches(column, column.starts, prefix)
-        self.at: Int64s = np.where(self.good, column.starts + len(prefix), column.starts)
-        self.next_handle: Int64s = np.full(len(column.starts), BASE_HANDLE + handles, np.int64)
-        self.classes: dict[str, Int64s] = {}
-        self.strings: list[tuple[Int64s, Int64s, Int64s]] = []
-
-    def move(self, size: int | Int64s) -> None:
-        """Move all cursors; one that leaves its event makes the event a suspect."""
-        moved = self.at + size
-        self.good &= moved <= self.column.ends
-        self.at = np.where(self.good, moved, self.column.starts)
-
-    def require(self, condition: Bools) -> None:
-        """Events for which this is false are suspects."""
-        self.good &= condition
-        self.at = np.where(self.good, self.at, self.column.starts)
-
-    def token(self) -> npt.NDArray[np.uint8]:
-        """The byte at each cursor."""
-        return self.column.data[self.at]
-
-
-@dataclass(frozen=True, slots=True)
-class _Slices:
-    """A string field of all events: where its text is, and which are null."""
-
-    starts: Int64s
-    ends: Int64s
-    null: Bools
-
-
-def _walk_string(walk: _Walk) -> _Slices:
-    """Moves over a string field: a string, null, or a reference to a string field before it."""
-    token = walk.token()
-    new, null = token == TC_STRING, token == TC_NULL
-    starts = walk.at + 3
-    ends = starts + np.where(new, _u16(walk.column, walk.at + 1), 0)
-    referred = token == TC_REFERENCE
-    size = np.where(new, ends - walk.at, np.where(null, 1, 5))
-    known = new | null
-    if referred.any():
-        target = _u32(walk.column, walk.at + 1)
-        for handle, first, last in walk.strings:
-            found = referred & (handle == target)
-            starts, ends = np.where(found, first, starts), np.where(found, last, ends)
-            known |= found
-    walk.strings.append((np.where(new, walk.next_handle, _UNKNOWN), starts, ends))
-    walk.next_handle = walk.next_handle + new
-    walk.require(known)
-    walk.move(size)
-    return _Slices(starts, ends, null)
-
-
-def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
-    """Moves the events of ``here`` over a class descriptor: whole, or a reference to its handle."""
-    handle = walk.classes.setdefault(descriptor.name, np.full(len(here), _UNKNOWN, np.int64))
-    token = walk.token()
-    referred = here & (token == TC_REFERENCE)
-    whole = here & ~referred
-    raw = _class_bytes(descriptor)
-    matched = np.where(referred, _u32(walk.column, walk.at + 1) == handle, _matches(walk.column, walk.at, raw))
-    walk.require(~here | matched)
-    walk.classes[descriptor.name] = np.where(whole, walk.next_handle, handle)
-    walk.next_handle = walk.next_handle + whole
-    walk.move(np.where(referred, 5, np.where(whole, len(raw), 0)))
-    if isinstance(descriptor.super_class, ClassDescriptor):
-        _walk_class(walk, descriptor.super_class, whole)
-    else:
-        walk.require(~whole | (walk.token() == TC_NULL))
-        walk.move(whole.astype(np.int64))
-
-
-@functools.cache
-def _class_bytes(descriptor: ClassDescriptor) -> bytes:
-    """A class descriptor of primitive fields up to its superclass."""
-    return object_prefix(
-        ClassDescriptor(descriptor.name, descriptor.serial_version_uid, descriptor.flags, descriptor.fields)
-    )[len(STREAM_HEADER) + 1 : -1]
-
-
-def _walk_box(walk: _Walk, signature: str) -> tuple[Int64s, Bools]:
-    """Moves over a box: null, or an object whose class may have come before. Returns positions of the values."""
-    token = walk.token()
-    null = token == TC_NULL
-    here = token == 0x73
-    walk.require(null | here)
-    walk.move(1)
-    descriptor = jdk_descriptor(signature[1:-1].replace("/", "."))
-    assert descriptor is not None
-    _walk_class(walk, descriptor, here & walk.good)
-    walk.next_handle = walk.next_handle + here
-    at = walk.at
-    walk.move(np.where(here, _WIDTH[_BOXES[signature]], 0))
-    return at, null
-
-
-def _object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPath | None:
-    """The decoder of flat objects: primitives, strings and boxes only."""
-    steps = _compile(descriptor, arrow_type)
-    if steps is None:
-        return None
-    writer = Writer()
-    writer.write(descriptor)
-    handles = writer.handles
-    prefix = object_prefix(descriptor)
-
-    def decode(events: pa.BinaryArray) -> Attempt:
-        column = ByteColumn.of(events)
-        walk = _Walk(column, prefix, handles + 1)
-        parts: dict[str, Callable[[Bools], pa.Array]] = {}
-        for step in steps:
-            step(walk, parts)
-        walk.require(walk.at == column.ends)
-        bad = ~walk.good
-        children = [parts[each.name](bad) for each in arrow_type]
-        return Attempt(pa.StructArray.from_arrays(children, fields=list(arrow_type)), np.flatnonzero(bad))
-
-    return decode
-
-
-_Step = Callable[[_Walk, dict[str, Callable[[Bools], pa.Array]]], None]
-
-
-def _compile(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> list[_Step] | None:
-    """The steps over the fields of a class in stream order; None if one is not flat, or has another Arrow type."""
-    names = iter(descriptor.field_names)
-    wanted = {each.name: each.type for each in arrow_type} if pa.types.is_struct(arrow_type) else {}
-    if not wanted or descriptor.is_external or any(owner.flags & 1 for owner in descriptor.hierarchy):
-        return None
-    steps: list[_Step] = []
-    for owner in descriptor.hierarchy:
-        for each in owner.fields:
-            name = next(names)
-            code = each.type if each.primitive else _BOXES.get(each.type)
-            natural = pa.string() if each.type == _STRING else _arrow_of(code) if code else None
-            if natural is None or wanted.pop(name, natural) != natural:
-                return None
-            steps.append(_step(name, each, code))
-    return None if wanted else steps
-
-
-def _step(name: str, each: Field, code: str | None) -> _Step:
-    if each.primitive:
-        return functools.partial(_primitive_step, name, each.type)
-    if code is None:
-        return functools.partial(_string_step, name)
-    return functools.partial(_box_step, name, each.type, code)
-
-
-def _primitive_step(name: str, code: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.Array]]) -> None:
-    column, at = walk.column, walk.at
-    parts[name] = lambda bad: _array_of(_numbers(column, at, code), code, bad)
-    walk.move(_WIDTH[code])
-
-
-def _string_step(name: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.Array]]) -> None:
-    column = walk.column
-    slices = _walk_string(walk)
-
-    def make(bad: Bools) -> pa.Array:
-        empty = bad | slices.null
-        ends = np.where(empty, column.ends, slices.ends)
-        values = _text(column, np.where(empty, column.ends, slices.starts), ends, bad)
-        return _with_nulls(values, slices.null)
-
-    parts[name] = make
-
-
-def _box_step(name: str, box: str, code: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.Array]]) -> None:
-    column = walk.column
-    at, null = _walk_box(walk, box)
-    parts[name] = lambda bad: _with_nulls(_array_of(_numbers(column, at, code), code, bad), null)
-
-
-def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
-    if not null.any():
-        return values
-    return pc.if_else(pa.array(null), pa.scalar(None, values.type), values)

@@ -78,6 +78,9 @@ class NanoDatetime(dt.datetime):
     def __eq__(self, other: object) -> bool:
         return super().__eq__(other) and self.nanos_beyond == getattr(other, "nanos_beyond", 0)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return super().__hash__()
 
@@ -109,6 +112,9 @@ class NanoTime(dt.time):
     def __eq__(self, other: object) -> bool:
         return super().__eq__(other) and self.nanos_beyond == getattr(other, "nanos_beyond", 0)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return super().__hash__()
 
@@ -133,6 +139,9 @@ class NanoDuration(dt.timedelta):
 
     def __eq__(self, other: object) -> bool:
         return super().__eq__(other) and self.nanos_beyond == getattr(other, "nanos_beyond", 0)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return super().__hash__()

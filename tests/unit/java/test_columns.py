@@ -1,0 +1,232 @@
+"""Columns of Java events: the same values and bytes as the rows, whatever stands in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pravega_serde import DeserializationError, SchemaError, SerializationError, Serializer
+from pravega_serde.java import ClassDescriptor, JavaObject, JavaSerializer, Long
+from pravega_serde.java._encode_column import encode_fast
+
+ANY = JavaSerializer()
+LINES = (Path(__file__).parents[2] / "vectors/java_serializer.jsonl").read_text().splitlines()
+EVENTS = {vector["case"]: bytes.fromhex(vector["hex"]) for vector in map(json.loads, LINES) if "hex" in vector}
+BASE = ClassDescriptor.of("com.example.Base", 1, {"id": "long", "label": "java.lang.String"})
+FLAT = ClassDescriptor.of(
+    "com.example.Flat",
+    -5,
+    {
+        "b": "byte", "c": "char", "d": "double", "f": "float", "i": "int", "s": "short", "z": "boolean",
+        "name": "java.lang.String", "level": "java.lang.Integer", "limit": "java.lang.Double",
+        "more": "java.lang.Integer", "yes": "java.lang.Boolean", "grade": "java.lang.Character",
+    },
+    BASE,
+)  # fmt: skip
+BITS = {"b": 8, "s": 16, "i": 32, "id": 64, "level": 32, "more": 32}
+CHARS = st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])
+TEXTS = st.none() | st.text(max_size=6) | st.sampled_from(["\0", "\U0001f600", "\u00e9", "x" * 300])
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    **{name: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for name, bits in BITS.items()},
+    "c": CHARS,
+    "d": st.floats(allow_nan=False),
+    "f": st.floats(width=32, allow_nan=False),
+    "z": st.booleans(),
+    "name": TEXTS,
+    "label": TEXTS,
+    "limit": st.none() | st.floats(allow_nan=False),
+    "yes": st.none() | st.booleans(),
+    "grade": st.none() | CHARS,
+}
+FIELDS["level"] = st.none() | FIELDS["level"]
+FIELDS["more"] = st.none() | FIELDS["more"]
+ROWS = st.lists(st.none() | st.fixed_dictionaries(FIELDS), max_size=8)
+
+
+def test_the_protocol_is_followed() -> None:
+    assert isinstance(JavaSerializer("java.lang.String"), Serializer)
+    assert isinstance(JavaSerializer(FLAT), Serializer)
+
+
+@given(ROWS)
+@settings(deadline=None)
+def test_flat_objects_both_ways(rows: list[dict[str, Any] | None]) -> None:
+    serializer = JavaSerializer(FLAT)
+    column = pa.array(rows, serializer.arrow_type)
+    events = serializer.encode_column(column)
+    plain = [None if row is None else ANY.serialize(serializer._typed().to_java(row)) for row in rows]
+    # Java would refer to a string that comes twice in one object; both forms are the same object to it.
+    for event, expected in zip(events.to_pylist(), plain, strict=True):
+        assert (event is None) == (expected is None)
+        assert event is None or ANY.deserialize(event).fields == ANY.deserialize(expected).fields
+    assert serializer.decode_column(events).to_pylist() == column.to_pylist()
+    assert serializer.decode_column(pa.array(plain, pa.binary())).to_pylist() == column.to_pylist()
+
+
+def test_the_fast_ways_are_taken() -> None:
+    serializer = JavaSerializer(FLAT)
+    row = dict.fromkeys(FIELDS) | {"b": 1, "c": "x", "d": 0.5, "f": 2.0, "i": 3, "s": 4, "z": True, "id": 5}
+    column = pa.array(
+        [row, row | {"name": "\U0001f600"}, row | {"level": 1, "more": 2, "limit": 0.25}], serializer.arrow_type
+    )
+    events = encode_fast(serializer._typed(), column)
+    assert events is not None
+    assert serializer._fast is not None
+    assert serializer._fast(events).suspects.tolist() == [1]
+    text = JavaSerializer("java.lang.String")
+    assert text._fast is not None
+    assert text._fast(text.encode_column(pa.array(["a", "\u00e9\ud55c", "\0"]))).suspects.tolist() == [2]
+
+
+def test_a_string_that_comes_twice_is_one_object_in_java() -> None:
+    made = FLAT.new(name="twice")
+    made["label"] = made["name"]
+    serializer = JavaSerializer(FLAT)
+    event = ANY.serialize(made)
+    assert b"twice" in event.replace(b"twice", b"", 1) or event.count(b"twice") == 1
+    assert serializer._fast is not None
+    assert not len(serializer._fast(pa.array([event])).suspects)
+    (row,) = serializer.decode_column(pa.array([event])).to_pylist()
+    assert (row["name"], row["label"]) == ("twice", "twice")
+
+
+SCALARS: list[tuple[str, pa.Array]] = [
+    ("java.lang.String", pa.array(["", "a\0\U0001f600", None, "x" * 70_000])),
+    ("java.lang.Boolean", pa.array([True, None, False])),
+    ("java.lang.Byte", pa.array([-128, None], pa.int8())),
+    ("java.lang.Short", pa.array([-32768, 1], pa.int16())),
+    ("java.lang.Integer", pa.array([2**31 - 1, None], pa.int32())),
+    ("java.lang.Long", pa.array([None, -(2**63)], pa.int64())),
+    ("java.lang.Float", pa.array([1.5, None], pa.float32())),
+    ("java.lang.Double", pa.array([-0.0, 1e300])),
+    ("java.lang.Character", pa.array(["x", "\u20ac", None])),
+    ("byte[]", pa.array([b"", b"\0\xff", None])),
+    ("java.math.BigDecimal", pa.array([decimal.Decimal("1.5"), None], pa.decimal128(38, 18))),
+    ("java.math.BigInteger", pa.array([decimal.Decimal(10**30), None], pa.decimal128(38, 0))),
+    ("java.util.Date", pa.array([dt.datetime(2020, 1, 2, 3, 4, 5, 6000)], pa.timestamp("us", "UTC"))),
+    ("java.time.Instant", pa.array([dt.datetime(1960, 1, 2, 3, 4, 5, 6)], pa.timestamp("us", "UTC"))),
+    ("java.time.LocalDateTime", pa.array([dt.datetime(2020, 1, 2), None], pa.timestamp("us"))),
+    ("java.time.LocalDate", pa.array([dt.date(2020, 1, 2)])),
+    ("java.time.LocalTime", pa.array([dt.time(1, 2, 3, 4)])),
+    ("java.time.Duration", pa.array([dt.timedelta(-1)], pa.duration("us"))),
+    ("java.util.UUID", pa.array(["123e4567-e89b-12d3-a456-426614174000", None])),
+    ("int[]", pa.array([[1, 2], [], None], pa.list_(pa.field("element", pa.int32())))),
+    ("java.lang.String[]", pa.array([["a", None]], pa.list_(pa.field("element", pa.string())))),
+]
+
+
+@pytest.mark.parametrize(("name", "column"), SCALARS, ids=[name for name, _ in SCALARS])
+def test_one_value_an_event(name: str, column: pa.Array) -> None:
+    serializer = JavaSerializer(name)
+    assert serializer.arrow_type == column.type
+    serializer.check_encodable(column.type)
+    events = serializer.encode_column(column)
+    assert [event is None for event in events.to_pylist()] == [value is None for value in column.to_pylist()]
+    assert serializer.decode_column(events).equals(column)
+    copied = pickle.loads(pickle.dumps(serializer))
+    assert copied.encode_column(column[1:]).equals(events[1:])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.int64(), pa.int16(), pa.binary(), pa.bool_(), pa.float32(), pa.date32()]
+)
+def test_natural_types_need_no_java_type(kind: pa.DataType) -> None:
+    column = pa.nulls(2, kind)
+    assert ANY.encode_column(column).to_pylist() == [None, None]
+    ANY.check_encodable(kind)
+
+
+def test_lists_and_maps_of_natural_values() -> None:
+    column = pa.array([[("k", [1, None])]], pa.map_(pa.string(), pa.list_(pa.int64())))
+    (event,) = ANY.encode_column(column).to_pylist()
+    value = ANY.deserialize(event)
+    assert value == {"k": [1, None]}
+    assert type(value["k"][0]) is Long
+    typed = JavaSerializer(arrow_type=column.type)
+    assert typed.decode_column(pa.array([event])).equals(column)
+
+
+def test_what_cannot_be_is_said_before_any_data() -> None:
+    with pytest.raises(SchemaError, match="say what a column holds"):
+        _ = ANY.arrow_type
+    with pytest.raises(SchemaError, match="cannot compute the serialVersionUID"):
+        ANY.check_encodable(pa.struct({"a": pa.int32()}))
+    with pytest.raises(SchemaError, match="has no field 'nope'"):
+        JavaSerializer(FLAT).check_encodable(pa.struct({"nope": pa.int32()}))
+    with pytest.raises(SchemaError, match="does not become"):
+        JavaSerializer(FLAT).check_encodable(pa.struct({"i": pa.list_(pa.int32())}))
+    with pytest.raises(SchemaError, match="no Arrow type is known"):
+        JavaSerializer("com.example.Unknown")
+    with pytest.raises(SchemaError, match="give arrow_type="):
+        JavaSerializer(ClassDescriptor.of("a.B", 1, {"color": "a.Color"}))
+    with pytest.raises(SchemaError, match="not an object"):
+        JavaSerializer(sample="aced000570")
+
+
+def test_errors_name_the_row() -> None:
+    with pytest.raises(SerializationError, match=r"row 1: .*does not fit"):
+        JavaSerializer("java.lang.Short").encode_column(pa.array([1, 2**40]))
+    events = pa.array([EVENTS["int_42"], EVENTS["str_ascii"], EVENTS["sensor_1"], b"junk"])
+    errors: list[DeserializationError] = []
+    values = JavaSerializer("java.lang.Integer").decode_column(events, on_error=errors.append)
+    assert values.to_pylist() == [42, None, None, None]
+    assert [error.row for error in errors] == [1, 2, 3]
+    with pytest.raises(DeserializationError, match=r"row 0"):
+        JavaSerializer(sample=EVENTS["sensor_1"]).decode_column(events)
+    with pytest.raises(DeserializationError, match="surrogate"):
+        JavaSerializer("java.lang.String").decode_column(pa.array([ANY.serialize("\ud800")]))
+
+
+def test_a_struct_of_chosen_fields() -> None:
+    chosen = pa.struct(
+        {
+            "name": pa.string(),
+            "color": pa.string(),
+            "ints": pa.list_(pa.int64()),
+            "map": pa.map_(pa.string(), pa.int64()),
+        }
+    )
+    fields = dict(ANY.deserialize(EVENTS["alltypes_1"]).fields)
+    columns = {name: kind for name, kind in zip(chosen.names, chosen.fields, strict=True) if name in fields}
+    serializer = JavaSerializer(sample=EVENTS["alltypes_1"], arrow_type=pa.struct(list(columns.values())))
+    (row,) = serializer.decode_column(pa.array([EVENTS["alltypes_1"]])).to_pylist()
+    assert row == {"color": "GREEN", "ints": [1, -1, 0], "map": [("k1", 1), ("n", None)]}
+
+
+def test_subclasses_are_objects_of_their_class() -> None:
+    base = JavaSerializer(BASE)
+    event = ANY.serialize(FLAT.new(id=7, label="l"))
+    assert base.decode_column(pa.array([event])).to_pylist() == [{"id": 7, "label": "l"}]
+    other = ANY.serialize(JavaObject(ClassDescriptor.of("com.example.Other", 1)))
+    with pytest.raises(DeserializationError, match=r"holds com\.example\.Other, not com\.example\.Base"):
+        base.decode_column(pa.array([other]))
+
+
+def test_shared_lists_do_not_multiply() -> None:
+    level: list[Any] = [1] * 300
+    for _ in range(3):
+        level = [level] * 300
+    kind = pa.int64()
+    for _ in range(4):
+        kind = pa.list_(kind)
+    with pytest.raises(DeserializationError, match="list elements"):
+        JavaSerializer(arrow_type=kind).decode_column(pa.array([ANY.serialize(level)]))
+
+
+def test_slices_and_chunks() -> None:
+    serializer = JavaSerializer("java.lang.Integer")
+    column = pa.array(np.arange(100, dtype=np.int32))
+    events = serializer.encode_column(column)
+    assert serializer.decode_column(events[10:20]).equals(column[10:20])
+    assert serializer.decode_column(pa.chunked_array([events[:50], events[50:]])).equals(column)
+    assert serializer.encode_column(column[50:]).equals(events[50:])
