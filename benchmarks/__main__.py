@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ def _note(text: str) -> None:
     _progress.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {text}", highlight=False)
 
 
-def _measured(part: str, results: list[Result], versions: dict[str, str]) -> dict[str, Any]:
-    """Print one part's table, and give back what goes into the JSON."""
-    peers = "; ".join(f"{name}: {version}" for name, version in versions.items())
-    Console().print(as_table(results, part))
-    _note(f"{peers}; load of the last minute {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    return {"part": part, "versions": versions, "load": os.getloadavg()[0], "cases": as_json(results)}
+def _measured(part: str, cases: Iterator[Result]) -> dict[str, Any]:
+    """Print one part's table, also when a later case fails, and give back what goes into the JSON."""
+    results: list[Result] = []
+    try:
+        results.extend(cases)
+    finally:
+        Console().print(as_table(results, part))
+        _note(f"load of the last minute {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return {"part": part, "load": os.getloadavg()[0], "cases": as_json(results)}
 
 
 def _scala_peer(jar: Path | None, python: Path | None) -> ScalaPeer | None:
@@ -54,9 +58,9 @@ def main(
     rounds = rounds or (2 if quick else 5)
     measured = []
     if part in ("client", "all"):
-        measured.append(_measured("Client", *run_client(rounds=rounds, quick=quick, note=_note)))
+        measured.append(_measured("Client", run_client(rounds=rounds, quick=quick, note=_note)))
     if part in ("spark", "all"):
-        measured.append(_measured("Spark", *run_spark(scala, rounds=rounds, quick=quick, note=_note)))
+        measured.append(_measured("Spark", run_spark(scala, rounds=rounds, quick=quick, note=_note)))
     if json_file is not None:
         json.dump({"machine": platform.platform(), "cores": os.cpu_count(), "parts": measured}, json_file, indent=2)
 

@@ -34,16 +34,17 @@ _READ_AIMS: Final = {_ROWS: 1.0, _COLUMNS: 1.0}
 Note = Callable[[str], None]
 
 
-def run_client(*, rounds: int, quick: bool, note: Note) -> tuple[list[Result], dict[str, str]]:
-    """Measure writing and reading at each size; the results, and the peers' versions."""
+def run_client(*, rounds: int, quick: bool, note: Note) -> Iterator[Result]:
+    """Measure writing and reading at each size, case by case."""
     with ExitStack() as stack:
         server = stack.enter_context(Server(note))
         java = stack.enter_context(_java_peer())
         rust = _rust_peer(stack, note)
         ours = stack.enter_context(Peer("ours", [sys.executable, "-m", "benchmarks.peers.ours"]))
+        note("; ".join(f"{peer.name}: {peer.version}" for peer in (java, rust, ours) if peer is not None))
         suite = _Suite(server, java, rust, ours, _QUICK_PART if quick else 1)
-        results = [run_case(case, rounds=rounds, note=note) for case in suite.cases()]
-        return results, {peer.name: peer.version for peer in (java, rust, ours) if peer is not None}
+        for case in suite.cases():
+            yield run_case(case, rounds=rounds, note=note)
 
 
 def _java_peer() -> Peer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -56,8 +56,8 @@ class _Side:
     write_options: Mapping[str, str]
 
 
-def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, note: Note) -> tuple[list[Result], dict[str, str]]:
-    """Measure batch reads and non-transactional batch writes; the results, and the peers' versions."""
+def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, note: Note) -> Iterator[Result]:
+    """Measure batch reads and non-transactional batch writes, case by case."""
     part = _QUICK_PART if quick else 1
     with ExitStack() as stack:
         server = stack.enter_context(Server(note))
@@ -65,10 +65,11 @@ def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, note: Note) 
         sides = [_ours(stack)] if scala is None else [_scala(stack, scala), _ours(stack)]
         if scala is None:
             note(HOW_TO_POINT)
+        note("; ".join(f"{side.peer.name}: {side.peer.version}" for side in sides))
         suite = _Suite(server, sides, folder)
         cases = (partial(suite.read_case, _READ_EVENTS // part), partial(suite.write_case, _WRITE_EVENTS // part))
-        results = [run_case(case(), rounds=rounds, warm_ups=2, note=note) for case in cases]
-        return results, {side.peer.name: side.peer.version for side in sides}
+        for case in cases:
+            yield run_case(case(), rounds=rounds, warm_ups=2, note=note)
 
 
 def _ours(stack: ExitStack) -> _Side:
