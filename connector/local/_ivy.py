@@ -89,7 +89,9 @@ def _follow(process: SupervisedProcess, progress: JarProgress) -> list[str]:
     last: deque[str] = deque(maxlen=200)
     for raw in process.output:
         line = raw.decode(errors="replace").strip()
-        if line.startswith("[SUCCESSFUL"):
+        if line.startswith("found "):
+            progress.found()
+        elif line.startswith("[SUCCESSFUL"):
             progress.arrived()
         elif line:
             last.append(line)

@@ -48,7 +48,7 @@ def ensure_jars(jars: JarSet, java: Java) -> Path:
     if _is_complete(folder):
         return folder
     home.mkdir(parents=True, exist_ok=True)
-    with JarProgress(f"Server jars ({jars.name} {jars.version})", len(jars.jars)) as progress:
+    with JarProgress(f"Server jars ({jars.name} {jars.version})") as progress:
         lock = _acquire(home / f"{jars.key}.lock", progress)
         with lock:
             # Another process may have fetched them while this one waited.
@@ -78,7 +78,8 @@ def _fetch(jars: JarSet, java: Java, folder: Path, progress: JarProgress) -> Non
     for attempt in range(1, _ATTEMPTS + 1):
         # What a process that was killed in here left behind.
         shutil.rmtree(partial, ignore_errors=True)
-        progress.expect(len(jars.jars) - _keep_whole(jars, ivy_cache))
+        _keep_whole(jars, ivy_cache)
+        progress.expect(len(jars.jars))
         try:
             resolve(jars.ivy_module(), java, cache=ivy_cache, target=partial, progress=progress)
             _seal(jars, partial)
@@ -94,17 +95,13 @@ def _fetch(jars: JarSet, java: Java, folder: Path, progress: JarProgress) -> Non
     shutil.rmtree(ivy_cache, ignore_errors=True)
 
 
-def _keep_whole(jars: JarSet, ivy_cache: Path) -> int:
-    """Leave in Ivy's cache only jars that are right, which a cut-off download need not fetch again; how many."""
+def _keep_whole(jars: JarSet, ivy_cache: Path) -> None:
+    """Leave in Ivy's cache only jars that are right, which need not be fetched again after a cut-off download."""
     known = {jar.file_name: jar for jar in jars.jars}
-    whole = 0
     for path in [path for path in ivy_cache.rglob("*") if path.is_file()]:
         jar = known.get(path.name)
-        if jar is not None and jar.is_at(path):
-            whole += 1
-        else:
+        if jar is None or not jar.is_at(path):
             path.unlink()
-    return whole
 
 
 def _seal(jars: JarSet, folder: Path) -> None:

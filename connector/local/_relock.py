@@ -66,7 +66,7 @@ _RECIPES: Final = {
 def main(name: str) -> None:
     """Resolve the recipe of that name and write its list."""
     recipe = _RECIPES[name]
-    with tempfile.TemporaryDirectory() as folder, JarProgress(f"Jars of {name}", 0) as progress:
+    with tempfile.TemporaryDirectory() as folder, JarProgress(f"Jars of {name}") as progress:
         cache, target = Path(folder, "ivy"), Path(folder, "jars")
         resolve(_ivy_module(recipe), find_java(), cache=cache, target=target, progress=progress, follow_poms=True)
         (report,) = cache.glob("*-default.xml")
