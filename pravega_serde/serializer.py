@@ -71,6 +71,7 @@ class Serializer(Protocol[T]):
 _CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
     "avro": ("pravega_serde.avro", "AvroSerializer"),
     "bytes": ("pravega_serde.text", "ByteArraySerializer"),
+    "java": ("pravega_serde.java", "JavaSerializer"),
     "json": ("pravega_serde.json", "JsonSerializer"),
     "string": ("pravega_serde.text", "UTF8StringSerializer"),
 }

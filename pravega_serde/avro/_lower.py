@@ -174,9 +174,16 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 
 def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
-    if not pa.types.is_timestamp(kind) or (kind.tz is None) != local:
-        return None
-    return lambda column: _to_micros(column, kind.unit)
+    if pa.types.is_timestamp(kind) and (kind.tz is None) == local:
+        return lambda column: _to_micros(column, kind.unit)
+    return None
+
+
+def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
+    if _is_long(kind):
+        # Numbers are what is written: milliseconds.
+        return lambda column: _to_micros(column, "ms")
+    return _timestamp(kind, local=local)
 
 
 def _to_micros(column: pa.Array, unit: str) -> pa.Array:
@@ -216,11 +223,11 @@ def _time(kind: pa.DataType, nanos: int, target: pa.DataType) -> Lower | None:
 _TEMPORAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
     "date": _date,
     "local-timestamp-micros": lambda kind: _timestamp(kind, local=True),
-    "local-timestamp-millis": lambda kind: _timestamp(kind, local=True),
+    "local-timestamp-millis": lambda kind: _timestamp_millis(kind, local=True),
     "time-micros": lambda kind: _time(kind, 1000, pa.int64()),
     "time-millis": lambda kind: _time(kind, 1_000_000, pa.int32()),
     "timestamp-micros": lambda kind: _timestamp(kind, local=False),
-    "timestamp-millis": lambda kind: _timestamp(kind, local=False),
+    "timestamp-millis": lambda kind: _timestamp_millis(kind, local=False),
 }
 
 

@@ -161,7 +161,7 @@ class _Compiler:
     def _record(self, node: RecordNode) -> Read:
         steps = [(step.name, self._name(node, step), self.compile(step.node)) for step in node.steps]
         defaults = [(node.names[slot], self._default(entry)) for slot, entry in node.defaults]
-        if defaults or None in {name for _, name, _ in steps}:
+        if [name for _, name, _ in steps] != list(node.names) or any(name != read for name, read, _ in steps):
             return _read_resolved(node.names, steps, defaults)
         return _read_as_written([(name, read) for name, _, read in steps])
 

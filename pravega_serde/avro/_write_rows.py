@@ -107,6 +107,8 @@ class _Compiler:
         write_value = self.compile(schema.values)
 
         def write_entry(entry: tuple[Any, Any], out: bytearray) -> None:
+            if not isinstance(entry, tuple) or len(entry) != 2:
+                raise wrong("entry of a map", entry)
             write_string(entry[0], out)
             write_value(entry[1], out)
 
