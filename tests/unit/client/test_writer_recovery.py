@@ -45,7 +45,7 @@ def write_in_steps(client, stream, events=EVENTS, step=10):
 
 def test_a_connection_cut_at_any_byte_of_the_requests_loses_and_repeats_nothing(store):
     # Hello, set-up and twelve appends take some 1,700 bytes; every kind of place is met.
-    for at in [*range(1, 200, 13), *range(200, 1700, 97)]:
+    for at in [*range(1, 200, 19), *range(200, 1700, 131)]:
         stream = FakeStream(store)
         drops = store.drops
         store.cut_requests_at = at
@@ -57,7 +57,7 @@ def test_a_connection_cut_at_any_byte_of_the_requests_loses_and_repeats_nothing(
 
 
 def test_a_connection_cut_at_any_byte_of_the_replies_loses_and_repeats_nothing(store):
-    for at in range(1, 520, 17):
+    for at in range(1, 520, 29):
         stream = FakeStream(store)
         drops = store.drops
         store.cut_replies_at = at
