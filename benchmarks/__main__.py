@@ -48,19 +48,26 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("part", type=click.Choice(["client", "spark", "all"]), default="all")
 @click.option("--quick", is_flag=True, help="A tenth of the events, two rounds: shows that all works, and no more.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; quick: 2]")
+@click.option("--only", default="", metavar="TEXT", help="Only the cases whose name contains this, such as 'read 100'.")
 @click.option("--json", "json_file", type=click.File("w"), help="Also write all rates as JSON, to a file or to '-'.")
 @click.option("--peer-jar", type=_FILE, envvar="PRAVEGA_PEER_JAR", help="The built Scala connector.")
 @click.option("--peer-python", type=_FILE, envvar="PRAVEGA_PEER_PYTHON", help="A Python with PySpark 3.5 for it.")
 def main(
-    part: str, quick: bool, rounds: int | None, json_file: Any, peer_jar: Path | None, peer_python: Path | None
+    part: str,
+    quick: bool,
+    rounds: int | None,
+    only: str,
+    json_file: Any,
+    peer_jar: Path | None,
+    peer_python: Path | None,
 ) -> None:
     scala = _scala_peer(peer_jar, peer_python)
-    rounds = rounds or (2 if quick else 5)
+    how: dict[str, Any] = {"rounds": rounds or (2 if quick else 5), "quick": quick, "only": only, "note": _note}
     measured = []
     if part in ("client", "all"):
-        measured.append(_measured("Client", run_client(rounds=rounds, quick=quick, note=_note)))
+        measured.append(_measured("Client", run_client(**how)))
     if part in ("spark", "all"):
-        measured.append(_measured("Spark", run_spark(scala, rounds=rounds, quick=quick, note=_note)))
+        measured.append(_measured("Spark", run_spark(scala, **how)))
     if json_file is not None:
         json.dump({"machine": platform.platform(), "cores": os.cpu_count(), "parts": measured}, json_file, indent=2)
 

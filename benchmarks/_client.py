@@ -34,15 +34,15 @@ _READ_AIMS: Final = {_ROWS: 1.0, _COLUMNS: 1.0}
 Note = Callable[[str], None]
 
 
-def run_client(*, rounds: int, quick: bool, note: Note) -> Iterator[Result]:
-    """Measure writing and reading at each size, case by case."""
+def run_client(*, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
+    """Measure writing and reading at each size, case by case; only cases whose name contains `only`."""
     with ExitStack() as stack:
         server = stack.enter_context(Server(note))
         java = stack.enter_context(_java_peer())
         rust = _rust_peer(stack, note)
         ours = stack.enter_context(Peer("ours", [sys.executable, "-m", "benchmarks.peers.ours"]))
         note("; ".join(f"{peer.name}: {peer.version}" for peer in (java, rust, ours) if peer is not None))
-        suite = _Suite(server, java, rust, ours, _QUICK_PART if quick else 1)
+        suite = _Suite(server, java, rust, ours, part=_QUICK_PART if quick else 1, only=only)
         for case in suite.cases():
             yield run_case(case, rounds=rounds, note=note)
 
@@ -71,29 +71,32 @@ def _rust_peer(stack: ExitStack, note: Note) -> Peer | None:
 class _Suite:
     """The cases, and what a single run of each is."""
 
-    def __init__(self, server: Server, java: Peer, rust: Peer | None, ours: Peer, part: int) -> None:
-        self._server, self._java, self._rust, self._ours, self._part = server, java, rust, ours, part
+    def __init__(self, server: Server, java: Peer, rust: Peer | None, ours: Peer, *, part: int, only: str) -> None:
+        self._server, self._java, self._rust, self._ours = server, java, rust, ours
+        self._part, self._only = part, only
 
     def cases(self) -> Iterator[Case]:
         """Reads of a size follow its writes; each case is made when the one before is done."""
         for size, written, read in _LOADS:
-            yield self._write_case(size, written // self._part)
-            yield self._read_case(size, read // self._part)
+            if self._only in (name := f"write {size} B"):
+                yield self._write_case(name, size, written // self._part)
+            if self._only in (name := f"read {size} B"):
+                yield self._read_case(name, size, read // self._part)
 
-    def _write_case(self, size: int, events: int) -> Case:
+    def _write_case(self, name: str, size: int, events: int) -> Case:
         return Case(
-            name=f"write {size} B",
+            name=name,
             event_size=size,
             baseline=_JAVA,
             peers=self._peers("write", partial(self._write_once, events, size)),
             aims=_WRITE_AIMS,
         )
 
-    def _read_case(self, size: int, events: int) -> Case:
+    def _read_case(self, name: str, size: int, events: int) -> Case:
         stream = self._server.stream(events, size)
         self._ask(self._ours, "write_columns", stream, events=events, size=size, keys=KEYS)
         return Case(
-            name=f"read {size} B",
+            name=name,
             event_size=size,
             baseline=_JAVA,
             peers=self._peers("read", partial(self._read_once, stream, events, size)),
@@ -111,11 +114,13 @@ class _Suite:
 
     def _write_once(self, events: int, size: int, peer: Peer, do: str) -> Mapping[str, Any]:
         stream = self._server.stream(events, size)
+        self._server.settle()
         answer = self._ask(peer, do, stream, events=events, size=size, keys=KEYS)
         self._server.drop(stream)
         return answer
 
     def _read_once(self, stream: StreamName, events: int, size: int, peer: Peer, do: str) -> Mapping[str, Any]:
+        self._server.settle()
         answer = self._ask(peer, do, stream, events=events)
         if answer["bytes"] != events * size:
             raise PeerError(f"{peer.name} read {answer['bytes']} bytes of {events * size}")

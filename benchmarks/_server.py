@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from typing import Final, Self
 
@@ -17,6 +19,15 @@ CACHE_MB: Final = 1500
 # Its log and its long-term storage lie in a temporary folder, deleted streams for a while too.
 MOST_WRITTEN: Final = 3_000_000_000
 _FRAMING: Final = 8  # bytes in front of each event
+_SETTLE_SECONDS: Final = 10.0
+_SETTLE_STEP: Final = 0.5
+_IDLE_PART: Final = 0.2  # of one core
+
+
+def _cpu_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat") as stat:
+        user, system = stat.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 class Server:
@@ -48,6 +59,18 @@ class Server:
         with PravegaClient(self.uri) as client:
             client.controller.seal_stream(stream)
             client.controller.delete_stream(stream)
+
+    def settle(self) -> None:
+        """Wait until the server has done what the last run left it: moving events to storage, collecting garbage."""
+        assert self._pravega is not None
+        end = time.monotonic() + _SETTLE_SECONDS
+        before = _cpu_seconds(self._pravega.pid)
+        while time.monotonic() < end:
+            time.sleep(_SETTLE_STEP)
+            now = _cpu_seconds(self._pravega.pid)
+            if now - before < _IDLE_PART * _SETTLE_STEP:
+                return
+            before = now
 
     def _make_room(self, needed: int) -> None:
         if self._pravega is None or self._written + needed > MOST_WRITTEN:

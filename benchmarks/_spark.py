@@ -37,6 +37,7 @@ _FILES: Final = 2  # one for each of the application's cores
 _SCALA: Final = "Scala connector"
 _OURS: Final = "ours"
 _START_SECONDS: Final = 180.0
+_WARM_UPS: Final = 2  # a JVM with its Spark needs more than one
 
 Note = Callable[[str], None]
 
@@ -56,8 +57,8 @@ class _Side:
     write_options: Mapping[str, str]
 
 
-def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, note: Note) -> Iterator[Result]:
-    """Measure batch reads and non-transactional batch writes, case by case."""
+def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
+    """Measure batch reads and non-transactional batch writes, case by case; only those whose name contains `only`."""
     part = _QUICK_PART if quick else 1
     with ExitStack() as stack:
         server = stack.enter_context(Server(note))
@@ -67,9 +68,10 @@ def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, note: Note) 
             note(HOW_TO_POINT)
         note("; ".join(f"{side.peer.name}: {side.peer.version}" for side in sides))
         suite = _Suite(server, sides, folder)
-        cases = (partial(suite.read_case, _READ_EVENTS // part), partial(suite.write_case, _WRITE_EVENTS // part))
-        for case in cases:
-            yield run_case(case(), rounds=rounds, warm_ups=2, note=note)
+        if only in (name := "Spark batch read"):
+            yield run_case(suite.read_case(name, _READ_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
+        if only in (name := "Spark batch write"):
+            yield run_case(suite.write_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
 
 
 def _ours(stack: ExitStack) -> _Side:
@@ -92,7 +94,7 @@ class _Suite:
     def __init__(self, server: Server, sides: list[_Side], folder: Path) -> None:
         self._server, self._sides, self._folder = server, sides, folder
 
-    def read_case(self, events: int) -> Case:
+    def read_case(self, name: str, events: int) -> Case:
         """Batch reads of one stream into Spark's empty sink."""
         stream = self._server.stream(events, SIZE)
         with Peer("filler", [sys.executable, "-m", "benchmarks.peers.ours"]) as filler:
@@ -102,20 +104,20 @@ class _Suite:
             self._check(side, stream, events)
         once = {side.peer.name: partial(self._read_once, side, stream, events) for side in self._sides}
         return Case(
-            name=f"Spark batch read, {events:,} × {SIZE} B",
+            name=f"{name}, {events:,} × {SIZE} B",
             event_size=SIZE,
             baseline=_SCALA,
             peers=once,
             aims={_OURS: 1.6},
         )
 
-    def write_case(self, events: int) -> Case:
+    def write_case(self, name: str, events: int) -> Case:
         """Batch writes without transactions, from Parquet."""
         parquet = self._folder / "events.parquet"
         _write_parquet(parquet, events)
         once = {side.peer.name: partial(self._write_once, side, str(parquet), events) for side in self._sides}
         return Case(
-            name=f"Spark batch write, {events:,} × {SIZE} B",
+            name=f"{name}, {events:,} × {SIZE} B",
             event_size=SIZE,
             baseline=_SCALA,
             peers=once,
@@ -123,11 +125,13 @@ class _Suite:
         )
 
     def _read_once(self, side: _Side, stream: StreamName, events: int) -> Mapping[str, Any]:
+        self._server.settle()
         return side.peer.ask("read", options=self._options(stream, side.read_options), events=events)
 
     def _write_once(self, side: _Side, parquet: str, events: int) -> Mapping[str, Any]:
         stream = self._server.stream(events, SIZE)
         options = self._options(stream, side.write_options)
+        self._server.settle()
         answer = side.peer.ask("write", options=options, parquet=parquet, events=events)
         self._check(side, stream, events)
         self._server.drop(stream)
