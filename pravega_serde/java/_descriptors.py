@@ -123,18 +123,34 @@ def _read_class(reader: Reader, pos: int) -> tuple[Any, int]:
         msg = f"{name} is both serializable and externalizable"
         raise MalformedError(msg)
     handle = reader.reserve()
-    fields = []
+    fields: list[Field] = []
+    new_types: list[tuple[int, int]] = []
     for _ in range(count):
         code = chr(data[pos])
         field_name, pos = _utf(data, pos + 1)
         if code in "L[":
+            before = len(reader.handles)
             code, pos = _type_string(reader, pos, code)
+            if len(reader.handles) > before:
+                new_types.append((before, len(fields)))
         elif code not in PRIMITIVES:
             msg = f"field {field_name!r} of {name} has the unknown type code {code!r}"
             raise MalformedError(msg)
         fields.append(Field(field_name, code))
     notes, pos = _annotation(reader, pos)
-    return (handle, lambda above: ClassDescriptor(name, uid, flags, tuple(fields), above, notes)), pos
+
+    def make(above: Descriptor | None) -> ClassDescriptor:
+        made = ClassDescriptor(name, uid, flags, tuple(fields), above, notes)
+        if notes:
+            return made
+        known = reader.cache.intern(made)
+        if known is not made:
+            # The signatures are objects of the stream too; those of the known descriptor take their places.
+            for at, position in new_types:
+                reader.handles[at] = known.fields[position].type
+        return known
+
+    return (handle, make), pos
 
 
 def _read_proxy(reader: Reader, pos: int) -> tuple[Any, int]:

@@ -52,9 +52,9 @@ def _view(kind: type[Instance]) -> Codec:
 
 def _views() -> dict[str, Codec]:
     kinds = {
-        ListView: ("Collection", "List", "RandomAccessList", "Queue"),
-        SetView: ("Set", "SortedSet", "NavigableSet"),
-        MapView: ("Map", "SortedMap", "NavigableMap"),
+        ListView: ("Collection", "List", "RandomAccessList", "Queue", "SequencedCollection"),
+        SetView: ("Set", "SortedSet", "NavigableSet", "SequencedSet"),
+        MapView: ("Map", "SortedMap", "NavigableMap", "SequencedMap"),
     }
     names = {
         f"{_COLLECTIONS}{prefix}{suffix}": kind

@@ -44,8 +44,11 @@ KEY_BYTES: Final = 160
 MAX_DECIMAL_BITS: Final = 32_768
 """Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""
 
-CACHED_CLASSES: Final = 1024
+CACHED_CLASSES: Final = 256
 """Compiled class descriptors that a serializer keeps; the cache is emptied when it is full."""
+
+CACHED_FIELDS: Final = 512
+"""Classes with more fields are compiled anew for each event."""
 
 CACHED_DESCRIPTOR_BYTES: Final = 16_384
 """Longer descriptors are compiled anew for each event."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pravega_serde.java._constants import SC_BLOCK_DATA, SC_SERIALIZABLE, SC_WRITE_METHOD, STRUCT_CODES
-from pravega_serde.java._limits import CACHED_CLASSES, CACHED_DESCRIPTOR_BYTES
+from pravega_serde.java._limits import CACHED_CLASSES, CACHED_DESCRIPTOR_BYTES, CACHED_FIELDS
 from pravega_serde.java._model import ClassDescriptor, ProxyDescriptor
 
 __all__ = ["Codec", "DescriptorCache", "MalformedError", "Plan", "Step", "compile_plan"]
@@ -113,10 +113,22 @@ class DescriptorCache:
     first handle. Safe to use from several threads: it is a cache, entries are whole, and losing one costs a parse.
     """
 
-    __slots__ = ("entries",)
+    __slots__ = ("_known", "entries")
 
     def __init__(self) -> None:
         self.entries: dict[tuple[int, bytes], CachedClass] = {}
+        self._known: dict[ClassDescriptor, ClassDescriptor] = {}
+
+    def intern(self, descriptor: ClassDescriptor) -> ClassDescriptor:
+        """The descriptor of that class that was seen first, which has its plan already."""
+        known = self._known.get(descriptor)
+        if known is None:
+            if len(self._known) >= CACHED_CLASSES:
+                self._known = {}
+            if len(descriptor.fields) <= CACHED_FIELDS:
+                self._known[descriptor] = descriptor
+            return descriptor
+        return known
 
     def add(self, key: tuple[int, bytes], entry: CachedClass) -> None:
         """Keep an entry; a full cache is emptied first, so that hostile events cannot make it grow."""

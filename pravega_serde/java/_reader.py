@@ -167,8 +167,7 @@ class Reader:
                 raise type(error)(error.reason, field_path=path_of(stack)) from error
             raise
         except _UNEXPECTED as error:
-            why = str(error) if isinstance(error, MalformedError) else f"the bytes are malformed or cut ({error})"
-            raise DeserializationError(why, field_path=path_of(stack)) from error
+            raise DeserializationError(_reason(error, self.size), field_path=path_of(stack)) from error
 
     def _loop(self, pos: int, stack: list[Frame]) -> int:  # noqa: PLR0912, PLR0915
         # One loop with everything in local variables: it runs for each value of each event.
@@ -424,3 +423,11 @@ class Reader:
 
     def _too_deep(self, pos: int) -> LimitExceededError:
         return LimitExceededError(f"more than {self.limits.depth} objects inside each other at byte {pos}")
+
+
+def _reason(error: Exception, size: int) -> str:
+    if isinstance(error, MalformedError):
+        return str(error)
+    if isinstance(error, (IndexError, struct.error)):
+        return f"the bytes end inside a value: there are {size}"
+    return f"the bytes are malformed ({type(error).__name__}: {error})"

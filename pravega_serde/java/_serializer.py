@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from pravega_serde.java._encode_column import encode_fast
 from pravega_serde.java._limits import Limits
 from pravega_serde.java._model import ClassDescriptor, JavaObject
 from pravega_serde.java._plans import DescriptorCache
+from pravega_serde.java._quick import QUICK_READS, QUICK_WRITES
 from pravega_serde.java._reader import Reader
 from pravega_serde.java._types import ColumnType, column_type
 from pravega_serde.java._writer import Writer
@@ -81,6 +83,10 @@ class JavaSerializer:
             raw = _mutf8.encode(value)
             if len(raw) <= SHORT_STRING:
                 return STRING_EVENT + len(raw).to_bytes(2, "big") + raw
+        quick = QUICK_WRITES.get(type(value))
+        event = None if quick is None else quick(value)
+        if event is not None:
+            return event
         writer = Writer()
         writer.write(value)
         return bytes(writer.out)
@@ -92,8 +98,14 @@ class JavaSerializer:
         if data.startswith(STRING_EVENT):
             # The most frequent event, and with nothing before it there is nothing to refer to.
             raw = data[_TEXT_AT:]
-            if len(raw) == (data[5] << 8 | data[6] if len(data) >= _TEXT_AT else -1) and raw.isascii():
-                return raw.decode("ascii")
+            if len(raw) == (data[5] << 8 | data[6] if len(data) >= _TEXT_AT else -1):
+                if raw.isascii():
+                    return raw.decode("ascii")
+                with contextlib.suppress(DeserializationError):  # the reader says more about it
+                    return _mutf8.decode(raw)
+        quick = QUICK_READS.get(len(data))
+        if quick is not None and data.startswith(quick.prefix):
+            return quick.make(quick.unpack(data, quick.start)[0])
         return Reader(data, self._cache, self.limits).read_event()
 
     def learn(self, event: bytes) -> ClassDescriptor:

@@ -230,6 +230,31 @@ def test_a_writer_that_failed_says_so() -> None:
         SERIALIZER.deserialize(HEADER + b"\x7b" + thrown[4:] + b"\x79")
 
 
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [(4, "protocol version 1"), (6, "both serializable and externalizable"), (0, "not serializable")],
+)
+def test_objects_that_cannot_be_read(flags: int, reason: str) -> None:
+    described = b"\x72\0\1X" + struct.pack(">qBH", 1, flags, 0) + b"\x78\x70"
+    with pytest.raises(DeserializationError, match=reason):
+        SERIALIZER.deserialize(HEADER + b"\x73" + described + b"\0" * 20)
+
+
+def test_primitive_fields_come_first() -> None:
+    fields = struct.pack(">H", 2) + b"L\0\1a\x74\0\3LA;" + b"I\0\1b"
+    described = b"\x72\0\1X" + struct.pack(">qB", 1, 2) + fields + b"\x78\x70"
+    with pytest.raises(DeserializationError, match="illegal field order"):
+        SERIALIZER.deserialize(HEADER + b"\x73" + described + b"\0" * 20)
+
+
+def test_annotated_classes_as_rmi_writes_them() -> None:
+    described = b"\x72\0\1X" + struct.pack(">qBH", 1, 2, 0) + b"\x74\0\4http\x70\x78\x70"
+    event = HEADER + b"\x73" + described
+    value = SERIALIZER.deserialize(event)
+    assert value.descriptor.annotations == ("http", None)
+    assert SERIALIZER.serialize(value) == event
+
+
 def test_nothing_is_loaded_by_name() -> None:
     descriptor_of_os = b"\x72" + struct.pack(">H", 9) + b"os.system" + struct.pack(">qBH", 1, 2, 0) + b"\x78\x70"
     value = SERIALIZER.deserialize(HEADER + b"\x73" + descriptor_of_os)

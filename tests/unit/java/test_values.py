@@ -19,6 +19,9 @@ from pravega_serde.java import ClassDescriptor, JavaObject, JavaSerializer, _mut
 from pravega_serde.java._hashing import java_hash, map_capacity, set_capacity
 from pravega_serde.java._jdk_table import array_descriptor
 from pravega_serde.java._model import signature
+from pravega_serde.java._plans import DescriptorCache
+from pravega_serde.java._reader import Reader
+from pravega_serde.java._writer import Writer
 from tests.unit.java._strategies import texts, values
 
 SERIALIZER = JavaSerializer()
@@ -42,6 +45,17 @@ def test_every_cut_of_random_values_is_an_error(value: Any) -> None:
     for size in {*range(0, len(event), max(1, len(event) // 50)), len(event) - 1}:
         with pytest.raises(DeserializationError):
             SERIALIZER.deserialize(event[:size])
+
+
+@given(values)
+@settings(max_examples=100, deadline=None)
+def test_the_quick_ways_of_single_boxes_are_the_long_ones(value: Any) -> None:
+    writer = Writer()
+    writer.write(value)
+    assert SERIALIZER.serialize(value) == bytes(writer.out)
+    found = Reader(bytes(writer.out), DescriptorCache(), java.Limits()).read_event()
+    assert type(SERIALIZER.deserialize(bytes(writer.out))) is type(found)
+    assert repr(SERIALIZER.deserialize(bytes(writer.out))) == repr(found) or isinstance(found, set)
 
 
 @given(texts)
