@@ -21,9 +21,9 @@ class SupervisedProcess:
     """A command under a supervisor that ends it when this process closes it or dies.
 
     ``folder``, if given, is the command's own and its working directory: the command's process id is written to
-    ``folder/pid``, and the folder is removed with the command unless ``close(keep=True)`` says otherwise or the command
-    ended by itself. ``lock`` is a file that stays locked while it runs. ``output`` takes standard output and error;
-    ``subprocess.PIPE`` makes it readable as ``.output``.
+    ``folder/pid``, and the folder is removed with the command. If the command ended by itself, or after
+    ``close(keep=True)``, the files in it stay. ``lock`` is a file that stays locked while it runs. ``output`` takes
+    standard output and error; ``subprocess.PIPE`` makes it readable as ``.output``.
     """
 
     def __init__(

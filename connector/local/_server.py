@@ -131,6 +131,7 @@ def _spawn(options: ServerOptions, java: Java, jars: Path, lock: Path | None) ->
     folder = Path(tempfile.mkdtemp(prefix="pravega-local-"))
     try:
         (folder / "storage").mkdir()
+        (folder / "temp").mkdir()
         (folder / "logback.xml").write_text(_LOGBACK)
         (folder / "server.properties").write_text(
             _properties(options, folder / "storage", controller, store, zookeeper)
@@ -170,7 +171,7 @@ def _command(options: ServerOptions, java: Java, jars: Path, folder: Path) -> li
         # A server without memory answers nothing and never recovers; one that ended is noticed.
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",
-        f"-Djava.io.tmpdir={folder}",
+        f"-Djava.io.tmpdir={folder / 'temp'}",
         f"-Dlogback.configurationFile={folder / 'logback.xml'}",
         f"-Dsinglenode.configurationFile={folder / 'server.properties'}",
         *options.java_options,

@@ -6,7 +6,8 @@ Arguments: the starter's process id, a lock file or "-", a working folder or "-"
 and ``folder/pid`` names the command, as long as the command runs. Standard input is a pipe whose other end the starter
 holds. End of file there means that the starter is gone or wants the command ended; a starter that forked may have left
 the pipe open in its children, so its process id is watched too. The folder is removed then. Bytes before the end of
-file change that: ``k`` keeps the folder, ``d`` detaches, so that only a signal ends the command.
+file change that: ``k`` keeps the files in the folder, ``d`` detaches, so that only a signal ends the command. The files
+are also kept when the command ends by itself.
 """
 
 from __future__ import annotations
@@ -42,14 +43,20 @@ def main(argv: list[str]) -> int:
         Path(folder, "pid").write_text(f"{child.pid}\n")
     keep = _wait(child, int(parent), wakeup)
     code = child.poll()
-    if code is not None:
-        return code if code >= 0 else 128 - code
-    # Nothing that the servers here store outlives them, and an orderly end would take seconds.
-    child.kill()
-    child.wait()
-    if folder != _NONE and not keep:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0
+    if code is None:
+        # Nothing that the servers here store outlives them, and an orderly end would take seconds.
+        child.kill()
+        child.wait()
+    if folder != _NONE:
+        _tidy(Path(folder), keep=keep or code is not None)
+    return 0 if code is None else code if code >= 0 else 128 - code
+
+
+def _tidy(folder: Path, *, keep: bool) -> None:
+    """Remove the folder, or only the folders in it, which hold what was stored: the log tells what happened."""
+    for path in list(folder.iterdir()) if keep else [folder]:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _wake_on_signals() -> int:

@@ -55,21 +55,24 @@ def test_close_ends_the_command_and_removes_its_folder(folder, pid_in, is_gone):
     process.close()
 
 
-def test_the_folder_stays_if_asked(folder, pid_in, is_gone):
+def test_files_stay_if_asked_but_not_what_was_stored(folder, pid_in, is_gone):
+    (folder / "stored").mkdir()
+    (folder / "log").touch()
     process = SupervisedProcess(SLEEP, output=subprocess.DEVNULL, folder=folder)
     pid = pid_in()
     process.close(keep=True)
     assert is_gone(pid)
-    assert folder.exists()
+    assert {path.name for path in folder.iterdir()} == {"log", "pid"}
 
 
 @pytest.mark.parametrize(("status", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 128 + 9)])
 def test_a_command_that_ends_by_itself(folder, status, code):
+    (folder / "stored").mkdir()
     process = SupervisedProcess(["sh", "-c", f"echo bye; {status}"], output=subprocess.PIPE, folder=folder)
     assert process.output.read() == b"bye\n"
     assert process.wait(30) == code
     process.close()
-    assert folder.exists()
+    assert {path.name for path in folder.iterdir()} == {"pid"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
