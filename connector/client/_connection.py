@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from connector.client._deadline import Deadline
-from connector.errors import ConnectionLostError, ProtocolError
+from connector.errors import AuthenticationError, ConnectionLostError, ProtocolError
 from connector.wire import Hello, KeepAlive, Message, decode, encode, parse_header
 
 __all__ = ["Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
@@ -37,13 +37,18 @@ class Tls:
 
 
 def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.socket:
-    """A connected socket to a segment store. Raises ConnectionLostError."""
+    """A connected socket to a segment store. Raises ConnectionLostError, AuthenticationError for its certificate."""
     try:
         sock = socket.create_connection(endpoint, timeout)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is None:
             return sock
         return tls.context.wrap_socket(sock, server_hostname=tls.server_name or endpoint[0])
+    except ssl.SSLCertVerificationError as error:
+        raise AuthenticationError(
+            f"the certificate of the segment store at {endpoint[0]}:{endpoint[1]} is refused: {error.verify_message}; "
+            "check tls_ca_file, and tls_server_name or tls_validate_hostname"
+        ) from None
     except OSError as error:
         raise ConnectionLostError(
             f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"

@@ -6,6 +6,7 @@ python -m examples.flights_demo.produce --controller tcp://localhost:9090 --stre
 from __future__ import annotations
 
 import argparse
+import itertools
 import threading
 import time
 
@@ -20,7 +21,7 @@ def scale_to(client: PravegaClient, stream: StreamName, segments: int) -> None:
     """Replace all segments of the stream by so many of equal size."""
     current = client.controller.current_segments(stream)
     bounds = [i / segments for i in range(segments + 1)]
-    client.controller.scale_stream(stream, [r.id for r in current], list(zip(bounds, bounds[1:], strict=False)))
+    client.controller.scale_stream(stream, [r.id for r in current], list(itertools.pairwise(bounds)))
     print(f"scaled {stream} from {len(current)} to {segments} segments", flush=True)
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from connector.client import PravegaClient, _stores
-from connector.errors import AuthenticationError, ConnectionLostError, ControllerUnavailableError
+from connector.errors import AuthenticationError, ControllerUnavailableError
 from tests.integration.client._secure import PASSWORD, USER, SecureServer, secure_server
 
 
@@ -93,6 +93,6 @@ def test_a_segment_store_with_another_name_is_refused_unless_told_otherwise(clie
             other.controller.endpoint = lambda stream, segment_id: ("127.0.0.1", port)
             return list(other.read(stream_name))
 
-    with pytest.raises(ConnectionLostError, match="certificate"):
+    with pytest.raises(AuthenticationError, match="certificate"):
         read(credentials)
     assert read(credentials.with_tls(ca_file=server.ca_file, validate_hostname=False)) == [b"x"]
