@@ -37,7 +37,7 @@ from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = ["Lower", "lowering", "storage_type"]
+__all__ = ["Lower", "floor_divide", "lowering", "members_of", "storage_type"]
 
 Lower = Callable[[pa.Array], pa.Array]
 
@@ -192,14 +192,15 @@ def _to_micros(column: pa.Array, unit: str) -> pa.Array:
     if unit == "us":
         return numbers
     if unit == "ns":
-        return _floor_divide(numbers, 1000)
+        return floor_divide(numbers, 1000)
     try:
         return pc.multiply_checked(numbers, _MICROS_OF[unit])
     except pa.ArrowInvalid as error:
         raise SerializationError(f"a timestamp beyond the range of microseconds: {error}") from error
 
 
-def _floor_divide(column: pa.Array, by: int) -> pa.Array:
+def floor_divide(column: pa.Array, by: int) -> pa.Array:
+    """Numbers divided and rounded down, nulls kept."""
     # Arrow's own division rounds towards zero, the wrong way for times before 1970.
     values = column.fill_null(0).to_numpy() // by
     return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
@@ -215,7 +216,7 @@ def _time(kind: pa.DataType, nanos: int, target: pa.DataType) -> Lower | None:
 
     def lower(column: pa.Array) -> pa.Array:
         fine = column.cast(pa.time64("ns")).cast(pa.int64())
-        return _floor_divide(fine, nanos).cast(target)
+        return floor_divide(fine, nanos).cast(target)
 
     return lower
 

@@ -2,21 +2,22 @@
 
 Small pieces (numbers, lengths, branches) are words of up to eight bytes, scattered one behind the other into rows of
 equal room; eight bytes are always written, and what is too much is overwritten by the next piece. Pieces of any size
-are binary arrays. A run of words becomes a binary array, too, and Arrow joins the arrays row by row.
+are binary arrays.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pravega_serde.avro._varints import sizes, tail_of, to_zigzag, words_of
-from pravega_serde.columnar import cut, word_view
-from pravega_serde.columnar._bytes import Int64s, UInt64s, offsets_of
+from pravega_serde.columnar import word_view
+from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s, offsets_of
+from pravega_serde.errors import SerializationError
 
 __all__ = ["Blob", "Piece", "Words", "assemble", "spread", "varints"]
 
@@ -38,6 +39,9 @@ class Blob:
 
 
 Piece = Words | Blob
+
+#: What the 32-bit offsets of a binary array can reach.
+MAX_COLUMN_BYTES: Final = (1 << 31) - 1
 
 
 def varints(values: Int64s, present: npt.NDArray[np.bool_] | None = None) -> list[Piece]:
@@ -78,23 +82,40 @@ def regroup(column: pa.BinaryArray, bounds: Int64s) -> Blob:
 
 def assemble(pieces: list[Piece], count: int) -> pa.BinaryArray:
     """The bytes of each row: all its pieces, in order."""
-    columns: list[pa.BinaryArray] = []
+    parts: list[_Part] = []
     run: list[Words] = []
     for piece in pieces:
         if isinstance(piece, Words):
             run.append(piece)
             continue
-        columns += _pack(run)
-        columns.append(piece.column)
+        parts += _pack(run)
+        parts.append(_of_blob(piece.column))
         run = []
-    columns += _pack(run)
-    if not columns:
+    parts += _pack(run)
+    if not parts:
         return pa.array([b""] * count, pa.binary())
-    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, b"")
+    return _weave(parts, count)
 
 
-def _pack(run: list[Words]) -> list[pa.BinaryArray]:
-    """A run of words as one binary array."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Slices of ``data``, one for each row, among the stretches between neighbouring offsets."""
+
+    data: UInt8s
+    offsets: Int64s
+    stride: int
+    """Row i's slice is stretch ``stride * i``."""
+
+
+def _of_blob(column: pa.BinaryArray) -> _Part:
+    offsets = offsets_of(column).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.frombuffer(column.buffers()[2], np.uint8)[first:last] if last > first else np.empty(0, np.uint8)
+    return _Part(data, offsets - first, 1)
+
+
+def _pack(run: list[Words]) -> list[_Part]:
+    """A run of words, put one behind the other in rows of equal room."""
     if not run:
         return []
     room = sum(piece.size if isinstance(piece.size, int) else int(piece.size.max(initial=0)) for piece in run) + 8
@@ -106,4 +127,34 @@ def _pack(run: list[Words]) -> list[pa.BinaryArray]:
     for piece in run:
         target[position] = piece.words
         position += piece.size
-    return [cut(data, starts, position)]
+    offsets = np.empty(2 * count, np.int64)
+    offsets[0::2], offsets[1::2] = starts, position
+    return [_Part(data, offsets, 2)]
+
+
+def _weave(parts: list[_Part], count: int) -> pa.BinaryArray:
+    """Row by row, all parts' slices.
+
+    The parts are laid behind one another as one long array of stretches. One ``take`` picks the slices in the order of
+    the rows, so that those of a row become neighbours, and a row is as many of them as there are parts.
+    """
+    first = 0
+    base = 0
+    offsets: list[Int64s] = []
+    order = np.empty((count, len(parts)), np.int64)
+    for index, part in enumerate(parts):
+        order[:, index] = np.arange(first, first + part.stride * count, part.stride)
+        offsets.append(part.offsets + base)
+        first += len(part.offsets)
+        base += len(part.data)
+    data = parts[0].data if len(parts) == 1 else np.concatenate([part.data for part in parts])
+    end = np.array([base])
+    stretches = pa.Array.from_buffers(
+        pa.large_binary(), first, [None, pa.py_buffer(np.concatenate([*offsets, end])), pa.py_buffer(data)]
+    )
+    slices = stretches.take(pa.array(order.ravel()))
+    bounds = np.frombuffer(slices.buffers()[1], np.int64)[: len(slices) + 1 : len(parts)]
+    if bounds[-1] > MAX_COLUMN_BYTES:
+        raise SerializationError(f"{bounds[-1]} bytes of events in one column; write smaller batches")
+    narrow = pa.py_buffer(np.ascontiguousarray(bounds.astype(np.int32)))
+    return pa.Array.from_buffers(pa.binary(), count, [None, narrow, slices.buffers()[2] or pa.py_buffer(b"")])

@@ -86,7 +86,7 @@ class AvroSerializer:
     @cached_property
     def _column_writer(self) -> ColumnWriter:
         arrow_type(plan(self._writer))  # or a SchemaError, for one that contains itself
-        return ColumnWriter(self._writer)
+        return ColumnWriter(self._writer, self._text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pravega_serde.avro._compiled import compiled_writer
 from pravega_serde.avro._decimals import big_endian, halves, signed_sizes, within
 from pravega_serde.avro._lower import Lower, lowering, members_of
 from pravega_serde.avro._model import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, kind_of
@@ -25,6 +26,10 @@ from pravega_serde.columnar._bytes import Int64s
 __all__ = ["ColumnWriter"]
 
 
+#: Rows whose temporaries still fit the processor's cache.
+_ROWS_AT_ONCE: Final = 16_384
+
+
 class _Unwritable(Exception):  # noqa: N818 -- never leaves this module
     """Some value cannot be written; the plain path will say which."""
 
@@ -32,9 +37,10 @@ class _Unwritable(Exception):  # noqa: N818 -- never leaves this module
 class ColumnWriter:
     """Writes columns of a schema. Types are checked once each."""
 
-    def __init__(self, schema: Type) -> None:
+    def __init__(self, schema: Type, text: str) -> None:
         self._schema = schema
         self._plain = RowWriter(schema, arrow=True)
+        self._compiled = compiled_writer(schema, text)
         self._lowerings: dict[pa.DataType, Lower] = {}
 
     def check(self, kind: pa.DataType) -> None:
@@ -46,10 +52,18 @@ class ColumnWriter:
         """The events of a column; those of null rows are null."""
         self.check(column.type)
         stored = self._lowerings[column.type](column)
+        events = self.compiled(stored)
+        if events is not None:
+            return events
         try:
-            return self.fast(stored)
+            pieces = range(0, len(stored), _ROWS_AT_ONCE) if len(stored) else range(1)
+            return pa.concat_arrays([self.fast(stored.slice(start, _ROWS_AT_ONCE)) for start in pieces])
         except _Unwritable:
             return self.plain(stored)
+
+    def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
+        """By the compiled writer; None if there is none for this schema, or none for this column."""
+        return None if self._compiled is None else self._compiled(stored)
 
     def plain(self, stored: pa.Array) -> pa.BinaryArray:
         """Row by row; :class:`SerializationError` names the row and field."""

@@ -1,6 +1,8 @@
 """Avro: types in Python and Arrow, what is refused and how it is said, limits, and what Java's writers do besides."""
 
 import json
+import subprocess
+import sys
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -579,3 +581,76 @@ def test_the_empty_column() -> None:
     assert (len(empty), empty.type) == (0, serializer.arrow_type)
     assert len(serializer.encode_column(empty)) == 0
     assert serializer.decode_column(pa.chunked_array([], pa.binary())).type == serializer.arrow_type
+
+
+# The compiled writer
+
+
+def test_the_compiled_writer_leaves_what_it_does_not_take() -> None:
+    serializer = AvroSerializer(FLAT)
+    values = [{"id": i, "name": None, "score": 0.5} for i in range(3)]
+    column = pa.array(values, serializer.arrow_type)
+    writer = serializer._column_writer
+    assert writer.compiled(column) is not None
+    missing = pa.array([{"id": None, "name": None, "score": 0.5}], serializer.arrow_type)
+    assert writer.compiled(missing) is None
+    with pytest.raises(SerializationError, match=r"row 0: .*field \$\.id"):
+        serializer.encode_column(missing)
+    for schema in (
+        ARRAY_OF_INT,
+        record(("b", "bytes")),
+        record(("d", logical("bytes", "decimal", precision=2))),
+        record(),
+    ):
+        assert AvroSerializer(schema)._column_writer._compiled is None
+
+
+FORKED = """
+import os, signal, pyarrow as pa
+from pravega_serde.avro import AvroSerializer
+serializer = AvroSerializer({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+column = pa.array([{"a": 1}], serializer.arrow_type)
+assert serializer._column_writer.compiled(column) is not None
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if serializer.encode_column(column).to_pylist() == [b"\\x02"] else 1)
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "panic", [ValueError("join error"), type("PanicException", (BaseException,), {})("not implemented")]
+)
+def test_the_compiled_writers_panics_do_not_escape(monkeypatch: pytest.MonkeyPatch, panic: BaseException) -> None:
+    def fail(*_: Any) -> None:
+        raise panic
+
+    serializer = AvroSerializer(FLAT)
+    column = pa.array([{"id": 1, "name": "x", "score": 0.5}], serializer.arrow_type)
+    serializer.check_encodable(column.type)
+    monkeypatch.setattr("pyruhvro.serialize_record_batch", fail)
+    assert serializer.encode_column(column).to_pylist() == [serializer.serialize({"id": 1, "name": "x", "score": 0.5})]
+
+
+def test_an_interrupt_is_not_taken_for_a_panic(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    serializer = AvroSerializer(FLAT)
+    column = pa.array([{"id": 1, "name": "x", "score": 0.5}], serializer.arrow_type)
+    monkeypatch.setattr("pyruhvro.serialize_record_batch", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        serializer.encode_column(column)
+
+
+def test_long_columns_are_written_in_passes() -> None:
+    serializer = AvroSerializer(ARRAY_OF_INT)
+    column = pa.array([[i] for i in range(40_000)], serializer.arrow_type)
+    events = serializer.encode_column(column)
+    assert len(events) == 40_000
+    assert serializer.decode_column(events).equals(column)
