@@ -28,6 +28,7 @@ def read_primitives(name: str, data: bytes, pos: int, count: int) -> tuple[Any, 
     if name == "[B":
         return data[pos : pos + count], pos + count
     wire = _WIRE.get(name)
+    # Any other class name that begins with "[" has been taken for an array of objects already.
     if wire is None:
         msg = f"unknown array class {name!r}"
         raise MalformedError(msg)

@@ -33,6 +33,7 @@ def coerce(value: Any, signature: str) -> Any:
     if convert is not None:
         made = convert.get(type(value))
         return value if made is None else _made(made, value, signature)
+    # A list in a field of an array type; a list elsewhere is an ArrayList.
     if signature.startswith("[") and type(value) in (list, tuple):
         return _array(value, signature)
     return value

@@ -109,6 +109,7 @@ def text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.
     suspicious = _not_utf8(values)
     if suspicious is None:
         return values.view(pa.string())
+    # Few rows have such bytes: they are emptied here and decoded one by one.
     rows = np.unique(np.searchsorted(_ends_of(values), suspicious, side="right"))
     try:
         values = _cut_without(column, starts, ends, bad, rows)

@@ -93,6 +93,7 @@ def _walk_string(walk: _Walk) -> _Slices:
     new, null = token == TC_STRING, token == TC_NULL
     starts = walk.at + 3
     ends = starts + np.where(new, u16_at(walk.column, walk.at + 1), 0)
+    # Java writes a string that comes again in the same object as a reference to it.
     referred = token == TC_REFERENCE
     size = np.where(new, ends - walk.at, np.where(null, 1, 5))
     known = new | null
@@ -121,6 +122,7 @@ def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
     walk.classes[descriptor.name] = np.where(whole, walk.next_handle, handle)
     walk.next_handle = walk.next_handle + whole
     walk.move(np.where(referred, 5, np.where(whole, len(raw), 0)))
+    # Number is the superclass of all numeric boxes, so its handle depends on which of them came first.
     if isinstance(descriptor.super_class, ClassDescriptor):
         _walk_class(walk, descriptor.super_class, whole)
     else:
@@ -168,6 +170,7 @@ def object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPat
         parts: dict[str, Callable[[Bools], pa.Array]] = {}
         for step in steps:
             step(walk, parts)
+        # Bytes after the object are legal, and rare: the reader of single events ignores them.
         walk.require(walk.at == column.ends)
         bad = ~walk.good
         children = [parts[each.name](bad) for each in arrow_type]

@@ -62,6 +62,7 @@ def read_descriptor(reader: Reader, pos: int) -> tuple[Descriptor | None, int]:
         handles.extend(hit.handles)
         reader.classes += 1
         return hit.descriptor, pos + len(hit.raw)
+    # A descriptor that refers to nothing before itself means the same wherever its first handle is the same.
     reader.lowest = first = len(handles)
     descriptor, end = _read_chain(reader, pos)
     if reader.lowest >= first and isinstance(descriptor, ClassDescriptor):
@@ -109,6 +110,7 @@ def _read_chain(reader: Reader, pos: int) -> tuple[Descriptor | None, int]:
     if top is not None and parts and len(parts) + len(top.hierarchy) > MAX_HIERARCHY:
         msg = f"more than {MAX_HIERARCHY} superclasses"
         raise LimitExceededError(msg)
+    # Superclasses come last in the stream, and are needed first.
     for handle, make in reversed(parts):
         top = reader.handles[handle] = make(top)
     return top, pos
@@ -122,6 +124,7 @@ def _read_class(reader: Reader, pos: int) -> tuple[Any, int]:
     if flags & SC_SERIALIZABLE and flags & SC_EXTERNALIZABLE:
         msg = f"{name} is both serializable and externalizable"
         raise MalformedError(msg)
+    # The handle comes before the fields: their signatures are numbered after the class.
     handle = reader.reserve()
     fields: list[Field] = []
     new_types: list[tuple[int, int]] = []
@@ -141,6 +144,7 @@ def _read_class(reader: Reader, pos: int) -> tuple[Any, int]:
 
     def make(above: Descriptor | None) -> ClassDescriptor:
         made = ClassDescriptor(name, uid, flags, tuple(fields), above, notes)
+        # Equality ignores annotations, so an annotated class must not stand for another, nor another for it.
         if notes:
             return made
         known = reader.cache.intern(made)
@@ -158,6 +162,7 @@ def _read_proxy(reader: Reader, pos: int) -> tuple[Any, int]:
     handle = reader.reserve()
     count = int.from_bytes(data[pos : pos + 4], "big")
     pos += 4
+    # Each name takes two bytes at least, so a count beyond that is a lie.
     if count > _INTERFACES_MAX or 2 * count > len(data) - pos:
         msg = f"a proxy of {count} interfaces"
         raise MalformedError(msg)

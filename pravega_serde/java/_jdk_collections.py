@@ -179,6 +179,7 @@ def _codec(name: str, layout: _Layout) -> Codec:
     def shell(_: ClassDescriptor, values: list[Any]) -> Any:
         if layout.make is dict:
             # A HashMap with an unusual load factor must remember it.
+            # The shell may be referred to before the entries are read, so this cannot wait.
             usual = values[:1] == [_LOAD_FACTOR]
             return {} if usual else JavaMap((), name, {"loadFactor": values[0]})
         return layout.make((), name) if layout.make in (JavaList, JavaSet, JavaMap) else layout.make()
@@ -192,6 +193,7 @@ def _codec(name: str, layout: _Layout) -> Codec:
         else:
             head = block(note[start], layout.head)
             count = head[layout.count] if layout.count >= 0 else values[made_size]
+            # Java reads so many elements and skips the rest of the annotation.
             items = note[start + 1 : start + 1 + count * width] if count >= 0 else ()
             if len(items) != count * width:
                 msg = f"{name} says {count} elements and has {(len(note) - start - 1) // width}"
@@ -206,6 +208,7 @@ def _codec(name: str, layout: _Layout) -> Codec:
 
 
 def _end(note: Sequence[Any], width: int) -> int:
+    # Only a key ends the entries: a ConcurrentHashMap has two nulls there, the others one.
     for at in range(0, len(note), width):
         if note[at] is None:
             return at

@@ -26,6 +26,7 @@ _MAX_INT: Final = (1 << 31) - 1
 
 def _integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     value = values[0]
+    # CPython shares exactly the integers from -5 to 256.
     return reader.unique(value, box.Integer) if -6 < value < 257 else value
 
 
@@ -42,12 +43,14 @@ def _wrap(kind: type[Any]) -> Codec:
 
 
 def _big_integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
+    # The first four fields are leftovers of JDK 1.1 that Java ignores, too.
     *_unused, signum, magnitude = values
     if type(magnitude) is not bytes and not isinstance(magnitude, box.ByteArray):
         return NotImplemented
     if signum not in (-1, 0, 1) or (signum == 0) != (not magnitude):
         msg = f"a BigInteger of sign {signum} with {len(magnitude)} bytes"
         raise MalformedError(msg)
+    # Leading zeros are legal, but Java would not write them again: such a number stays a record.
     if magnitude[:1] == b"\0" or not reader.copies(len(magnitude)):
         return NotImplemented
     return box.BigInteger(signum * int.from_bytes(magnitude, "big"))
@@ -92,6 +95,7 @@ def _timestamp(_: Any, values: list[Any], notes: list[Any], __: Any) -> Any:
 
 
 def _uuid(_: Any, values: list[Any], __: Any, ___: Any) -> uuid.UUID:
+    # Fields are sorted by name: leastSigBits comes first.
     least, most = values
     return uuid.UUID(int=(most & (1 << 64) - 1) << 64 | least & (1 << 64) - 1)
 

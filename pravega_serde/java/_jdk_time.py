@@ -78,6 +78,7 @@ def _read(_: Any, __: Any, notes: list[Any], ___: Any) -> Any:
         value = reader(source)
     except (_BeyondPythonError, OverflowError):
         return NotImplemented
+    # Bytes that are left over would be lost in writing: then it stays a record.
     return NotImplemented if source.at != len(note[0]) else value
 
 
@@ -113,6 +114,7 @@ def _date(source: _Input) -> dt.date:
 
 def _clock(source: _Input) -> tuple[int, int, int, int]:
     """Hour, minute, second, nanosecond: the last one that is not 0 is written as its complement, zeros after it not."""
+    # LocalTime.readExternal: ~hour, or hour ~minute, or hour minute ~second, or all and the nanoseconds.
     parts = [source.byte()]
     while parts[-1] >= 0 and len(parts) < 3:
         parts.append(source.byte())
@@ -231,6 +233,7 @@ def _pack_zone(zone: temporal.ZoneRegion | zoneinfo.ZoneInfo) -> bytes:
 
 def _write_datetime(value: dt.datetime) -> Content:
     zone = value.tzinfo
+    # The one UTC object means an Instant; a ZoneOffset of 0 means an OffsetDateTime.
     if zone is dt.UTC:
         return _ser(_INSTANT, _SECONDS_NANOS.pack(*temporal.epoch_seconds(value)))
     local = _pack_date(value) + _pack_clock(value)

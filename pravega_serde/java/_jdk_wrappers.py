@@ -106,6 +106,7 @@ def _vector(name: str) -> Codec:
         if not isinstance(data, JavaArray) or not 0 <= count <= len(data):
             msg = f"{name} of {count} elements without an array that holds them"
             raise MalformedError(msg)
+        # Vector.writeObject clones its array, so an array that is shared comes from somewhere else.
         if not reader.copies(len(data)):
             msg = f"many {name} objects share one array"
             raise LimitExceededError(msg)
@@ -148,6 +149,7 @@ def _enum_set(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
         or not reader.copies(len(elements))
     ):
         return NotImplemented
+    # Only the form that Java writes may become a set, since only that form is written again.
     if not all(isinstance(element, JavaEnum) for element in elements) or elements.java_class != "[Ljava.lang.Enum;":
         return NotImplemented
     reader.charge(SET_BYTES)

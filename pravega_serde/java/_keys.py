@@ -65,6 +65,7 @@ def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], 
         target.update(zip(keys, values, strict=True))
         if len(target) == len(keys):
             return
+        # Some keys were equal in Python: find out which of them Java tells apart.
         target.clear()
     put_each(target, keys, values, reader)
 
@@ -99,8 +100,10 @@ def _hashable(key: Any) -> bool:
 
 def _exact(key: Any) -> tuple[Any, ...]:
     """Equal for two keys exactly if they are equal in Java (apart from types that compare by identity)."""
+    # 0.0 and -0.0 are two keys in Java, NaN is one.
     if isinstance(key, float):
         return type(key), struct.pack(">d", key)
+    # BigDecimal.equals compares the scale as well: 1.0 is not 1.00.
     if isinstance(key, decimal.Decimal):
         return decimal.Decimal, key.as_tuple()
     # A second object of a shared scalar has a type of its own (see _boxes), and is the same key.

@@ -47,6 +47,9 @@ __all__ = ["Frame", "Reader"]
 _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 """What decoding of malformed bytes can raise: short reads above all."""
 
+_LONGEST_REASON: Final = 300
+"""Characters of an error's reason."""
+
 _UNLIMITED: Final = -1
 """A frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
 
@@ -187,6 +190,7 @@ class Reader:
                 handles.append(value)
                 pos = end
             elif token == TC_REFERENCE:
+                # A negative handle wraps to a huge one, and a cut one to a small one: both are checked.
                 at = int.from_bytes(data[pos + 1 : pos + 5], "big") - BASE_HANDLE
                 if not 0 <= at < len(handles) or pos + 5 > size:
                     msg = f"reference to handle {at} at byte {pos}, of {len(handles)} so far"
@@ -202,6 +206,7 @@ class Reader:
             elif token == TC_OBJECT:
                 new, pos = self._object(pos + 1)
                 if new.need:
+                    # The object has values inside: what the frame below still needs waits in it.
                     frame.need = need
                     stack.append(new)
                     if len(stack) > max_depth:
@@ -223,6 +228,7 @@ class Reader:
                     msg = f"end of annotations at byte {pos}, where a value should be"
                     raise MalformedError(msg)
                 pos += 1
+                # An empty tuple is one shared object: a byte of input must not become a list of its own.
                 frame.notes.append(tuple(items))
                 pos = self._segment(frame, pos)
                 if frame.need:
@@ -241,6 +247,7 @@ class Reader:
                 value, pos = self._other(token, pos, len(stack))
             items.append(value)
             need -= 1
+            # One value may complete an object, which may complete the one around it, and so on down the stack.
             while need == 0:
                 pos = self._segment(frame, pos)
                 if frame.need:
@@ -263,6 +270,7 @@ class Reader:
             raise MalformedError(msg)
         plan = descriptor.__dict__.get("_plan") or compile_plan(descriptor, codec_of)
         handle = self.reserve()
+        # The leading primitive fields are read first: a HashMap's load factor decides what its shell is.
         frame = Frame(plan, handle, None, [], 0)
         pos = self._segment(frame, pos)
         if plan.codec is None:
@@ -323,11 +331,13 @@ class Reader:
         # No element takes less than a byte: a length beyond the rest of the event is a lie or a cut.
         if count > self.size - pos:
             raise self._cut(pos)
-        if descriptor.name[1:2] in "L[":
+        # A name of "[" alone falls through to the primitives, which refuse it.
+        if descriptor.name[1:2] and descriptor.name[1] in "L[":
             array = JavaArray((), descriptor)
             self.handles[handle] = array
             return (Frame(None, handle, array, [], count) if count else array), pos
         value, pos = read_primitives(descriptor.name, self.data, pos, count)
+        # CPython has one empty bytes object, and one for each byte: see unique.
         if len(value) < 2 and type(value) is bytes:
             value = self.unique(value, ByteArray)
         self.handles[handle] = value
@@ -380,6 +390,7 @@ class Reader:
             msg = f"exceptions of the writer inside each other at byte {pos}"
             raise MalformedError(msg)
         thrown, _ = self._one(pos + 1)
+        # Nothing after this can be trusted: the handles were reset on both sides of the exception.
         text = thrown.field("detailMessage") if isinstance(thrown, Instance) else None
         kind = thrown.class_name if isinstance(thrown, Instance) else type(thrown).__name__
         return DeserializationError(f"the Java writer failed while it wrote this event: {kind}: {text}")
@@ -400,6 +411,7 @@ class Reader:
         if not isinstance(name, str) or pos > self.size:
             msg = f"the name of an enum constant is not a string at byte {pos}"
             raise MalformedError(msg)
+        # The name took a handle after the constant's own, as ObjectOutputStream.writeEnum gives them.
         value = self.handles[handle] = JavaEnum(descriptor, name)
         return value, pos
 
@@ -427,7 +439,8 @@ class Reader:
 
 def _reason(error: Exception, size: int) -> str:
     if isinstance(error, MalformedError):
-        return str(error)
+        # Names out of the stream stand in some of these, and may be 64 KiB long.
+        return str(error)[:_LONGEST_REASON]
     if isinstance(error, (IndexError, struct.error)):
         return f"the bytes end inside a value: there are {size}"
     return f"the bytes are malformed ({type(error).__name__}: {error})"

@@ -317,6 +317,7 @@ def _list_reader(arrow_type: pa.DataType) -> Read:
             raise SerializationError(msg)
         budget.take(len(value))
         items = value.tolist() if isinstance(value, np.ndarray) else value
+        # char[] is an array of code units, and a char is a string in Arrow.
         if isinstance(value, np.ndarray) and value.dtype == np.uint16:
             items = [chr(unit) for unit in items]
         return [child(item, budget) for item in items]

@@ -104,6 +104,7 @@ class Writer:
         if value is None:
             out += b"\x70"
             return None
+        # Identity, not equality: Java writes two equal strings twice, and one string once.
         handle = self._handles.get(id(value))
         if handle is not None:
             out += b"\x71" + _U32.pack(handle)
@@ -143,6 +144,7 @@ class Writer:
 
     def _by_base(self, value: Any) -> Steps | None:
         """Values of subclasses (of ``str``, ``int``, ...) and NumPy's scalars: as the type that they extend."""
+        # NumPy's double is a subclass of float and would pass below; the others are not.
         if isinstance(value, np.generic):
             return self._begin(coerce(value.item(), _NUMPY_BOXES.get(value.dtype.char, "")))
         if isinstance(value, str):
@@ -193,6 +195,7 @@ class Writer:
         self._descriptor(value.descriptor or array_descriptor(value.java_class))
         self._number(value)
         self.out += _U32.pack(len(value))
+        # Elements of Long[] are Longs: plain numbers take the type that the array's class declares.
         element = value.java_class[1:]
         return (coerce(item, element) for item in value)
 
@@ -232,6 +235,7 @@ class Writer:
         if len(parts.values) != len(descriptor.all_fields):
             msg = f"{len(parts.values)} values for the {len(descriptor.all_fields)} fields of {descriptor.name}"
             raise SerializationError(msg)
+        # An Externalizable object is its annotations alone, whatever its superclasses are.
         if descriptor.flags & SC_EXTERNALIZABLE:
             yield from self._note(next(notes, ()))
             return
@@ -243,6 +247,7 @@ class Writer:
                     self.out += _pack(owner, each.name, each.type, value)
                 else:
                     yield coerce(value, each.type)
+            # Java ends the annotations of such a class even when its writeObject wrote none.
             if owner.flags & SC_WRITE_METHOD:
                 yield from self._note(next(notes, ()))
 
@@ -280,6 +285,7 @@ class Writer:
         self.out += first.raw
         self._handles, self._classes = first.handles.copy(), first.classes.copy()
         self._names, self._kept = first.names.copy(), first.kept.copy()
+        # Each numbered object is kept, so their number is the next handle.
         self._count = len(self._kept)
 
     def _chain(self, descriptor: Descriptor | None) -> None:
@@ -288,6 +294,7 @@ class Writer:
             if handle is not None:
                 self.out += b"\x71" + _U32.pack(handle)
                 return
+            # By content: two events may have brought two descriptor objects of one class into this value.
             self._classes[descriptor] = BASE_HANDLE + self._count
             if isinstance(descriptor, ProxyDescriptor):
                 self._proxy(descriptor)
