@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,11 @@ __all__ = ["Case", "run_case"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """The same work for several peers. Each of `peers` does it once and answers ``{"seconds", "events"}``."""
+    """The same work for several peers.
+
+    Each of `peers` does it once and answers ``seconds`` and ``events``, and the seconds of ``cpu`` and ``server_cpu`` where
+    they are known.
+    """
 
     name: str
     event_size: int
@@ -24,12 +28,21 @@ class Case:
 
 def run_case(case: Case, *, rounds: int, warm_ups: int = 1, note: Callable[[str], None] = lambda _: None) -> Result:
     """Measure a case: every peer `warm_ups` times without counting, then `rounds` rounds in turn."""
-    rates: dict[str, list[float]] = {peer: [] for peer in case.peers}
+    answers: dict[str, list[Mapping[str, Any]]] = {peer: [] for peer in case.peers}
     for turn in range(-warm_ups, rounds):
         for peer, once in case.peers.items():
             note(f"{case.name}: {peer}, {'warm-up' if turn < 0 else f'round {turn + 1} of {rounds}'}")
             answer = once()
             if turn >= 0:
-                rates[peer].append(answer["events"] / answer["seconds"])
-    runs = {peer: Runs(values, case.event_size) for peer, values in rates.items()}
+                answers[peer].append(answer)
+    runs = {peer: _runs(of_peer, case.event_size) for peer, of_peer in answers.items()}
     return Result(case.name, case.baseline, runs, case.aims)
+
+
+def _runs(answers: Sequence[Mapping[str, Any]], event_size: int) -> Runs:
+    def each(name: str) -> list[float]:
+        return [answer[name] / answer["events"] for answer in answers if name in answer]
+
+    return Runs(
+        [1 / seconds for seconds in each("seconds")], event_size, cpu=each("cpu"), server_cpu=each("server_cpu")
+    )

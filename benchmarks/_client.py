@@ -114,17 +114,21 @@ class _Suite:
 
     def _write_once(self, events: int, size: int, peer: Peer, do: str) -> Mapping[str, Any]:
         stream = self._server.stream(events, size)
-        self._server.settle()
-        answer = self._ask(peer, do, stream, events=events, size=size, keys=KEYS)
+        answer = self._timed(peer, do, stream, events=events, size=size, keys=KEYS)
         self._server.drop(stream)
         return answer
 
     def _read_once(self, stream: StreamName, events: int, size: int, peer: Peer, do: str) -> Mapping[str, Any]:
-        self._server.settle()
-        answer = self._ask(peer, do, stream, events=events)
+        answer = self._timed(peer, do, stream, events=events)
         if answer["bytes"] != events * size:
             raise PeerError(f"{peer.name} read {answer['bytes']} bytes of {events * size}")
         return answer
+
+    def _timed(self, peer: Peer, do: str, stream: StreamName, **request: Any) -> dict[str, Any]:
+        self._server.settle()
+        before = self._server.cpu_seconds()
+        answer = self._ask(peer, do, stream, **request)
+        return {**answer, "server_cpu": self._server.cpu_seconds() - before}
 
     def _ask(self, peer: Peer, do: str, stream: StreamName, **request: Any) -> dict[str, Any]:
         return peer.ask(do, controller=self._server.uri, scope=SCOPE, stream=stream.stream, **request)

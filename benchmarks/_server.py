@@ -60,14 +60,18 @@ class Server:
             client.controller.seal_stream(stream)
             client.controller.delete_stream(stream)
 
+    def cpu_seconds(self) -> float:
+        """CPU time that the server has taken so far."""
+        assert self._pravega is not None
+        return _cpu_seconds(self._pravega.pid)
+
     def settle(self) -> None:
         """Wait until the server has done what the last run left it: moving events to storage, collecting garbage."""
-        assert self._pravega is not None
         end = time.monotonic() + _SETTLE_SECONDS
-        before = _cpu_seconds(self._pravega.pid)
+        before = self.cpu_seconds()
         while time.monotonic() < end:
             time.sleep(_SETTLE_STEP)
-            now = _cpu_seconds(self._pravega.pid)
+            now = self.cpu_seconds()
             if now - before < _IDLE_PART * _SETTLE_STEP:
                 return
             before = now

@@ -20,6 +20,10 @@ class Runs:
     """Events a second."""
     event_size: int
     """Payload bytes of an event."""
+    cpu: Sequence[float] = ()
+    """CPU seconds of the peer for each event, if known: steadier than rates where a machine has other work."""
+    server_cpu: Sequence[float] = ()
+    """The same of the server."""
 
     @property
     def median(self) -> float:
@@ -50,10 +54,10 @@ class Result:
 
 def as_table(results: Sequence[Result], title: str) -> Table:
     """The results for a terminal."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", caption="CPU: the peer's + the server's", caption_justify="left")
     table.add_column("case")
     table.add_column("peer")
-    for name in ("events/s", "range", "MB/s", "× baseline", "range", "aim"):
+    for name in ("events/s", "range", "MB/s", "CPU µs/event", "× baseline", "range", "aim"):
         table.add_column(name, justify="right")
     for result in results:
         for position, (peer, runs) in enumerate(result.runs.items()):
@@ -65,6 +69,7 @@ def as_table(results: Sequence[Result], title: str) -> Table:
 def _figures(result: Result, peer: str, runs: Runs) -> list[str]:
     rates = [_rate(runs.median), f"{_rate(min(runs.rates))}–{_rate(max(runs.rates))}"]
     rates.append(f"{runs.median * runs.event_size / 1e6:.0f}")
+    rates.append(" + ".join(f"{statistics.median(cpu) * 1e6:.2f}" for cpu in (runs.cpu, runs.server_cpu) if cpu))
     ratio = result.ratio(peer)
     if ratio is None:
         return [*rates, "baseline" if peer == result.baseline else "–", "", ""]
@@ -89,7 +94,13 @@ def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
             "case": result.case,
             "baseline": result.baseline,
             "peers": {
-                peer: {"rates": list(runs.rates), "median": runs.median, "ratio": result.ratio(peer)}
+                peer: {
+                    "rates": list(runs.rates),
+                    "median": runs.median,
+                    "ratio": result.ratio(peer),
+                    "cpu": list(runs.cpu),
+                    "server_cpu": list(runs.server_cpu),
+                }
                 for peer, runs in result.runs.items()
             },
             "aims": dict(result.aims),

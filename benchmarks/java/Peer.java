@@ -1,5 +1,6 @@
 import com.google.gson.Gson;
 import com.google.gson.JsonObject;
+import com.sun.management.OperatingSystemMXBean;
 import io.pravega.client.ClientConfig;
 import io.pravega.client.EventStreamClientFactory;
 import io.pravega.client.admin.ReaderGroupManager;
@@ -14,6 +15,7 @@ import io.pravega.client.stream.impl.ByteArraySerializer;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -28,18 +30,19 @@ import java.util.UUID;
  *   {"do": "read",  "controller": URI, "scope": S, "stream": T, "events": N}
  * </pre>
  *
- * The answer holds the seconds between the first event and the acknowledgement (or arrival) of the last, and the bytes of the
- * payloads. Connections are made, and events and keys are built, before the clock starts.
+ * The answer holds the seconds between the first event and the acknowledgement (or arrival) of the last, this process's CPU
+ * seconds in that time, and the bytes of the payloads. Connections are made, and events and keys are built, before the clock starts.
  */
 public final class Peer {
     private static final int DISTINCT_EVENTS = 1024;
     private static final long SILENCE_NS = 20_000_000_000L;
     private static final Gson GSON = new Gson();
+    private static final OperatingSystemMXBean SYSTEM = ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
 
     private Peer() {
     }
 
-    private record Timed(double seconds, long events, long bytes) {
+    private record Timed(double seconds, double cpu, long events, long bytes) {
     }
 
     private record Failure(String error) {
@@ -79,12 +82,18 @@ public final class Peer {
                      new ByteArraySerializer(), EventWriterConfig.builder().build())) {
             writer.writeEvent(keys[0], events[0]).get(); // connects
             long start = System.nanoTime();
+            long cpu = SYSTEM.getProcessCpuTime();
             for (int i = 1; i < count; i++) {
                 writer.writeEvent(keys[i % keys.length], events[i % DISTINCT_EVENTS]);
             }
             writer.flush();
-            return new Timed((System.nanoTime() - start) / 1e9, count, (long) count * events[0].length);
+            return timed(start, cpu, count, (long) count * events[0].length);
         }
+    }
+
+    private static Timed timed(long start, long cpu, long events, long bytes) {
+        double seconds = (System.nanoTime() - start) / 1e9;
+        return new Timed(seconds, (SYSTEM.getProcessCpuTime() - cpu) / 1e9, events, bytes);
     }
 
     private static byte[][] events(int size) {
@@ -122,6 +131,7 @@ public final class Peer {
 
     private static Timed drain(EventStreamReader<byte[]> reader, long wanted) {
         long start = System.nanoTime();
+        long cpu = SYSTEM.getProcessCpuTime();
         long last = start;
         long got = 0;
         long bytes = 0;
@@ -137,6 +147,6 @@ public final class Peer {
                 throw new IllegalStateException("only " + got + " of " + wanted + " events arrived");
             }
         }
-        return new Timed((System.nanoTime() - start) / 1e9, got, bytes);
+        return timed(start, cpu, got, bytes);
     }
 }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.peers._serve import serve
+from benchmarks.peers._serve import Stopwatch, serve
 from connector.client import PravegaClient
 
 DISTINCT_EVENTS = 1024
@@ -21,21 +20,17 @@ def _pool(size: int) -> list[bytes]:
     return [bytes([ord("a") + i % 26]) * size for i in range(DISTINCT_EVENTS)]
 
 
-def _answer(start: float, events: int, size: int) -> dict[str, Any]:
-    return {"seconds": time.perf_counter() - start, "events": events, "bytes": size}
-
-
 def write_rows(controller: str, scope: str, stream: str, events: int, size: int, keys: int) -> dict[str, Any]:
     """Write events one by one."""
     pool, names = _pool(size), [str(i) for i in range(keys)]
     with PravegaClient(controller) as client, client.writer(f"{scope}/{stream}") as writer:
         writer.write(pool[0], names[0])
         writer.flush()
-        start = time.perf_counter()
+        watch = Stopwatch()
         for i in range(1, events):
             writer.write(pool[i % DISTINCT_EVENTS], names[i % keys])
         writer.flush()
-        return _answer(start, events, events * size)
+        return watch.answer(events, events * size)
 
 
 def write_columns(controller: str, scope: str, stream: str, events: int, size: int, keys: int) -> dict[str, Any]:
@@ -44,11 +39,11 @@ def write_columns(controller: str, scope: str, stream: str, events: int, size: i
     with PravegaClient(controller) as client, client.writer(f"{scope}/{stream}") as writer:
         writer.write(b"a" * size, "0")
         writer.flush()
-        start = time.perf_counter()
+        watch = Stopwatch()
         for payloads, names in batches:
             writer.write_column(payloads, names)
         writer.flush()
-        return _answer(start, events, events * size)
+        return watch.answer(events, events * size)
 
 
 def _batches(events: int, size: int, keys: int) -> Iterator[tuple[pa.Array, pa.Array]]:
@@ -63,23 +58,23 @@ def _batches(events: int, size: int, keys: int) -> Iterator[tuple[pa.Array, pa.A
 def read_rows(controller: str, scope: str, stream: str, events: int) -> dict[str, Any]:
     """Read the whole stream event by event."""
     with PravegaClient(controller) as client:
-        start = time.perf_counter()
+        watch = Stopwatch()
         got = size = 0
         for event in client.read(f"{scope}/{stream}"):
             size += len(event)
             got += 1
-        return _checked(_answer(start, got, size), events)
+        return _checked(watch.answer(got, size), events)
 
 
 def read_columns(controller: str, scope: str, stream: str, events: int) -> dict[str, Any]:
     """Read the whole stream in columns."""
     with PravegaClient(controller) as client:
-        start = time.perf_counter()
+        watch = Stopwatch()
         got = size = 0
         for batch in client.read_columns(f"{scope}/{stream}"):
             size += pa.compute.sum(pa.compute.binary_length(batch.events)).as_py()
             got += len(batch.events)
-        return _checked(_answer(start, got, size), events)
+        return _checked(watch.answer(got, size), events)
 
 
 def _checked(answer: dict[str, Any], events: int) -> dict[str, Any]:

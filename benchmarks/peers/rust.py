@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from importlib.metadata import version
 from typing import Any
 
 import pravega_client
 
-from benchmarks.peers._serve import serve
+from benchmarks.peers._serve import Stopwatch, serve
 
 # By default the binding waits for each event; of 0, 100, 1,000, 10,000 and 100,000 in flight this was the fastest.
 IN_FLIGHT = 10_000
@@ -25,11 +24,11 @@ def write(controller: str, scope: str, stream: str, events: int, size: int, keys
     names = [str(i) for i in range(keys)]
     writer.write_event_bytes(pool[0], names[0])
     writer.flush()
-    start = time.perf_counter()
+    watch = Stopwatch()
     for i in range(1, events):
         writer.write_event_bytes(pool[i % DISTINCT_EVENTS], names[i % keys])
     writer.flush()
-    return {"seconds": time.perf_counter() - start, "events": events, "bytes": events * size}
+    return watch.answer(events, events * size)
 
 
 def read(controller: str, scope: str, stream: str, events: int) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def read(controller: str, scope: str, stream: str, events: int) -> dict[str, Any
 async def _read(controller: str, scope: str, stream: str, events: int) -> dict[str, Any]:
     manager = pravega_client.StreamManager(controller)
     reader = manager.create_reader_group(f"rust{uuid.uuid4().hex}", scope, stream).create_reader("reader")
-    start = time.perf_counter()
+    watch = Stopwatch()
     got = size = 0
     while got < events:
         part = await reader.get_segment_slice_async()
@@ -48,7 +47,7 @@ async def _read(controller: str, scope: str, stream: str, events: int) -> dict[s
             size += len(event.data())
             got += 1
         reader.release_segment(part)
-    return {"seconds": time.perf_counter() - start, "events": got, "bytes": size}
+    return watch.answer(got, size)
 
 
 if __name__ == "__main__":
