@@ -37,9 +37,9 @@ def options_page() -> str:
     lines = [
         "# Options",
         "",
-        "Made by `pravega-serde options --markdown` from the declarations of the options. Names are not case sensitive.",
-        "An unknown name is a warning that gives the nearest known one; a value that cannot be right is an error before",
-        "anything is read or written.",
+        "Made by `pravega-serde options --markdown` from the declarations of the options. Names are not case",
+        "sensitive. An unknown name is a warning that gives the nearest known one; a value that cannot be right is an",
+        "error before anything is read or written.",
     ]
     for title, side in _sides():
         lines += ["", f"## {title}", "", "| option | default | meaning |", "|---|---|---|"]
