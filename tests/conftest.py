@@ -37,7 +37,7 @@ def pravega() -> Iterator[LocalPravega]:
 @pytest.fixture
 def config(pravega: LocalPravega, scope: str) -> PravegaConfig:
     """How to reach the shared server, with the test's own scope."""
-    return PravegaConfig(controller=pravega.controller_uri, scope=scope)
+    return pravega.config.with_scope(scope)
 
 
 @pytest.fixture

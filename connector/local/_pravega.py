@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from connector.config import PravegaConfig
 from connector.errors import LocalServerError
 from connector.local._server import Server, ServerOptions, launch
 
@@ -22,8 +23,9 @@ class LocalPravega:
 
     It ends with this process, however that ends, and what it stored goes with it: events lie in a temporary folder
     (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
-    (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. Several may
-    run at once.
+    (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
+    ``username`` and ``password`` nobody else is let in; ``tls`` makes a certificate, which ``config`` trusts. Several
+    servers may run at once.
     """
 
     def __init__(
@@ -34,9 +36,19 @@ class LocalPravega:
         port: int = 0,
         start_timeout: float = 180.0,
         java_options: tuple[str, ...] = (),
+        username: str | None = None,
+        password: str | None = None,
+        tls: bool = False,
     ) -> None:
         self._options = ServerOptions(
-            heap_mb=heap_mb, cache_mb=cache_mb, port=port, start_timeout=start_timeout, java_options=java_options
+            heap_mb=heap_mb,
+            cache_mb=cache_mb,
+            port=port,
+            start_timeout=start_timeout,
+            java_options=java_options,
+            username=username,
+            password=password,
+            tls=tls,
         )
         self._server: Server | None = None
 
@@ -57,8 +69,13 @@ class LocalPravega:
 
     @property
     def controller_uri(self) -> str:
-        """``tcp://127.0.0.1:<port>``; raises LocalServerError before :meth:`start`."""
+        """``tcp://127.0.0.1:<port>``, or ``tls://``; raises LocalServerError before :meth:`start`."""
         return self._running().controller_uri
+
+    @property
+    def config(self) -> PravegaConfig:
+        """The address, with the credentials and the certificate if the server wants them."""
+        return self._running().config
 
     @property
     def log(self) -> Path:

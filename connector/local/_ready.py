@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from connector.client import EventWriter, PravegaClient
+from connector.config import PravegaConfig
 from connector.errors import LocalServerError
 from connector.wire import StreamName
 from pravega_serde.errors import PravegaError
@@ -27,7 +28,7 @@ class NotReadyError(LocalServerError):
     """A server took too long."""
 
 
-def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float, check: Callable[[], None]) -> None:
+def await_ready(config: PravegaConfig, store: tuple[str, int], *, deadline: float, check: Callable[[], None]) -> None:
     """Return once an event was written and read back; ``deadline`` is a value of ``time.monotonic()``.
 
     ``check`` raises what ends the waiting. ``store`` is where the server's events have to go: another server may have
@@ -41,8 +42,8 @@ def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float,
         # One of its own for each attempt: the last one may have ended anywhere.
         stream = StreamName(_SCOPE, f"probe{attempt}")
         try:
-            if _listens(controller_uri):
-                with PravegaClient(controller_uri, timeout=_CALL_SECONDS) as client:
+            if _listens(config):
+                with PravegaClient(config, timeout=_CALL_SECONDS) as client:
                     _round_trip(client, stream, store)
                     return _clean_up(client, stream)
         except PravegaError as error:
@@ -51,11 +52,10 @@ def await_ready(controller_uri: str, store: tuple[str, int], *, deadline: float,
     raise NotReadyError(f"the Pravega server was not ready in time: {last}")
 
 
-def _listens(controller_uri: str) -> bool:
+def _listens(config: PravegaConfig) -> bool:
     # gRPC waits a second and more before it tries again; a server takes a few seconds to start.
-    host, _, port = controller_uri.rpartition("/")[2].rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=_CALL_SECONDS).close()
+        socket.create_connection(config.endpoints[0], timeout=_CALL_SECONDS).close()
     except OSError:
         return False
     return True

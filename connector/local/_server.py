@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from connector.config import PravegaConfig
 from connector.errors import ConfigError, LocalServerError
 from connector.local._jars import PRAVEGA_JARS, ensure_jars
 from connector.local._java import Java, find_java
 from connector.local._ports import free_ports, is_free
 from connector.local._process import SupervisedProcess
 from connector.local._ready import NotReadyError, await_ready
+from connector.local._security import CA_FILE, auth_settings, tls_settings
 from pravega_serde.errors import PravegaError
 
 __all__ = ["HOST", "Server", "ServerOptions", "launch"]
@@ -41,7 +44,8 @@ class ServerOptions:
     ``heap_mb`` and ``cache_mb`` are upper bounds in MiB: both have to hold what a burst of writes is ahead of the disk.
     With the server's own default of 128 MiB for the cache a burst of 160 MB/s breaks it for good; measured with these
     defaults: 3 GB at 250 MB/s.
-    ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there.
+    ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there. With
+    ``username`` and ``password`` the server lets nobody else in; ``tls`` needs the package ``cryptography``.
     """
 
     heap_mb: int = 2048
@@ -49,12 +53,17 @@ class ServerOptions:
     port: int = 0
     start_timeout: float = 180.0
     java_options: tuple[str, ...] = ()
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: bool = False
 
     def __post_init__(self) -> None:
         if self.heap_mb < 256 or self.cache_mb < 64:
             raise ConfigError("a local Pravega needs heap_mb of 256 and cache_mb of 64 at least")
         if not 0 <= self.port < 1 << 16:
             raise ConfigError(f"port {self.port} is not a TCP port")
+        if (self.username is None) != (self.password is None):
+            raise ConfigError("a local Pravega with credentials needs both username and password")
 
 
 class _PortTakenError(LocalServerError):
@@ -63,17 +72,28 @@ class _PortTakenError(LocalServerError):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: its process, its folder (configuration, log, temporary files) and its ports."""
+    """A running server: its process, its folder (configuration, log, stored events) and its ports."""
 
     process: SupervisedProcess
     folder: Path
+    options: ServerOptions
     controller_port: int
     store_port: int
 
     @property
     def controller_uri(self) -> str:
         """Address for clients."""
-        return f"tcp://{HOST}:{self.controller_port}"
+        return f"{'tls' if self.options.tls else 'tcp'}://{HOST}:{self.controller_port}"
+
+    @property
+    def config(self) -> PravegaConfig:
+        """What clients need to be let in."""
+        config = PravegaConfig(controller=self.controller_uri)
+        if self.options.tls:
+            config = config.with_tls(ca_file=self.folder / CA_FILE)
+        if self.options.username is not None and self.options.password is not None:
+            config = config.with_credentials(self.options.username, self.options.password)
+        return config
 
     @property
     def log(self) -> Path:
@@ -105,7 +125,7 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
         # The segment store is silent about a port that it cannot have, so what takes long is tried once more elsewhere.
         limit = min(deadline, time.monotonic() + options.start_timeout / 2)
         try:
-            await_ready(server.controller_uri, (HOST, server.store_port), deadline=limit, check=server.check)
+            await_ready(server.config, (HOST, server.store_port), deadline=limit, check=server.check)
             server.check()
         except (_PortTakenError, NotReadyError) as error:
             last = time.monotonic() >= deadline
@@ -133,19 +153,20 @@ def _spawn(options: ServerOptions, java: Java, jars: Path, lock: Path | None) ->
         (folder / "storage").mkdir()
         (folder / "temp").mkdir()
         (folder / "logback.xml").write_text(_LOGBACK)
-        (folder / "server.properties").write_text(
-            _properties(options, folder / "storage", controller, store, zookeeper)
-        )
+        settings = _settings(options, folder, controller, store, zookeeper)
+        # The escapes of Java's properties are those of JSON.
+        lines = [f"{name}={json.dumps(str(value))[1:-1]}\n" for name, value in settings.items()]
+        (folder / "server.properties").write_text("".join(lines))
         with open(folder / "server.log", "wb") as log:
             process = SupervisedProcess(_command(options, java, jars, folder), output=log, folder=folder, lock=lock)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Server(process, folder, controller, store)
+    return Server(process, folder, options, controller, store)
 
 
-def _properties(options: ServerOptions, storage: Path, controller: int, store: int, zookeeper: int) -> str:
-    settings = {
+def _settings(options: ServerOptions, folder: Path, controller: int, store: int, zookeeper: int) -> dict[str, object]:
+    settings: dict[str, object] = {
         "singlenode.controller.rpc.port": controller,
         "singlenode.segmentStore.port": store,
         "singlenode.zk.port": zookeeper,
@@ -157,10 +178,14 @@ def _properties(options: ServerOptions, storage: Path, controller: int, store: i
         # On the heap it would be full after a gigabyte. The log in front of it stays there, and is cut only behind what
         # every segment has flushed: with the usual 30 s a burst of writes fills the heap all the same.
         "pravegaservice.storage.impl.name": "FILESYSTEM",
-        "filesystem.root": storage,
+        "filesystem.root": folder / "storage",
         "writer.flush.threshold.milliseconds": 1000,
     }
-    return "".join(f"{name}={value}\n" for name, value in settings.items())
+    if options.username is not None and options.password is not None:
+        settings |= auth_settings(folder, options.username, options.password)
+    if options.tls:
+        settings |= tls_settings(folder, HOST)
+    return settings
 
 
 def _command(options: ServerOptions, java: Java, jars: Path, folder: Path) -> list[str]:

@@ -9,8 +9,10 @@ import time
 import pytest
 
 from connector.client import PravegaClient
-from connector.errors import ConfigError, DeadlineExceededError, LocalServerError
+from connector.errors import AuthenticationError, ConfigError, DeadlineExceededError, LocalServerError
 from connector.local import LocalPravega, _ready, _server
+
+PASSWORD = "a:b c\\ü"
 
 STARTER = """
 import time
@@ -52,7 +54,7 @@ def test_a_failure_in_the_middle_of_the_probe_is_no_obstacle(monkeypatch, praveg
     with PravegaClient(pravega.controller_uri) as client:
         client.create_stream("probe/probe")
         store = client.controller.endpoint(client.name("probe/probe"), 0)
-    _ready.await_ready(pravega.controller_uri, store, deadline=time.monotonic() + 60, check=lambda: None)
+    _ready.await_ready(pravega.config, store, deadline=time.monotonic() + 60, check=lambda: None)
     assert len(attempts) == 2
 
 
@@ -162,7 +164,27 @@ def test_a_deadline_that_is_too_short(temp_folder, is_gone):
     assert is_gone(int((folder / "pid").read_text()))
 
 
-@pytest.mark.parametrize("options", [{"heap_mb": 10}, {"cache_mb": 1}, {"port": 70_000}, {"port": -1}])
+def test_tls_and_credentials():
+    # Characters that a properties file, a URL or a user list might stumble over.
+    with LocalPravega(username="ann", password=PASSWORD, tls=True) as server:
+        assert server.controller_uri.startswith("tls://")
+        assert PASSWORD not in repr(server.config)
+        with PravegaClient(server.config) as client:
+            client.create_stream("safe/stream")
+            with client.writer("safe/stream") as writer:
+                writer.write(b"secret")
+            assert list(client.read("safe/stream")) == [b"secret"]
+        for stranger in (
+            server.config.with_credentials("ann", "wrong"),
+            server.config.with_credentials("bob", PASSWORD),
+        ):
+            with PravegaClient(stranger) as client, pytest.raises(AuthenticationError):
+                client.create_stream("safe/other")
+
+
+@pytest.mark.parametrize(
+    "options", [{"username": "ann"}, {"heap_mb": 10}, {"cache_mb": 1}, {"port": 70_000}, {"port": -1}]
+)
 def test_options_that_cannot_be_right(options):
     with pytest.raises(ConfigError):
         LocalPravega(**options)
