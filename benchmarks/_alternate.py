@@ -15,8 +15,8 @@ __all__ = ["Case", "run_case"]
 class Case:
     """The same work for several peers.
 
-    Each of `peers` does it once and answers ``seconds`` and ``events``, and the seconds of ``cpu`` and ``server_cpu`` where
-    they are known.
+    Each of `peers` does it once and answers ``seconds`` and ``events``, and the CPU seconds ``cpu`` and ``server_cpu``
+    where they are known.
     """
 
     name: str
