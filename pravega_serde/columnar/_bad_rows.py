@@ -19,7 +19,7 @@ from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import DeserializationError
 from pravega_serde.serializer import OnError
 
-__all__ = ["Attempt", "FastPath", "PlainPath", "bisecting", "decode_rows"]
+__all__ = ["Attempt", "FastPath", "PlainPath", "bisecting", "chained", "decode_rows"]
 
 #: Below this many rows a fast path that refuses a whole piece is not tried again: its fixed cost is about as high.
 _SMALLEST_PIECE: Final = 32
@@ -72,6 +72,26 @@ def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[ty
                     good.append(stop - start)
                     suspects.extend(range(start, stop))
         return Attempt(_join(good), np.array(suspects, np.int64))
+
+    return attempt
+
+
+def chained(first: FastPath, second: FastPath) -> FastPath:
+    """A fast path that gives the first one's suspects to the second before it gives up on them."""
+
+    def attempt(column: pa.BinaryArray) -> Attempt:
+        tried = first(column)
+        if not len(tried.suspects):
+            return tried
+        rest = second(column.take(pa.array(tried.suspects)))
+        if len(tried.suspects) == len(column):
+            return rest
+        index = np.arange(len(column))
+        index[tried.suspects] = len(column) + np.arange(len(tried.suspects))
+        if len(rest.suspects) == len(tried.suspects):
+            return tried
+        values = pa.concat_arrays([tried.values, rest.values]).take(pa.array(index))
+        return Attempt(values, tried.suspects[rest.suspects])
 
     return attempt
 

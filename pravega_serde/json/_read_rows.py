@@ -24,6 +24,8 @@ __all__ = ["TypedReader", "parse"]
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
+INT64_MAX: Final = (1 << 63) - 1
+
 #: A JSON value made into what ``pa.array`` takes.
 Convert = Callable[[Any], Any]
 
@@ -221,7 +223,7 @@ def _timestamp(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
 
 def millis(value: int) -> int:
     """Microseconds of the milliseconds that Jackson writes for a ``java.util.Date``."""
-    if abs(value) > ((1 << 63) - 1) // 1000:
+    if abs(value) > INT64_MAX // 1000:
         raise MalformedError(f"{value} ms is beyond the range of a timestamp")
     return value * 1000
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows
+from pravega_serde.columnar import FastPath, PlainPath, as_column, chained, decode_rows
 from pravega_serde.errors import SchemaError
 from pravega_serde.json._read_columns import column_reader
 from pravega_serde.json._read_rows import TypedReader, parse
+from pravega_serde.json._shapes import shape_reader
 from pravega_serde.json._write_columns import Render, renderer, write_column
 from pravega_serde.json._write_rows import to_json
 from pravega_serde.serializer import OnError
@@ -80,7 +81,10 @@ class _Columns:
 
 
 def _columns(kind: pa.DataType) -> _Columns:
-    return _Columns(PlainPath(TypedReader(kind), kind), column_reader(kind))
+    plain = PlainPath(TypedReader(kind), kind)
+    by_shape, by_event = shape_reader(kind), column_reader(kind)
+    fast = chained(by_shape, by_event) if by_shape and by_event else by_shape or by_event
+    return _Columns(plain, fast)
 
 
 def _rebuild(arrow_type: pa.DataType | None) -> JsonSerializer:

@@ -1,0 +1,169 @@
+"""What the columnar paths share: isolating bad rows, opening columns, cutting and joining them."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pravega_serde import DeserializationError, SchemaError, SerializationError
+from pravega_serde.columnar import (
+    Attempt,
+    ByteColumn,
+    PlainPath,
+    as_binary,
+    bisecting,
+    bounds_of,
+    chained,
+    cut,
+    decode_rows,
+    expand,
+    list_items,
+    map_entries,
+    per_row,
+)
+
+EVENTS = st.lists(st.none() | st.binary(max_size=12), max_size=200)
+
+
+def read_number(data: bytes) -> int:
+    try:
+        return int(data)
+    except ValueError as error:
+        raise DeserializationError("no number", field_path="$") from error
+
+
+PLAIN = PlainPath(read_number, pa.int64())
+
+
+class Fast:
+    """Takes a column of numbers as a whole, or refuses it; counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def __call__(self, column: pa.BinaryArray) -> pa.Array:
+        self.rows += len(column)
+        return pa.array([int(value) for value in column.to_pylist()], pa.int64())
+
+
+@given(st.lists(st.none() | st.sampled_from([b"1", b"22", b"x", b""]), max_size=300))
+def test_bad_rows_are_isolated_whatever_the_paths(events: list[bytes | None]) -> None:
+    expected = [int(event) if event and event != b"x" else None for event in events]
+    bad = [row for row, event in enumerate(events) if event in (b"x", b"")]
+    column = pa.array(events, pa.binary())
+    piecewise = bisecting(Fast(), refusals=(ValueError,))
+    nothing = lambda column: Attempt(pa.nulls(len(column), pa.int64()), np.arange(len(column)))  # noqa: E731
+    for fast in (None, piecewise, nothing, chained(nothing, piecewise), chained(piecewise, nothing)):
+        errors: list[DeserializationError] = []
+        decoded = decode_rows(column, plain=PLAIN, fast=fast, on_error=errors.append)
+        assert decoded.to_pylist() == expected
+        assert decoded.type == pa.int64()
+        assert [error.row for error in errors] == bad
+        if bad:
+            with pytest.raises(DeserializationError, match="no number") as caught:
+                decode_rows(column, plain=PLAIN, fast=fast)
+            assert (caught.value.row, caught.value.field_path) == (bad[0], "$")
+
+
+def test_one_bad_row_costs_a_few_passes() -> None:
+    fast = Fast()
+    events = [b"1"] * 100_000
+    events[70_000] = b"x"
+    attempt = bisecting(fast, refusals=(ValueError,))(pa.array(events))
+    assert fast.rows < 300_000
+    assert len(attempt.suspects) <= 32
+    assert 70_000 in attempt.suspects
+
+
+@given(EVENTS, st.integers(0, 3), st.sampled_from([0, 24]))
+def test_opened_columns_show_their_bytes(events: list[bytes | None], skipped: int, before: int) -> None:
+    there = [event for event in events if event is not None]
+    opened = ByteColumn.of(pa.array(there, pa.binary()).slice(skipped), before=before)
+    found = [opened.data[start:end].tobytes() for start, end in zip(opened.starts, opened.ends, strict=True)]
+    assert found == there[skipped:]
+    for end in opened.ends:
+        assert opened.words[end + 8] is not None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=50))
+def test_cut_gives_the_slices(spans: list[tuple[int, int]]) -> None:
+    at, starts, ends = 0, [], []
+    for gap, size in spans:
+        starts.append(at + gap)
+        ends.append(at + gap + size)
+        at += gap + size
+    data = np.arange(max(at, 1), dtype=np.uint8)
+    column = cut(data, np.array(starts, np.int64), np.array(ends, np.int64))
+    assert column.to_pylist() == [data[start:end].tobytes() for start, end in zip(starts, ends, strict=True)]
+
+
+@given(st.lists(st.booleans(), max_size=50))
+def test_expand_puts_values_in_their_places(present: list[bool]) -> None:
+    values = pa.array(range(sum(present)), pa.int64())
+    spread = expand(values, np.array(present, np.bool_)).to_pylist()
+    assert [value is not None for value in spread] == present
+    assert [value for value in spread if value is not None] == values.to_pylist()
+    assert len(expand(pa.nulls(sum(present)), np.array(present, np.bool_))) == len(present)
+
+
+NESTED: Any = st.lists(st.none() | st.lists(st.integers(0, 9), max_size=3), max_size=20)
+
+
+@given(NESTED, st.integers(0, 4))
+def test_items_of_sliced_lists_and_maps(rows: list[list[int] | None], skipped: int) -> None:
+    expected = [item for row in rows[skipped:] for item in row or []]
+    lists = pa.array(rows, pa.list_(pa.int64())).slice(skipped)
+    lengths, items = list_items(lists)
+    assert (lengths.tolist(), items.to_pylist()) == ([len(row or []) for row in rows[skipped:]], expected)
+    pairs = [None if row is None else [(str(item), item) for item in row] for row in rows]
+    maps = pa.array(pairs, pa.map_(pa.string(), pa.int64())).slice(skipped)
+    lengths, keys, values = map_entries(maps)
+    assert lengths.tolist() == [len(row or []) for row in rows[skipped:]]
+    assert (keys.to_pylist(), values.to_pylist()) == ([str(item) for item in expected], expected)
+    assert bounds_of(lengths)[-1] == len(expected)
+
+
+def test_null_maps_may_hide_entries() -> None:
+    hidden = pa.MapArray.from_arrays(
+        pa.array([0, 1, 2]), pa.array(["a", "b"]), pa.array([1, 2]), mask=pa.array([True, False])
+    )
+    lengths, keys, values = map_entries(hidden)
+    assert (lengths.tolist(), keys.to_pylist(), values.to_pylist()) == ([0, 1], ["b"], [2])
+
+
+KINDS = [
+    pa.binary(),
+    pa.large_binary(),
+    pa.binary_view(),
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(1),
+]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, pa.dictionary(pa.int8(), pa.binary())])
+def test_events_come_in_every_binary_layout(kind: pa.DataType) -> None:
+    column = pa.array([b"a", None, b"b"], pa.binary()).cast(kind)
+    assert as_binary(column).to_pylist() == [b"a", None, b"b"]
+    assert as_binary(pa.chunked_array([column[:1], column[1:]])).type == pa.binary()
+
+
+def test_a_column_of_nulls_is_a_column_of_events() -> None:
+    assert as_binary(pa.nulls(2)).to_pylist() == [None, None]
+    with pytest.raises(SchemaError, match=r"list<.*> holds no events"):
+        as_binary(pa.array([[1]]))
+
+
+def test_rows_that_cannot_be_written_are_named() -> None:
+    def write(value: int) -> bytes:
+        if value > 1:
+            raise SerializationError("too much")
+        return b"x"
+
+    assert per_row([1, None], write).to_pylist() == [b"x", None]
+    with pytest.raises(SerializationError, match="row 2: too much"):
+        per_row([1, 1, 2], write)
