@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from benchmarks._cpu import tree_cpu_seconds
+
 __all__ = ["Peer", "PeerError"]
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -60,6 +62,10 @@ class Peer:
         except OSError as e:
             raise PeerError(f"{self.name} has ended\n{self._tail()}") from e
         return self._next(timeout)
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the process and its descendants have taken so far."""
+        return tree_cpu_seconds(self._process.pid)
 
     def close(self) -> None:
         """End the process: politely first."""

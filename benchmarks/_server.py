@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Final, Self
 
+from benchmarks._cpu import cpu_seconds
 from connector.client import PravegaClient
 from connector.local import LocalPravega
 from connector.wire import StreamName
@@ -22,12 +22,6 @@ _FRAMING: Final = 8  # bytes in front of each event
 _SETTLE_SECONDS: Final = 10.0
 _SETTLE_STEP: Final = 0.5
 _IDLE_PART: Final = 0.2  # of one core
-
-
-def _cpu_seconds(pid: int) -> float:
-    with open(f"/proc/{pid}/stat") as stat:
-        user, system = stat.read().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 class Server:
@@ -63,7 +57,7 @@ class Server:
     def cpu_seconds(self) -> float:
         """CPU time that the server has taken so far."""
         assert self._pravega is not None
-        return _cpu_seconds(self._pravega.pid)
+        return cpu_seconds(self._pravega.pid)
 
     def settle(self) -> None:
         """Wait until the server has done what the last run left it: moving events to storage, collecting garbage."""

@@ -125,17 +125,22 @@ class _Suite:
         )
 
     def _read_once(self, side: _Side, stream: StreamName, events: int) -> Mapping[str, Any]:
-        self._server.settle()
-        return side.peer.ask("read", options=self._options(stream, side.read_options), events=events)
+        return self._timed(side, "read", options=self._options(stream, side.read_options), events=events)
 
     def _write_once(self, side: _Side, parquet: str, events: int) -> Mapping[str, Any]:
         stream = self._server.stream(events, SIZE)
         options = self._options(stream, side.write_options)
-        self._server.settle()
-        answer = side.peer.ask("write", options=options, parquet=parquet, events=events)
+        answer = self._timed(side, "write", options=options, parquet=parquet, events=events)
         self._check(side, stream, events)
         self._server.drop(stream)
         return answer
+
+    def _timed(self, side: _Side, do: str, **request: Any) -> dict[str, Any]:
+        self._server.settle()
+        server, peer = self._server.cpu_seconds(), side.peer.cpu_seconds()
+        answer = side.peer.ask(do, **request)
+        cpu = {"cpu": side.peer.cpu_seconds() - peer, "server_cpu": self._server.cpu_seconds() - server}
+        return {**answer, **cpu}
 
     def _check(self, side: _Side, stream: StreamName, events: int) -> None:
         found = side.peer.ask("check", options=self._options(stream, side.read_options))

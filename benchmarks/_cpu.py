@@ -1,0 +1,38 @@
+"""CPU time of processes, from ``/proc``."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+__all__ = ["cpu_seconds", "tree_cpu_seconds"]
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has taken so far, its ended children included."""
+    return sum(map(int, _stat(pid)[11:15])) / _TICKS
+
+
+def tree_cpu_seconds(pid: int) -> float:
+    """CPU time of a process and of all that descend from it."""
+    children = defaultdict(list)
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            children[int(_stat(int(folder.name))[1])].append(int(folder.name))
+        except OSError:
+            continue  # it has ended meanwhile; its parent has its time
+    total, pending = 0.0, [pid]
+    while pending:
+        process = pending.pop()
+        pending += children[process]
+        total += cpu_seconds(process)
+    return total
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of proc_pid_stat(5) behind the command, of which the first is the state."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
