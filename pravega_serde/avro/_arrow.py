@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pravega_serde.avro._plan import ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, UnionNode
+from pravega_serde.avro._nodes import ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, UnionNode
 from pravega_serde.avro._values import arrow_leaf_type
 from pravega_serde.errors import SchemaError
 

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.avro._lower import floor_divide, members_of
+from pravega_serde.avro._lower import floor_divide
 from pravega_serde.avro._model import Primitive, Record, Type, Union
+from pravega_serde.avro._storage import members_of
 
 try:
     import pyruhvro

@@ -6,6 +6,9 @@ to the plain path, which says what is wrong with it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,34 +17,58 @@ from pravega_serde.avro._varints import from_zigzag, squeeze, squeeze_long
 from pravega_serde.columnar import ByteColumn, cut
 from pravega_serde.columnar._bytes import SLACK, Int64s, UInt8s, UInt64s
 
-__all__ = ["Cursor"]
+__all__ = ["Budget", "Cursor"]
+
+#: A round that reads an item of fewer rows than this costs more than reading the items one by one.
+THIN: Final = 32
+
+#: So many such rounds a column may have: enough for a few rows with long arrays, and for many short columns. Without a
+#: limit, arrays in arrays of a single event would take a round for every item of every item.
+MAX_THIN_ROUNDS: Final = 256
 
 Bools = npt.NDArray[np.bool_]
 
 
+@dataclass(slots=True)
+class Budget:
+    """How many more thin rounds the reading of a column may take."""
+
+    rounds: int = MAX_THIN_ROUNDS
+
+    def allows(self, rows: int) -> bool:
+        """Whether to read one more item of so many rows, or to leave them to the plain path."""
+        if rows >= THIN:
+            return True
+        self.rounds -= 1
+        return self.rounds >= 0
+
+
+@dataclass(slots=True, eq=False)
 class Cursor:
     """The positions of some rows. Each reading method moves them all, and gives a value for each.
 
     Positions never pass a row's end, and the slack behind the data is two words, so no read can leave it.
     """
 
-    __slots__ = ("bad", "data", "ends", "position", "words")
-
-    def __init__(self, data: UInt8s, words: UInt64s, position: Int64s, ends: Int64s, bad: Bools) -> None:
-        self.data, self.words = data, words
-        self.position, self.ends, self.bad = position, ends, bad
+    data: UInt8s
+    words: UInt64s
+    position: Int64s
+    ends: Int64s
+    bad: Bools
+    budget: Budget
 
     @classmethod
     def of(cls, column: ByteColumn) -> Cursor:
         """All rows of a column, at their starts."""
-        return cls(column.data, column.words, column.starts.copy(), column.ends, np.zeros(len(column.starts), np.bool_))
+        bad = np.zeros(len(column.starts), np.bool_)
+        return cls(column.data, column.words, column.starts.copy(), column.ends, bad, Budget())
 
     def __len__(self) -> int:
         return len(self.position)
 
     def select(self, rows: Int64s) -> Cursor:
         """A cursor of some rows only; give it back to :meth:`update` when it has read."""
-        return Cursor(self.data, self.words, self.position[rows], self.ends[rows], self.bad[rows])
+        return Cursor(self.data, self.words, self.position[rows], self.ends[rows], self.bad[rows], self.budget)
 
     def update(self, rows: Int64s, selected: Cursor) -> None:
         """Take over where the selected rows have been read to."""

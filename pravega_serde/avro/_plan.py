@@ -11,7 +11,6 @@ union is resolved by its fields, whatever it is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pravega_serde.avro._model import (
@@ -28,99 +27,10 @@ from pravega_serde.avro._model import (
     kind_of,
     label_of,
 )
+from pravega_serde.avro._nodes import Arm, ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, Step, UnionNode
 from pravega_serde.errors import SchemaError
 
-__all__ = ["Arm", "ArrayNode", "EnumNode", "Leaf", "Link", "MapNode", "Node", "RecordNode", "Step", "UnionNode", "plan"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
-    """A primitive or fixed value."""
-
-    wire: str
-    """What is written: a primitive's name, or ``fixed``."""
-    target: Primitive | Fixed
-    """What it becomes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EnumNode:
-    """A symbol."""
-
-    symbols: tuple[str | None, ...]
-    """The reader's symbol for each of the writer's; None where the reader has none."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ArrayNode:
-    """Blocks of items."""
-
-    item: Node
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MapNode:
-    """Blocks of keys and values."""
-
-    value: Node
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One of the writer's fields."""
-
-    name: str
-    node: Node
-    slot: int | None
-    """Which of the reader's fields it becomes; None to skip it."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordNode:
-    """Fields in the writer's order, for slots in the reader's order."""
-
-    name: str
-    names: tuple[str, ...]
-    steps: tuple[Step, ...]
-    defaults: tuple[tuple[int, Field], ...]
-    """Slots that the writer does not fill, and the fields whose defaults do."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Arm:
-    """What becomes of one branch of the writer's union."""
-
-    node: Node | None
-    """None if the reader has no place for it: an event with this branch is an error."""
-    member: int | None
-    """Which of the reader's members it is; None for null, and where the reader has no choice of members."""
-    label: str
-    """The branch's name in the reader."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UnionNode:
-    """A choice, made by the writer (arms) or by the reader (members) or by both."""
-
-    indexed: bool
-    """Whether the writer wrote which arm it is; otherwise there is just one."""
-    arms: tuple[Arm, ...]
-    members: tuple[Node, ...]
-    """The reader's own branches other than null, if they are more than one: then the value is one of these members.
-    Otherwise it is bare: the only member's, or null."""
-
-
-@dataclass(slots=True, eq=False)
-class Link:
-    """A record inside itself. Its target is set when that is complete."""
-
-    name: str
-    target: RecordNode | None = None
-
-
-Node = Leaf | EnumNode | ArrayNode | MapNode | RecordNode | UnionNode | Link
-
-_NULL: Final = Leaf("null", Primitive("null"))
+__all__ = ["plan"]
 
 #: What the reader may have where the writer has the key, beyond the same.
 _PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {

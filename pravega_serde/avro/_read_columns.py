@@ -15,23 +15,17 @@ import pyarrow as pa
 
 from pravega_serde.avro._arrow import arrow_type
 from pravega_serde.avro._cursor import Bools, Cursor
-from pravega_serde.avro._decimals import decimals
-from pravega_serde.avro._model import Fixed, Primitive
-from pravega_serde.avro._plan import ArrayNode, EnumNode, Leaf, MapNode, Node, RecordNode, UnionNode, plan
-from pravega_serde.avro._read_rows import min_size, row_reader
-from pravega_serde.avro._values import INT64_MAX
+from pravega_serde.avro._model import Fixed
+from pravega_serde.avro._nodes import ArrayNode, EnumNode, Leaf, MapNode, Node, RecordNode, UnionNode, min_size
+from pravega_serde.avro._plan import plan
+from pravega_serde.avro._read_leaves import NotByColumnsError, Read, read_enum, read_leaf
+from pravega_serde.avro._read_rows import row_reader
 from pravega_serde.avro._write_rows import encode_default
 from pravega_serde.columnar import Attempt, ByteColumn, bounds_of, expand
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import SchemaError
 
 __all__ = ["ColumnReader", "column_reader"]
-
-#: Items of all rows are read round by round. A row with more is left to the plain path, which takes longer for each
-#: item, but not the fixed cost of a round.
-MAX_ROUNDS: Final = 4096
-
-Read = Callable[[Cursor], pa.Array]
 
 
 class ColumnReader:
@@ -56,12 +50,8 @@ def column_reader(node: Node, kind: pa.DataType) -> ColumnReader | None:
         return None
     try:
         return ColumnReader(node, kind)
-    except _NotByColumns:
+    except NotByColumnsError:
         return None
-
-
-class _NotByColumns(Exception):  # noqa: N818 -- not an error: the rows will do
-    """The plan has a corner that is not worth a columnar reader."""
 
 
 def _has_empty_items(node: Node) -> bool:
@@ -76,106 +66,6 @@ def _has_empty_items(node: Node) -> bool:
 
 def _compile(node: Node, kind: pa.DataType) -> Read:
     return _BUILDERS[type(node)](node, kind)
-
-
-# Leaves
-
-
-def _leaf(node: Leaf, kind: pa.DataType) -> Read:
-    if node.wire in ("int", "long"):
-        return _integer(node, kind)
-    if node.wire in ("bytes", "string", "fixed"):
-        return _bytes(node, kind)
-    return _FIXED_WIDTH[node.wire if node.wire != "float" or kind == pa.float32() else "float to double"]
-
-
-def _bytes(node: Leaf, kind: pa.DataType) -> Read:
-    target = node.target
-    size = target.size if isinstance(target, Fixed) else None
-    if pa.types.is_decimal(kind):
-        if node.wire == "string":
-            raise _NotByColumns
-        return lambda cursor: decimals(cursor, size, kind.precision, kind.scale)
-    if kind == pa.string():
-        return Cursor.strings
-    if node.wire == "string":
-        # Bytes are made of a string: it must be one all the same.
-        return lambda cursor: cursor.strings().cast(pa.binary())
-    return lambda cursor: cursor.binaries(size)
-
-
-def _null(cursor: Cursor) -> pa.Array:
-    return pa.nulls(len(cursor))
-
-
-def _boolean(cursor: Cursor) -> pa.Array:
-    byte = cursor.data[cursor.position]
-    cursor.skip(1)
-    cursor.fail(byte > 1)
-    return pa.array(byte == 1)
-
-
-def _float(cursor: Cursor) -> pa.Array:
-    return pa.array(cursor.fixed_words(4).astype(np.uint32).view(np.float32))
-
-
-def _float_to_double(cursor: Cursor) -> pa.Array:
-    return pa.array(cursor.fixed_words(4).astype(np.uint32).view(np.float32).astype(np.float64))
-
-
-def _double(cursor: Cursor) -> pa.Array:
-    return pa.array(np.ascontiguousarray(cursor.fixed_words(8)).view(np.float64))
-
-
-_FIXED_WIDTH: Final[Mapping[str, Read]] = {
-    "boolean": _boolean,
-    "double": _double,
-    "float": _float,
-    "float to double": _float_to_double,
-    "null": _null,
-}
-
-
-def _integer(node: Leaf, kind: pa.DataType) -> Read:
-    narrow = node.wire == "int"
-    assert isinstance(node.target, Primitive)
-    logical = node.target.logical.name if node.target.logical else ""
-    millis = logical in ("timestamp-millis", "local-timestamp-millis")
-    number = (
-        kind.to_pandas_dtype()
-        if kind in (pa.float32(), pa.float64())
-        else np.int32
-        if kind.bit_width == 32
-        else np.int64
-    )
-
-    def read(cursor: Cursor) -> pa.Array:
-        values = cursor.longs()
-        if narrow:
-            cursor.fail((values < -0x80000000) | (values > 0x7FFFFFFF))
-        if millis:
-            cursor.fail((values > INT64_MAX // 1000) | (values < -(INT64_MAX // 1000)))
-            values *= 1000
-        return pa.array(values.astype(number, copy=False)).view(kind)
-
-    return read
-
-
-def _enum(node: EnumNode, kind: pa.DataType) -> Read:
-    known = np.array([symbol is not None for symbol in node.symbols], np.bool_)
-    symbols = pa.array([symbol or "" for symbol in node.symbols], kind)
-
-    def read(cursor: Cursor) -> pa.Array:
-        index = cursor.longs()
-        outside = (index < 0) | (index >= len(known))
-        index[outside] = 0
-        cursor.fail(outside | ~known[index])
-        return symbols.take(pa.array(index))
-
-    return read
-
-
-# Structures
 
 
 def _record(node: RecordNode, kind: pa.DataType) -> Read:
@@ -216,7 +106,7 @@ def _compile_skip(node: Node) -> Read:
         return _compile(node, arrow_type(node))
     except SchemaError:
         # Recursive: it has no type, though nobody would see it.
-        raise _NotByColumns from None
+        raise NotByColumnsError from None
 
 
 def _union(node: UnionNode, kind: pa.DataType) -> Read:
@@ -352,7 +242,7 @@ def _read_items(cursor: Cursor, parts: list[tuple[Read, pa.DataType]]) -> tuple[
     owners: list[Int64s] = []
     read: list[list[pa.Array]] = [[] for _ in parts]
     while len(rows := _with_items(cursor, rows, left)):
-        if len(owners) == MAX_ROUNDS:
+        if not cursor.budget.allows(len(rows)):
             more = np.zeros(len(cursor), np.bool_)
             more[rows] = True
             cursor.fail(more)
@@ -396,8 +286,8 @@ def _with_items(cursor: Cursor, rows: Int64s, left: Int64s) -> Int64s:
 
 _BUILDERS: Final[Mapping[type, Callable[[Any, pa.DataType], Read]]] = {
     ArrayNode: _array,
-    EnumNode: _enum,
-    Leaf: _leaf,
+    EnumNode: read_enum,
+    Leaf: read_leaf,
     MapNode: _map,
     RecordNode: _record,
     UnionNode: _union,

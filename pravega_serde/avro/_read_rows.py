@@ -13,13 +13,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pravega_serde.avro._model import Field
-from pravega_serde.avro._plan import ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, Step, UnionNode, plan
+from pravega_serde.avro._nodes import (
+    ArrayNode,
+    EnumNode,
+    Leaf,
+    Link,
+    MapNode,
+    Node,
+    RecordNode,
+    Step,
+    UnionNode,
+    ambiguous_labels,
+    min_size,
+)
+from pravega_serde.avro._plan import plan
 from pravega_serde.avro._read_values import PRIMITIVES, Read, converted, read_fixed, read_long, read_string
 from pravega_serde.avro._values import (
     arrow_converter,
     natural_converter,
     promoter,
-    shape_of,
 )
 from pravega_serde.avro._write_rows import encode_default
 from pravega_serde.columnar import MalformedError
@@ -295,44 +307,6 @@ def _block(data: bytes, at: int) -> tuple[int, int]:
         # A negative count is followed by the block's size in bytes, for readers that skip it.
         _, at = read_long(data, at)
     return abs(count), at
-
-
-def min_size(node: Node) -> int:
-    """Whether a value takes at least one byte (1), or may take none (0)."""
-    if isinstance(node, Leaf):
-        empty = node.wire == "null" or (node.wire == "fixed" and node.target.size == 0)  # type: ignore[union-attr]
-        return 0 if empty else 1
-    if isinstance(node, RecordNode):
-        return max((min_size(step.node) for step in node.steps), default=0)
-    if isinstance(node, UnionNode) and not node.indexed:
-        only = node.arms[0].node
-        assert only is not None
-        return min_size(only)
-    return 1
-
-
-def ambiguous_labels(node: UnionNode) -> set[str]:
-    """Names of the arms whose values need their name: those of named types that share a Python type with another."""
-    shapes: dict[str, int] = {}
-    for member in node.members:
-        shapes[_shape(member)] = shapes.get(_shape(member), 0) + 1
-    return {
-        arm.label
-        for arm in node.arms
-        if arm.node is not None and _is_named(arm.node) and shapes.get(_shape(arm.node), 0) > 1
-    }
-
-
-def _is_named(node: Node) -> bool:
-    return isinstance(node, RecordNode | Link | EnumNode) or (isinstance(node, Leaf) and node.wire == "fixed")
-
-
-def _shape(node: Node) -> str:
-    if isinstance(node, Leaf):
-        return shape_of(node.target)
-    if isinstance(node, EnumNode):
-        return "str"
-    return "list" if isinstance(node, ArrayNode) else "dict"
 
 
 def row_reader(node: Node, *, arrow: bool = False) -> Callable[[bytes], Any]:

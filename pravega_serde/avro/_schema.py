@@ -33,6 +33,9 @@ __all__ = ["SchemaLike", "load"]
 #: What a schema may be given as: JSON text, the name of a primitive type, the path of a file, or parsed JSON.
 SchemaLike = str | Path | Mapping[str, Any] | list[Any]
 
+#: Types inside types. Everything that walks a schema is recursive, and takes up to four Python frames a level.
+MAX_NESTING: Final = 64
+
 #: Logical types and what they may annotate.
 _LOGICAL: Final[Mapping[str, frozenset[str]]] = {
     "date": frozenset({"int"}),
@@ -67,8 +70,18 @@ class _Parser:
 
     def __init__(self) -> None:
         self._names: dict[str, Fixed | Enum | Record] = {}
+        self._depth = 0
 
     def parse(self, schema: Any, space: str) -> Type:
+        """The type of a schema inside a namespace."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise SchemaError(f"the Avro schema is nested more than {MAX_NESTING} levels deep")
+        parsed = self._parse(schema, space)
+        self._depth -= 1
+        return parsed
+
+    def _parse(self, schema: Any, space: str) -> Type:
         if isinstance(schema, str):
             return self._reference(schema, space)
         if isinstance(schema, list):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_of, expand
-from pravega_serde.json._read_rows import fitted_decimal, limits, millis, parse_times
+from pravega_serde.json._convert import fitted_decimal, limits, millis, parse_times
 
 try:
     import msgspec

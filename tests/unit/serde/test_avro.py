@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time as clock
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -16,7 +17,7 @@ import pytest
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.avro._read_columns import MAX_ROUNDS
+from pravega_serde.avro._cursor import MAX_THIN_ROUNDS, THIN
 from pravega_serde.avro._read_rows import MAX_DEPTH, MAX_EMPTY_ITEMS
 
 
@@ -157,10 +158,12 @@ def test_bad_schemas_are_named(schema: Any, message: str) -> None:
 
 def test_a_schema_nested_without_end_is_an_error() -> None:
     deep: Any = "int"
-    for _ in range(5000):
+    for _ in range(63):
         deep = {"type": "array", "items": deep}
-    with pytest.raises(SchemaError, match="nested too deeply"):
-        AvroSerializer(deep)
+    serializer = AvroSerializer(deep)
+    assert serializer.decode_column(pa.array([b"\0"])).to_pylist() == [[]]
+    with pytest.raises(SchemaError, match="nested more than 64 levels deep"):
+        AvroSerializer({"type": "array", "items": deep})
     with pytest.raises(SchemaError, match="is not JSON"):
         AvroSerializer("[" * 100_000)
 
@@ -541,12 +544,25 @@ def test_items_of_no_bytes_are_counted_over_the_whole_event() -> None:
         serializer.deserialize(b"\x06" + inner * 3 + b"\0")
 
 
-@pytest.mark.parametrize("count", [MAX_ROUNDS - 1, MAX_ROUNDS, MAX_ROUNDS + 1, 3 * MAX_ROUNDS])
-def test_long_arrays_take_the_plain_path_for_their_row(count: int) -> None:
+@pytest.mark.parametrize("count", [MAX_THIN_ROUNDS - 1, MAX_THIN_ROUNDS, MAX_THIN_ROUNDS + 1, 20 * MAX_THIN_ROUNDS])
+@pytest.mark.parametrize("rows", [1, THIN - 1, THIN])
+def test_long_arrays_of_few_rows_take_the_plain_path(count: int, rows: int) -> None:
     serializer = AvroSerializer(ARRAY_OF_INT)
-    values = [[1], list(range(count)), [2, 3]]
+    values = [[1], *[list(range(count))] * rows, [2, 3]]
     column = pa.array([serializer.serialize(value) for value in values])
+    fast = serializer._columns.fast
+    assert fast is not None
+    thin = sum(rows + (item < 1) + (item < 2) < THIN for item in range(count))
+    assert len(fast(column).suspects) == (rows if thin > MAX_THIN_ROUNDS else 0)
     assert serializer.decode_column(column).to_pylist() == values
+
+
+def test_arrays_in_arrays_of_one_event_do_not_take_forever() -> None:
+    serializer = AvroSerializer({"type": "array", "items": ARRAY_OF_INT})
+    event = serializer.serialize([[1] * 500] * 500)
+    started = clock.monotonic()
+    assert len(serializer.decode_column(pa.array([event, event]))[0]) == 500
+    assert clock.monotonic() - started < 5, "a round for each of 250,000 items would take much longer"
 
 
 def test_blocks_may_be_many_and_say_their_size() -> None:

@@ -173,6 +173,11 @@ def test_other_types_have_no_shapes(kind: pa.DataType) -> None:
     assert shape_reader(kind) is None
 
 
+def test_objects_that_nobody_wants_may_be_nested_deeply() -> None:
+    event = b'{"i":1,"z":' + b'{"z":' * 450 + b"1" + b"}" * 450 + b"}"
+    assert SERIALIZER.decode_column(pa.array([event, event]))[0].as_py()["i"] == 1
+
+
 # The readers of slots
 
 

@@ -1,0 +1,264 @@
+"""JSON values as values of Arrow types, one at a time. Types are strict: a string is no number."""
+
+from __future__ import annotations
+
+import binascii
+import math
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import MalformedError
+from pravega_serde.errors import SchemaError
+
+__all__ = ["INT64_MAX", "Convert", "contains_decimal", "converter", "fitted_decimal", "limits", "millis", "parse_times"]
+
+INT64_MAX: Final = (1 << 63) - 1
+
+#: A JSON value made into what ``pa.array`` takes.
+Convert = Callable[[Any], Any]
+
+
+def contains_decimal(kind: pa.DataType) -> bool:
+    """Whether numbers must be kept digit by digit."""
+    inside = [kind.field(i).type for i in range(kind.num_fields)]
+    return bool(pa.types.is_decimal(kind)) or any(contains_decimal(inner) for inner in inside)
+
+
+def converter(kind: pa.DataType, path: str = "$") -> Convert:
+    """What checks and converts values of a type; :class:`SchemaError` for types that JSON is not read as."""
+    for fits, build in _BUILDERS:
+        if fits(kind):
+            return _nullable(build(kind, path))
+    raise SchemaError(f"JSON cannot be read as {kind} (at {path})")
+
+
+def _nullable(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _wrong(wanted: str, value: Any) -> MalformedError:
+    names = {str: "a string", bool: "a boolean", list: "an array", dict: "an object", type(None): "null"}
+    return MalformedError(f"{names.get(type(value), 'a number')} where {wanted} is expected")
+
+
+def _boolean(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise _wrong("a boolean", value)
+        return value
+
+    return convert
+
+
+def _integer(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    low, high = limits(kind)
+
+    def convert(value: Any) -> int:
+        if type(value) is not int:
+            raise _wrong("an integer", value)
+        if not low <= value <= high:
+            raise MalformedError(f"a number beyond the range of {kind}")
+        return value
+
+    return convert
+
+
+def limits(kind: pa.DataType) -> tuple[int, int]:
+    """Least and greatest number of an integer type."""
+    if pa.types.is_unsigned_integer(kind):
+        return 0, (1 << kind.bit_width) - 1
+    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
+
+
+#: What Jackson writes for numbers that JSON does not have.
+_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def _float(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> float:
+        if isinstance(value, str) and value in _NOT_FINITE:
+            return _NOT_FINITE[value]
+        if isinstance(value, bool | str) or not isinstance(value, int | float | Decimal):
+            raise _wrong("a number", value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+
+    return convert
+
+
+def _string(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> str:
+        if not isinstance(value, str):
+            raise _wrong("a string", value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            # Java keeps half a character, and writes it as a question mark.
+            return value.encode("utf-8", "replace").decode()
+        return value
+
+    return convert
+
+
+def _binary(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> bytes:
+        if not isinstance(value, str):
+            raise _wrong("a Base64 string", value)
+        try:
+            return binascii.a2b_base64(value, strict_mode=True)
+        except ValueError as error:
+            raise MalformedError(f"not Base64: {error}") from error
+
+    return convert
+
+
+def _decimal(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> Decimal:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+            raise _wrong("a decimal number", value)
+        try:
+            number = Decimal(value)
+        except InvalidOperation:
+            raise MalformedError(f"{str(value)[:40]!r} is no decimal number") from None
+        return fitted_decimal(number, kind)
+
+    return convert
+
+
+def fitted_decimal(number: Decimal, kind: pa.DataType) -> Decimal:
+    """The number in as few digits as it has; an error if the type cannot hold it.
+
+    Decided by digits and exponent alone: nobody makes a power of ten of an exponent that came in an event.
+    """
+    if not number.is_finite():
+        raise MalformedError(f"{number} is no decimal number")
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    if not any(digits):
+        return Decimal(0)
+    significant = len("".join(map(str, digits)).rstrip("0"))
+    exponent += len(digits) - significant
+    if -exponent > kind.scale or significant + exponent > kind.precision - kind.scale:
+        raise MalformedError(f"{str(number)[:40]} does not fit {kind}")
+    return Decimal((sign, digits[:significant], exponent))
+
+
+def _date(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    return lambda value: _parsed(value, kind, "a date")
+
+
+def _timestamp(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> Any:
+        if type(value) is int:
+            return millis(value)
+        return _parsed(value, kind, "a timestamp")
+
+    return convert
+
+
+def millis(value: int) -> int:
+    """Microseconds of the milliseconds that Jackson writes for a ``java.util.Date``."""
+    if abs(value) > INT64_MAX // 1000:
+        raise MalformedError(f"{value} ms is beyond the range of a timestamp")
+    return value * 1000
+
+
+def _parsed(value: Any, kind: pa.DataType, wanted: str) -> Any:
+    if not isinstance(value, str):
+        raise _wrong(wanted, value)
+    try:
+        return parse_times(pa.array([value]), kind).cast(pa.int64() if kind.bit_width == 64 else pa.int32())[0].as_py()
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        zone = "" if wanted == "a date" else " with its zone" if kind.tz else " without a zone"
+        raise MalformedError(f"{value[:40]!r} is not {wanted} in ISO 8601{zone}") from None
+
+
+def parse_times(column: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Dates or timestamps from ISO 8601 text; nanoseconds, which Java's Instant may write, are cut off."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        return pc.replace_substring_regex(column, r"(\.\d{6})\d{1,3}", r"\1").cast(kind)
+
+
+def _list(kind: pa.DataType, path: str) -> Convert:
+    inner = converter(kind.value_type, f"{path}[]")
+
+    def convert(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise _wrong("an array", value)
+        items: list[Any] = []
+        try:
+            for item in value:
+                items.append(inner(item))  # noqa: PERF401 -- the position is wanted if one fails
+        except MalformedError as error:
+            raise error.within(f"[{len(items)}]") from error
+        return items
+
+    return convert
+
+
+def _map(kind: pa.DataType, path: str) -> Convert:
+    if not pa.types.is_string(kind.key_type):
+        raise SchemaError(f"the keys of JSON objects are strings, not {kind.key_type} (at {path})")
+    key_of, value_of = converter(kind.key_type), converter(kind.item_type, f"{path}{{}}")
+
+    def convert(value: Any) -> list[tuple[str, Any]]:
+        if not isinstance(value, dict):
+            raise _wrong("an object", value)
+        entries: list[tuple[str, Any]] = []
+        key = ""
+        try:
+            for key, inner in value.items():
+                entries.append((key_of(key), value_of(inner)))
+        except MalformedError as error:
+            raise error.within(f"[{key!r}]") from error
+        return entries
+
+    return convert
+
+
+def _struct(kind: pa.DataType, path: str) -> Convert:
+    fields = [(entry.name, converter(entry.type, f"{path}.{entry.name}")) for entry in kind]
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _wrong("an object", value)
+        record, name = {}, ""
+        try:
+            for name, inner in fields:
+                record[name] = inner(value.get(name))
+        except MalformedError as error:
+            raise error.within(f".{name}") from error
+        return record
+
+    return convert
+
+
+def _null(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    def convert(value: Any) -> None:
+        raise _wrong("null", value)
+
+    return convert
+
+
+_BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Convert]]]] = [
+    (pa.types.is_null, _null),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_integer, _integer),
+    (lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind), _float),
+    (pa.types.is_string, _string),
+    (pa.types.is_binary, _binary),
+    (pa.types.is_date32, _date),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.unit == "us", _timestamp),
+    (pa.types.is_decimal128, _decimal),
+    (pa.types.is_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+]
