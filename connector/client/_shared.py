@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from typing import Final
@@ -24,3 +25,10 @@ def shared_client(config: PravegaConfig, timeout: float = DEFAULT_TIMEOUT) -> Pr
         if client is None:
             client = _clients[key] = PravegaClient(config, timeout=timeout)
         return client
+
+
+@atexit.register
+def _close_all() -> None:
+    for (pid, _, _), client in _clients.items():
+        if pid == os.getpid():
+            client.close()

@@ -132,6 +132,8 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
             server.process.close(keep=last)
             if last:
                 raise LocalServerError(_with_log(error.message, server.log)) from error
+            # A server that ended by itself leaves its log; that of a try that is made again explains nothing.
+            shutil.rmtree(server.folder, ignore_errors=True)
         except BaseException as error:
             server.process.close(keep=isinstance(error, PravegaError))
             raise
