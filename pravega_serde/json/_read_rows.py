@@ -17,7 +17,14 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json._convert import contains_decimal, converter
 
-__all__ = ["TypedReader", "parse"]
+try:
+    import msgspec
+except ImportError:
+    _decode_fast = None
+else:
+    _decode_fast = msgspec.json.Decoder().decode
+
+__all__ = ["TypedReader", "parse", "parse_plainly"]
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -32,8 +39,19 @@ _DECODERS: Final = {
 }
 
 
-def parse(data: bytes, *, decimals: bool = False) -> Any:
-    """The value of an event as Python has it. With ``decimals``, a number with a point is a Decimal."""
+def parse(data: bytes) -> Any:
+    """The value of an event as Python has it: by msgspec, where it is installed and takes the event."""
+    if _decode_fast is None:
+        return parse_plainly(data)
+    try:
+        return _decode_fast(data)
+    # Its own errors, and those of Python's strings and numbers: the plain way says what is wrong, if anything is.
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return parse_plainly(data)
+
+
+def parse_plainly(data: bytes, *, decimals: bool = False) -> Any:
+    """The value of an event by Python's own JSON. With ``decimals``, a number with a point is a Decimal."""
     try:
         return _DECODERS[decimals].decode(strip(data).decode())
     except UnicodeDecodeError as error:
@@ -66,7 +84,7 @@ class TypedReader:
 
     def __call__(self, data: bytes) -> Any:
         """The value, in a form that ``pa.array`` takes for the type."""
-        value = parse(data, decimals=self._decimals)
+        value = parse_plainly(data, decimals=self._decimals)
         try:
             return self._convert(value)
         except MalformedError as error:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json._numbers import java_float, java_floats
-from pravega_serde.json._read_rows import TypedReader
+from pravega_serde.json._read_rows import TypedReader, parse, parse_plainly
 
 GOLDEN = Path(__file__).parents[2] / "vectors" / "text_golden.jsonl"
 ROWS = JsonSerializer()
@@ -188,6 +188,22 @@ def test_bad_text_is_nothing_but_that(text: bytes, data: Any) -> None:
 def test_what_jackson_refuses_is_refused(text: bytes) -> None:
     with pytest.raises(DeserializationError, match="not JSON"):
         ROWS.deserialize(text)
+
+
+@given(st.binary() | JSON_VALUES.map(ROWS.serialize), st.data())
+def test_both_ways_to_read_rows_agree(text: bytes, data: Any) -> None:
+    damaged = bytearray(text)
+    if damaged and data.draw(st.booleans()):
+        byte = data.draw(st.integers(0, 255) | st.sampled_from(b'"\\{}[],:0e.-ntu'))
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = byte
+    assert shown(parse, bytes(damaged)) == shown(parse_plainly, bytes(damaged))
+
+
+def shown(read: Any, event: bytes) -> str:
+    try:
+        return repr(read(event))
+    except DeserializationError as error:
+        return str(error)
 
 
 def test_a_byte_order_mark_is_skipped() -> None:
@@ -358,9 +374,24 @@ TRICKY = [
 
 
 @pytest.mark.parametrize("event", TRICKY)
+def test_both_ways_to_read_rows_agree_on_the_tricky(event: bytes) -> None:
+    assert shown(parse, event) == shown(parse_plainly, event)
+
+
+@pytest.mark.parametrize("event", TRICKY)
 def test_rows_and_columns_agree_on_the_tricky(event: bytes) -> None:
     assert_alike(JsonSerializer(arrow_type=FLAT), [event])
     assert_alike(JsonSerializer(arrow_type=FLAT), [b'{"i":7,"s":"good"}', event, b'{"i":8,"b":true}'])
+
+
+@pytest.mark.parametrize("kind", [FLAT, FLAT.field("i").type, pa.struct(list(FLAT)[:5])], ids=["flat", "int", "shapes"])
+def test_columns_are_read_without_msgspec(monkeypatch: pytest.MonkeyPatch, kind: pa.DataType) -> None:
+    monkeypatch.setattr("pravega_serde.json._read_columns._HAVE_MSGSPEC", False)
+    monkeypatch.setattr("pravega_serde.json._read_rows._decode_fast", None)
+    serializer = JsonSerializer(arrow_type=kind)
+    assert_alike(serializer, TRICKY)
+    for event in TRICKY:
+        assert shown(serializer.deserialize, event) == shown(parse_plainly, event)
 
 
 def test_many_rows_with_a_few_bad_ones() -> None:
