@@ -97,6 +97,7 @@ class Peer:
         try:
             line = self._answers.get(timeout=timeout)
         except queue.Empty:
+            self._process.kill()  # a late answer would be taken for the next one's
             raise PeerError(f"{self.name} did not answer within {timeout:.0f} s\n{self._tail()}") from None
         if not line:
             raise PeerError(f"{self.name} has ended\n{self._tail()}")
