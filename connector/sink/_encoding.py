@@ -34,6 +34,7 @@ class EventEncoder:
     key: str | None
     fields: tuple[str, ...]  # columns of the serialized record
     serializer: Serializer[Any] | None
+    single: bool = False  # the one column is the whole event, not a record of it
 
     def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
         """(events, routing keys or None). Raises SerializationError, NullEventError."""
@@ -42,7 +43,8 @@ class EventEncoder:
             events = batch.column(self.event)
         else:
             assert self.serializer is not None
-            events = self.serializer.encode_column(batch.select(list(self.fields)))
+            rows = batch.column(self.fields[0]) if self.single else batch.select(list(self.fields))
+            events = self.serializer.encode_column(rows)
         if events.null_count:
             row = pc.index(pc.is_null(events), value=True).as_py()
             raise NullEventError(
@@ -61,21 +63,14 @@ def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
         _check_key(schema, key)
     # A column that was named as the key belongs to the event; one that is there only to be the key does not.
     fields = tuple(name for name in schema.names if options.routing_key_field or name != _ROUTING_KEY)
-    value = pa.struct([schema.field(name) for name in fields])
-    if len(fields) == 1 and not pa.types.is_struct(serializer.arrow_type) and options.format.lower() != "json":
-        return _scalar_encoder(schema, fields[0], key, serializer)
+    kinds = [schema.field(name) for name in fields]
+    # JSON writes objects; the other formats may be of single values, and then take a single column.
+    single = len(fields) == 1 and options.format.lower() != "json" and not pa.types.is_struct(serializer.arrow_type)
     try:
-        serializer.check_encodable(value)
+        serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
     except SchemaError as error:
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}") from error
-    return EventEncoder(None, key, fields, serializer)
-
-
-def _scalar_encoder(schema: pa.Schema, name: str, key: str | None, serializer: Serializer[Any]) -> EventEncoder:
-    kind = schema.field(name).type
-    if not _is_event(kind):
-        raise ColumnTypeError(f"column {name!r} is {kind}; this format takes one column of text or bytes: cast it")
-    return EventEncoder(name, key, (name,), serializer)
+    return EventEncoder(None, key, fields, serializer, single)
 
 
 def _serializer(options: SinkOptions) -> Serializer[Any]:

@@ -150,3 +150,28 @@ def test_bytes_that_are_not_avro(load: Load, client: PravegaClient, stream_name:
 
     rows = load(stream_name, format="avro", avro_schema=SCHEMA, mode="DROPMALFORMED", columns="offset").collect()
     assert [(row.id, row.offset) for row in rows] == [(1, 0), (1, 8 + len(good)), (1, offset + 8 + 11)]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "query", "events"),
+    [
+        ({"format": "string"}, "SELECT 'ключ' AS value", ["ключ".encode()]),
+        ({"format": "bytes"}, "SELECT CAST('x' AS BINARY) AS value", [b"x"]),
+        ({"format": "avro", "avro_schema": '"string"'}, "SELECT 'abc' AS value", [b"\x06abc"]),
+        ({"format": "json"}, "SELECT 'abc' AS value", [b'{"value":"abc"}']),
+        ({"format": "string"}, "SELECT 'v' AS value, 'k' AS routing_key", [b"v"]),
+    ],
+)
+def test_one_column(
+    spark: SparkSession,
+    config: PravegaConfig,
+    client: PravegaClient,
+    stream_name: StreamName,
+    fmt: dict[str, str],
+    query: str,
+    events: list[bytes],
+):
+    client.create_stream(stream_name)
+    writer = spark.sql(query).write.format("pravega").option("controller", config.controller).options(**fmt)
+    writer.mode("append").save(str(stream_name))
+    assert list(client.read(stream_name)) == events
