@@ -13,7 +13,7 @@ from benchmarks.peers._serve import Stopwatch, serve
 from connector.client import PravegaClient
 
 DISTINCT_EVENTS = 1024
-BATCH_ROWS = 65_536
+BATCH_BYTES = 8 << 20
 
 
 def _pool(size: int) -> list[bytes]:
@@ -50,8 +50,9 @@ def _batches(events: int, size: int, keys: int) -> Iterator[tuple[pa.Array, pa.A
     """All events but the first, which has connected."""
     pool = pa.array(_pool(size), pa.binary())
     names = pa.array([str(i) for i in range(keys)], pa.string())
-    for first in range(1, events, BATCH_ROWS):
-        rows = np.arange(first, min(first + BATCH_ROWS, events))
+    step = BATCH_BYTES // size
+    for first in range(1, events, step):
+        rows = np.arange(first, min(first + step, events))
         yield pool.take(pa.array(rows % DISTINCT_EVENTS)), names.take(pa.array(rows % keys))
 
 
