@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.wire import StreamName
+from pravega_serde import Serializer, serializer_for
 
 __all__ = ["CommonOptions", "PravegaOptionWarning", "choice", "flag", "number", "option", "parse_options", "text"]
 
@@ -130,6 +131,20 @@ class CommonOptions:
         if scope is None:
             raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or name it 'scope/{given}'")
         return StreamName(scope, given)
+
+    def serializer(self, **arguments: Any) -> Serializer[Any]:
+        """The serializer of ``format``, made with the options that belong to it and with ``arguments``.
+
+        Raises ConfigError for a missing option, UnsupportedFormatError, SchemaError.
+        """
+        assert self.format is not None
+        if self.format.lower() == "avro":
+            if self.avro_schema is None:
+                raise ConfigError(
+                    "format 'avro' needs option 'avro_schema': the schema as JSON text or the path of a file"
+                )
+            arguments["schema"] = self.avro_schema
+        return serializer_for(self.format, **arguments)
 
 
 def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collection[str] = ()) -> T:

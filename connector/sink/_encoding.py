@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.errors import ColumnTypeError, ConfigError, NullEventError
+from connector.errors import ColumnTypeError, NullEventError
 from connector.sink._options import SinkOptions
-from pravega_serde import SchemaError, Serializer, serializer_for
+from pravega_serde import SchemaError, Serializer
 
 __all__ = ["EventEncoder", "encoder_for"]
 
@@ -57,7 +57,7 @@ def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     """The encoder for a DataFrame's columns. Raises ColumnTypeError, ConfigError before anything is written."""
     if options.format is None:
         return _raw_encoder(schema, options)
-    serializer = _serializer(options)
+    serializer = options.serializer()
     key = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
     if key is not None:
         _check_key(schema, key)
@@ -71,15 +71,6 @@ def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     except SchemaError as error:
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}") from error
     return EventEncoder(None, key, fields, serializer, single)
-
-
-def _serializer(options: SinkOptions) -> Serializer[Any]:
-    assert options.format is not None
-    if options.format.lower() == "avro":
-        if options.avro_schema is None:
-            raise ConfigError("format 'avro' needs option 'avro_schema': the schema as JSON text or the path of a file")
-        return serializer_for("avro", schema=options.avro_schema)
-    return serializer_for(options.format)
 
 
 def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:

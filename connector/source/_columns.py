@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from connector.client import EventBatch
 from connector.errors import ConfigError
 from connector.source._options import SourceOptions
-from pravega_serde import DeserializationError, Serializer, serializer_for
+from pravega_serde import DeserializationError, Serializer
 
 __all__ = ["CORRUPT_RECORD", "RowBuilder", "decoded_fields", "serializer_of"]
 
@@ -39,15 +39,11 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None) -> Serialize
     """
     if options.format is None:
         return None
-    if options.format.lower() == "avro":
-        if options.avro_schema is None:
-            raise ConfigError("format 'avro' needs option 'avro_schema': the schema as JSON text or the path of a file")
-        return serializer_for("avro", schema=options.avro_schema)
     if options.format.lower() in _NEEDS_SCHEMA:
         if wanted is None:
             raise ConfigError(f"format {options.format!r} needs the columns: .schema('name STRING, …') before load()")
-        return serializer_for(options.format, arrow_type=pa.struct(_value_fields(wanted, options)))
-    return serializer_for(options.format)
+        return options.serializer(arrow_type=pa.struct(_value_fields(wanted, options)))
+    return options.serializer()
 
 
 def _value_fields(wanted: pa.Schema, options: SourceOptions) -> list[pa.Field]:
