@@ -1,17 +1,19 @@
 """Embedded servers: a real Pravega on this machine, started from Python, ended with it."""
 
 from connector.local._detached import DetachedServer, detached_server, start_detached, stop_detached
-from connector.local._jars import PRAVEGA_VERSION, pravega_jars
+from connector.local._jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
 from connector.local._pravega import LocalPravega
 from connector.local._server import ServerOptions
 
 __all__ = [
     "PRAVEGA_VERSION",
+    "REGISTRY_VERSION",
     "DetachedServer",
     "LocalPravega",
     "ServerOptions",
     "detached_server",
     "pravega_jars",
+    "registry_jars",
     "start_detached",
     "stop_detached",
 ]

@@ -20,10 +20,21 @@ from connector.local._jarset import Jar, JarSet
 from connector.local._java import Java, find_java
 from connector.local._progress import JarProgress
 
-__all__ = ["PRAVEGA_JARS", "PRAVEGA_VERSION", "ensure_jars", "pravega_jars"]
+__all__ = [
+    "PRAVEGA_JARS",
+    "PRAVEGA_VERSION",
+    "REGISTRY_JARS",
+    "REGISTRY_VERSION",
+    "ensure_jars",
+    "pravega_jars",
+    "registry_jars",
+]
 
 PRAVEGA_VERSION: Final = "0.13.0"
 PRAVEGA_JARS: Final = JarSet.load("pravega-standalone", PRAVEGA_VERSION)
+REGISTRY_VERSION: Final = "0.6.0"
+# A folder of their own: their versions of what both servers use differ.
+REGISTRY_JARS: Final = JarSet.load("schemaregistry", REGISTRY_VERSION)
 
 _MANIFEST: Final = "manifest.json"
 _LOCK_SECONDS: Final = 3600.0
@@ -36,6 +47,14 @@ def pravega_jars() -> Path:
     Raises JavaNotFoundError, JarDownloadError.
     """
     return ensure_jars(PRAVEGA_JARS, find_java())
+
+
+def registry_jars() -> Path:
+    """The folder with the jars of the schema registry's server, Java client and Java serializers, fetched if need be.
+
+    Raises JavaNotFoundError, JarDownloadError.
+    """
+    return ensure_jars(REGISTRY_JARS, find_java())
 
 
 def ensure_jars(jars: JarSet, java: Java) -> Path:

@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 from connector.local._ivy import resolve
-from connector.local._jars import PRAVEGA_JARS
 from connector.local._jarset import Jar, lock_file
 from connector.local._java import find_java
 from connector.local._progress import JarProgress
@@ -33,17 +32,21 @@ class _Module:
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
-    """``forced`` versions win over what the published descriptions ask for."""
+    """``beside`` is asked for with the server; ``forced`` versions win over what the published descriptions ask for."""
 
     server: _Module
     forced: tuple[_Module, ...]
     excluded_organisations: tuple[str, ...]
     excluded_modules: tuple[str, ...]
+    beside: tuple[_Module, ...] = ()
 
+
+_REGISTRY_VERSION: Final = "0.6.0"
+_REGISTRY_JACKSON: Final = "2.12.7"
 
 _RECIPES: Final = {
-    PRAVEGA_JARS.name: _Recipe(
-        server=_Module("io.pravega", PRAVEGA_JARS.name, PRAVEGA_JARS.version),
+    "pravega-standalone": _Recipe(
+        server=_Module("io.pravega", "pravega-standalone", "0.13.0"),
         # The published description leaves protobuf-java at 2.5.0, which the controller cannot run with.
         forced=(_Module("com.google.protobuf", "protobuf-java", "3.19.6"),),
         excluded_organisations=(
@@ -59,6 +62,27 @@ _RECIPES: Final = {
             "log4j",
         ),
         excluded_modules=("slf4j-reload4j",),
+    ),
+    "schemaregistry": _Recipe(
+        server=_Module("io.pravega", "schemaregistry-server", _REGISTRY_VERSION),
+        # With which Java programs write and read what the registry describes.
+        beside=(
+            _Module("io.pravega", "schemaregistry-client", _REGISTRY_VERSION),
+            _Module("io.pravega", "schemaregistry-serializers", _REGISTRY_VERSION),
+        ),
+        # The versions that wrote the vectors under tests/vectors: those which the serializers ask for.
+        forced=(
+            _Module("org.apache.avro", "avro", "1.11.1"),
+            _Module("com.google.protobuf", "protobuf-java", "3.21.7"),
+            _Module("com.google.protobuf", "protobuf-java-util", "3.21.7"),
+            *(
+                _Module("com.fasterxml.jackson.core", name, _REGISTRY_JACKSON)
+                for name in ("jackson-annotations", "jackson-core", "jackson-databind")
+            ),
+        ),
+        excluded_organisations=(),
+        # The first was never published; logging goes through logback alone.
+        excluded_modules=("pravega-keycloak-client", "slf4j-simple"),
     ),
 }
 
@@ -92,7 +116,8 @@ def _jars(report: Path, folder: Path) -> list[Jar]:
 
 
 def _ivy_module(recipe: _Recipe) -> str:
-    wanted = [(recipe.server, "false"), *((module, "true") for module in recipe.forced)]
+    asked = (recipe.server, *recipe.beside)
+    wanted = [*((module, "false") for module in asked), *((module, "true") for module in recipe.forced)]
     return "\n".join(
         [
             '<ivy-module version="2.0">',

@@ -3,7 +3,7 @@
 import hashlib
 from xml.etree import ElementTree
 
-from connector.local._jars import PRAVEGA_JARS
+from connector.local._jars import PRAVEGA_JARS, REGISTRY_JARS
 from connector.local._jarset import Jar, JarSet
 
 
@@ -13,6 +13,14 @@ def test_the_list_that_ships():
     assert {"pravega-standalone-0.13.0.jar", "pravega-client-0.13.0.jar", "protobuf-java-3.19.6.jar"} <= set(names)
     assert "netty-transport-native-epoll-4.1.63.Final-linux-x86_64.jar" in names
     assert all(Jar.from_line(jar.to_line()) == jar for jar in PRAVEGA_JARS.jars)
+
+
+def test_the_registry_has_the_versions_that_wrote_the_vectors():
+    names = {jar.file_name for jar in REGISTRY_JARS.jars}
+    assert len(names) == len(REGISTRY_JARS.jars) == 120
+    assert {f"schemaregistry-{part}-0.6.0.jar" for part in ("server", "client", "serializers")} <= names
+    assert {"avro-1.11.1.jar", "protobuf-java-3.21.7.jar", "snappy-java-1.1.7.3.jar"} <= names
+    assert {f"jackson-{part}-2.12.7.jar" for part in ("annotations", "core", "databind")} <= names
 
 
 def test_ivy_is_asked_for_each_jar_and_nothing_more():
