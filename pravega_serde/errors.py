@@ -8,6 +8,7 @@
     │   ├── DeserializationError       bytes that are not what they should be; knows where they came from
     │   │   └── LimitExceededError     bytes that would take more depth, handles or memory than a named limit
     │   ├── SchemaError                a schema that cannot be parsed, or two that do not fit
+    │   ├── UnsupportedCodecError      a codec that this reader does not have
     │   ├── UnsupportedFormatError     a format name that is not in the catalogue
     │   └── MissingExtraError          an optional package that is not installed
     └── connector.errors.ConnectorError   see there
@@ -28,6 +29,7 @@ __all__ = [
     "SchemaError",
     "SerdeError",
     "SerializationError",
+    "UnsupportedCodecError",
     "UnsupportedFormatError",
 ]
 
@@ -134,6 +136,12 @@ class SchemaError(SerdeError):
     """A schema cannot be parsed, or reader and writer schema do not fit."""
 
     code = "PRAVEGA-SCHEMA"
+
+
+class UnsupportedCodecError(SerdeError):
+    """Events are wrapped in a codec that this reader was not given, or a codec name is unknown."""
+
+    code = "PRAVEGA-UNSUPPORTED-CODEC"
 
 
 class UnsupportedFormatError(SerdeError):
