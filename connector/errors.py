@@ -24,6 +24,13 @@
         │   ├── NoSuchSegmentError           deleted, truncated away, or never there
         │   ├── WrongHostError               the segment lives elsewhere now
         │   └── EventNumberError             another writer with this id has appended
+        ├── TransactionError                 a transaction is not in the state that was asked for
+        │   ├── TransactionCommittedError    it is committed, or about to be: it takes no events and no abort
+        │   ├── TransactionAbortedError      it is aborted, or about to be: its events are gone
+        │   │   └── TransactionExpiredError  its lease ended before it was pinged or committed
+        │   ├── TransactionUnknownError      never there, or completed so long ago that the server has forgotten it
+        │   └── LeaseRangeError              a lease that the server does not allow
+        ├── OutcomeUnknownError              nobody could tell in time whether a step took effect
         ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
         ├── DataLossError                    events that a reader still wanted are gone
         ├── EventError                       one event that cannot be written
@@ -58,10 +65,12 @@ __all__ = [
     "InvalidNameError",
     "JarDownloadError",
     "JavaNotFoundError",
+    "LeaseRangeError",
     "LocalServerError",
     "MalformedStreamCutError",
     "NoSuchSegmentError",
     "NullEventError",
+    "OutcomeUnknownError",
     "ProtocolError",
     "ScopeNotFoundError",
     "SegmentSealedError",
@@ -70,6 +79,11 @@ __all__ = [
     "StreamNotFoundError",
     "StreamSealedError",
     "TokenExpiredError",
+    "TransactionAbortedError",
+    "TransactionCommittedError",
+    "TransactionError",
+    "TransactionExpiredError",
+    "TransactionUnknownError",
     "UnsupportedModeError",
     "WrongHostError",
 ]
@@ -213,6 +227,62 @@ class EventNumberError(SegmentStoreError):
     """An append was refused because its writer id has moved on (InvalidEventNumber)."""
 
     code = "PRAVEGA-EVENT-NUMBER"
+    retriable = True
+
+
+class TransactionError(ConnectorError):
+    """A transaction is not in the state that was asked for."""
+
+    code = "PRAVEGA-TRANSACTION"
+    fault = "remote"
+
+
+class TransactionCommittedError(TransactionError):
+    """The transaction is committed, or about to be: it takes no more events and cannot be aborted."""
+
+    code = "PRAVEGA-TRANSACTION-COMMITTED"
+
+
+class TransactionAbortedError(TransactionError):
+    """The transaction is aborted, or about to be, by somebody or by its lease: its events are gone."""
+
+    code = "PRAVEGA-TRANSACTION-ABORTED"
+
+
+class TransactionExpiredError(TransactionAbortedError):
+    """The transaction was aborted because its lease ended before it was pinged or committed."""
+
+    code = "PRAVEGA-TRANSACTION-EXPIRED"
+
+
+class TransactionUnknownError(TransactionError):
+    """The controller knows no such transaction: never there, or completed so long ago that it is forgotten.
+
+    It does not say whether the transaction was committed.
+    """
+
+    code = "PRAVEGA-TRANSACTION-UNKNOWN"
+
+
+class LeaseRangeError(TransactionError):
+    """The server does not allow such a lease; ``shortest`` and ``longest`` are its bounds (seconds; None: unknown)."""
+
+    code = "PRAVEGA-LEASE-RANGE"
+    fault = "local"
+
+    def __init__(self, message: str, *, shortest: float | None = None, longest: float | None = None) -> None:
+        self.shortest, self.longest = shortest, longest
+        super().__init__(message)
+
+
+class OutcomeUnknownError(ConnectorError):
+    """Nobody could tell in time whether a step took effect: it may have, it may do so yet, or never.
+
+    Repeating the very same step is safe and tells; taking it for done, or for refused, is not.
+    """
+
+    code = "PRAVEGA-OUTCOME-UNKNOWN"
+    fault = "remote"
     retriable = True
 
 
