@@ -10,6 +10,14 @@
     │   ├── SchemaError                a schema that cannot be parsed, or two that do not fit
     │   ├── UnsupportedCodecError      a codec that this reader does not have
     │   ├── UnsupportedFormatError     a format name that is not in the catalogue
+    │   ├── RegistryError              the schema registry refused, or could not answer; never a matter of bad events
+    │   │   ├── RegistryUnavailableError      no answer within the deadline
+    │   │   ├── RegistryAuthenticationError   credentials missing or wrong (401)
+    │   │   ├── RegistryPermissionError       credentials without the permission (403)
+    │   │   ├── RegistryNotFoundError         no such group, schema or encoding (404)
+    │   │   ├── RegistryConflictError         what is there already does not allow it (409, 412, 417)
+    │   │   ├── RegistryRequestError          a request that the server takes for malformed (400)
+    │   │   └── RegistryProtocolError         an answer that is not a registry's
     │   └── MissingExtraError          an optional package that is not installed
     └── connector.errors.ConnectorError   see there
 
@@ -26,6 +34,14 @@ __all__ = [
     "LimitExceededError",
     "MissingExtraError",
     "PravegaError",
+    "RegistryAuthenticationError",
+    "RegistryConflictError",
+    "RegistryError",
+    "RegistryNotFoundError",
+    "RegistryPermissionError",
+    "RegistryProtocolError",
+    "RegistryRequestError",
+    "RegistryUnavailableError",
     "SchemaError",
     "SerdeError",
     "SerializationError",
@@ -148,6 +164,68 @@ class UnsupportedFormatError(SerdeError):
     """A format name is not in the catalogue."""
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"
+
+
+class RegistryError(SerdeError):
+    """The schema registry refused a call or could not answer it. Says nothing about events: their bytes may be fine.
+
+    ``status`` is the HTTP status of the last answer, None where there was none.
+    """
+
+    code = "PRAVEGA-REGISTRY"
+    fault = "remote"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class RegistryUnavailableError(RegistryError):
+    """The schema registry gave no answer, or none but server faults, until the deadline."""
+
+    code = "PRAVEGA-REGISTRY-UNAVAILABLE"
+    retriable = True
+
+
+class RegistryAuthenticationError(RegistryError):
+    """The schema registry wants credentials, or others than it was given (401)."""
+
+    code = "PRAVEGA-REGISTRY-AUTHENTICATION"
+    fault = "local"
+
+
+class RegistryPermissionError(RegistryError):
+    """The user is known to the schema registry and not permitted to do this (403)."""
+
+    code = "PRAVEGA-REGISTRY-PERMISSION"
+    fault = "local"
+
+
+class RegistryNotFoundError(RegistryError):
+    """The group, schema, version or encoding is not in the schema registry (404)."""
+
+    code = "PRAVEGA-REGISTRY-NOT-FOUND"
+    fault = "local"
+
+
+class RegistryConflictError(RegistryError):
+    """What the group holds already does not allow the call: incompatible, of another format or type (409, 412, 417)."""
+
+    code = "PRAVEGA-REGISTRY-CONFLICT"
+    fault = "local"
+
+
+class RegistryRequestError(RegistryError):
+    """The schema registry takes the request for malformed: a schema that it cannot parse, a policy it does not know."""
+
+    code = "PRAVEGA-REGISTRY-REQUEST"
+    fault = "local"
+
+
+class RegistryProtocolError(RegistryError):
+    """Something answered that is not a schema registry, or not one that speaks this interface."""
+
+    code = "PRAVEGA-REGISTRY-PROTOCOL"
 
 
 class MissingExtraError(SerdeError):
