@@ -1,12 +1,9 @@
 """The Pravega schema registry: its client, and serializers whose events Java's registry serializers read and write."""
 
+from pravega_serde.registry._groups import Compatibility, CompatibilityRule, GroupHistoryRecord, GroupProperties
 from pravega_serde.registry._models import (
     CodecType,
-    Compatibility,
-    CompatibilityRule,
     EncodingInfo,
-    GroupHistoryRecord,
-    GroupProperties,
     SchemaInfo,
     SchemaWithVersion,
     SerializationFormat,
