@@ -33,6 +33,15 @@
         ├── OutcomeUnknownError              nobody could tell in time whether a step took effect
         ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
         ├── DataLossError                    events that a reader still wanted are gone
+        ├── ExactlyOnceError                 a batch that cannot be committed exactly once, or not now
+        │   ├── FencedError                  another run of the query has taken over
+        │   ├── DuplicateWriteError          one run wrote the same batch twice
+        │   ├── AppIdReusedError             the application id was used by another query
+        │   ├── LeaseExpiredError            a transaction ended before its batch was recorded; try again
+        │   ├── TornBatchError               a part of a batch is visible and a part is lost
+        │   ├── LostBatchError               a batch that Spark has done with is lost
+        │   ├── UnfinishedBatchError         a recorded batch cannot be finished without its rows
+        │   └── LedgerFormatError            the ledger holds what this version cannot read
         ├── EventError                       one event that cannot be written
         │   ├── EventTooLargeError
         │   └── NullEventError
@@ -50,6 +59,7 @@ from typing import ClassVar
 from pravega_serde.errors import Fault, PravegaError
 
 __all__ = [
+    "AppIdReusedError",
     "AuthenticationError",
     "ColumnTypeError",
     "ConfigError",
@@ -59,14 +69,20 @@ __all__ = [
     "ControllerUnavailableError",
     "DataLossError",
     "DeadlineExceededError",
+    "DuplicateWriteError",
     "EventError",
     "EventNumberError",
     "EventTooLargeError",
+    "ExactlyOnceError",
+    "FencedError",
     "InvalidNameError",
     "JarDownloadError",
     "JavaNotFoundError",
+    "LeaseExpiredError",
     "LeaseRangeError",
+    "LedgerFormatError",
     "LocalServerError",
+    "LostBatchError",
     "MalformedStreamCutError",
     "NoSuchSegmentError",
     "NullEventError",
@@ -79,11 +95,13 @@ __all__ = [
     "StreamNotFoundError",
     "StreamSealedError",
     "TokenExpiredError",
+    "TornBatchError",
     "TransactionAbortedError",
     "TransactionCommittedError",
     "TransactionError",
     "TransactionExpiredError",
     "TransactionUnknownError",
+    "UnfinishedBatchError",
     "UnsupportedModeError",
     "WrongHostError",
 ]
@@ -234,7 +252,7 @@ class TransactionError(ConnectorError):
     """A transaction is not in the state that was asked for."""
 
     code = "PRAVEGA-TRANSACTION"
-    fault = "remote"
+    fault: ClassVar[Fault] = "remote"
 
 
 class TransactionCommittedError(TransactionError):
@@ -299,6 +317,66 @@ class DataLossError(ConnectorError):
 
     code = "PRAVEGA-DATA-LOSS"
     fault = "remote"
+
+
+class ExactlyOnceError(ConnectorError):
+    """A batch cannot be committed exactly once, or not now."""
+
+    code = "PRAVEGA-EXACTLY-ONCE"
+    fault = "remote"
+
+
+class FencedError(ExactlyOnceError):
+    """Another run of the query has taken over; this one wrote nothing that can be seen."""
+
+    code = "PRAVEGA-FENCED"
+    fault = "local"
+
+
+class DuplicateWriteError(ExactlyOnceError):
+    """One run wrote the same batch twice: two writes of a batch need application ids of their own."""
+
+    code = "PRAVEGA-DUPLICATE-WRITE"
+    fault = "local"
+
+
+class AppIdReusedError(ExactlyOnceError):
+    """The application id belongs to another query, whose versions are as high already."""
+
+    code = "PRAVEGA-APP-ID-REUSED"
+    fault = "local"
+
+
+class LeaseExpiredError(ExactlyOnceError):
+    """A task's transaction ended before its batch was recorded; nothing of the batch is visible."""
+
+    code = "PRAVEGA-LEASE-EXPIRED"
+    retriable = True
+
+
+class TornBatchError(ExactlyOnceError):
+    """A part of a batch is visible and a part is lost, or the server has forgotten which: an operator must choose."""
+
+    code = "PRAVEGA-TORN-BATCH"
+
+
+class LostBatchError(ExactlyOnceError):
+    """A batch that Spark has done with was recorded and never became visible."""
+
+    code = "PRAVEGA-LOST-BATCH"
+
+
+class UnfinishedBatchError(ExactlyOnceError):
+    """A recorded batch cannot be finished without its rows, and this run has none."""
+
+    code = "PRAVEGA-UNFINISHED-BATCH"
+
+
+class LedgerFormatError(ExactlyOnceError):
+    """The ledger holds something that this version cannot read."""
+
+    code = "PRAVEGA-LEDGER-FORMAT"
+    fault = "local"
 
 
 class EventError(ConnectorError):

@@ -2,6 +2,7 @@
 
 from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
+from connector.client._controller_transactions import CreatedTransaction, TransactionStatus
 from connector.client._cuts import Lineage, tail_cut
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._reader import EventBatch, SegmentSlice, read_slice, read_slices, slices_between
@@ -14,6 +15,7 @@ from connector.wire import StreamCut, StreamName
 __all__ = [
     "MAX_EVENT_SIZE",
     "ControllerClient",
+    "CreatedTransaction",
     "EventBatch",
     "EventWriter",
     "Lineage",
@@ -28,6 +30,7 @@ __all__ = [
     "StreamName",
     "Successor",
     "TailReader",
+    "TransactionStatus",
     "read_slice",
     "read_slices",
     "shared_client",

@@ -23,6 +23,7 @@ from connector.client._controller_messages import (
     segment_message,
     stream_message,
 )
+from connector.client._controller_transactions import TransactionCalls
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
@@ -49,7 +50,7 @@ Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 
-class ControllerClient:
+class ControllerClient(TransactionCalls):
     """Calls to a Pravega controller. Thread safe; can be pickled.
 
     A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a

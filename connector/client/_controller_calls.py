@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Protocol
 
 from connector.client._controller_channel import Rpc, not_found
@@ -10,26 +11,56 @@ from connector.errors import (
     ConnectorError,
     ControllerError,
     InvalidNameError,
+    LeaseRangeError,
     MalformedStreamCutError,
     StreamSealedError,
 )
 from connector.wire import StreamName
 
+# Seconds; Config.MIN_LEASE_VALUE of the controller, which can be set to something else.
+DEFAULT_SHORTEST_LEASE: Final = 10.0
+_SAID: Final = 160  # characters of a server's text that an error repeats
 
-def _no_range(target: StreamName | str | None) -> ConnectorError:
+
+def _no_range(target: StreamName | str | None, _said: str) -> ConnectorError:
     return MalformedStreamCutError(
         f"the controller finds no way in {target} from the start cut to the end cut: the end must not lie before the "
         f"start, and both must be cuts of this stream (not of a deleted one of its name)"
     )
 
 
-def _no_such_segments(target: StreamName | str | None) -> ConnectorError:
+def _no_such_segments(target: StreamName | str | None, _said: str) -> ConnectorError:
     return MalformedStreamCutError(f"the controller does not know the cut's segments in {target}")
 
 
+def _no_lease(target: StreamName | str | None, said: str) -> ConnectorError:
+    """A lease outside the bounds comes as UNKNOWN with a free text, in which only the upper bound is a number."""
+    if "lease" not in said:
+        return ControllerError(f"the controller could not begin a transaction on {target}: {said[:_SAID]}")
+    bound = re.search(r"max value is (\d+)", said)
+    if bound is None:
+        return LeaseRangeError(
+            f"the controller refuses the lease for a transaction on {target}: it is shorter than the server allows "
+            f"({DEFAULT_SHORTEST_LEASE:g} s unless set otherwise: controller.transaction.lease.count.min)"
+        )
+    longest = int(bound[1]) / 1000
+    return LeaseRangeError(
+        f"the controller refuses the lease for a transaction on {target}: it is longer than {longest:g} s, "
+        "the longest that the server allows (controller.transaction.lease.count.max)",
+        longest=longest,
+    )
+
+
+ABORT_TRANSACTION: Final = Rpc("abortTransaction", pb.TxnRequest, pb.TxnStatus)
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
+COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus)
+COMPLETED_TRANSACTIONS: Final = Rpc(
+    "listCompletedTransactions", pb.ListCompletedTxnRequest, pb.ListCompletedTxnResponse
+)
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus)
+# Repeated after a lost answer it begins another one; the first, which nobody knows, ends with its lease.
+CREATE_TRANSACTION: Final = Rpc("createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, unknown=_no_lease)
 CURRENT_SEGMENTS: Final = Rpc("getCurrentSegments", pb.StreamInfo, pb.SegmentRanges)
 CUT_VALID: Final = Rpc("isStreamCutValid", pb.StreamCut, pb.StreamCutValidityResponse, unknown=_no_such_segments)
 DELEGATION_TOKEN: Final = Rpc("getDelegationToken", pb.StreamInfo, pb.DelegationToken)
@@ -38,6 +69,7 @@ DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus)
 EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.SegmentRanges)
 LIST_SCOPES: Final = Rpc("listScopes", pb.ScopesRequest, pb.ScopesResponse)
 LIST_STREAMS: Final = Rpc("listStreamsInScope", pb.StreamsInScopeRequest, pb.StreamsInScopeResponse)
+PING_TRANSACTION: Final = Rpc("pingTransaction", pb.PingTxnRequest, pb.PingTxnStatus)
 # Repeated after it took effect, it would be refused: its segments are sealed by then.
 SCALE: Final = Rpc("scale", pb.ScaleRequest, pb.ScaleResponse, repeatable=False)
 SCOPE_EXISTS: Final = Rpc("checkScopeExists", pb.ScopeInfo, pb.ExistsResponse)
@@ -47,6 +79,7 @@ SEGMENTS_BETWEEN: Final = Rpc("getSegmentsBetween", pb.StreamCutRange, pb.Stream
 STREAM_CONFIG: Final = Rpc("getStreamConfiguration", pb.StreamInfo, pb.StreamConfig)
 STREAM_EXISTS: Final = Rpc("checkStreamExists", pb.StreamInfo, pb.ExistsResponse)
 SUCCESSORS: Final = Rpc("getSegmentsImmediatelyFollowing", pb.SegmentId, pb.SuccessorResponse)
+TRANSACTION_STATE: Final = Rpc("checkTransactionState", pb.TxnRequest, pb.TxnState)
 TRUNCATE_STREAM: Final = Rpc("truncateStream", pb.StreamCut, pb.UpdateStreamStatus)
 UPDATE_STREAM: Final = Rpc("updateStream", pb.StreamConfig, pb.UpdateStreamStatus)
 URI: Final = Rpc("getURI", pb.SegmentId, pb.NodeUri)

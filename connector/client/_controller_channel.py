@@ -79,8 +79,8 @@ class Rpc(Generic[Q, R]):
     """Message that it answers with."""
     repeatable: bool = True
     """Whether doing it twice is the same as doing it once, so that it may be repeated after a lost answer."""
-    unknown: Callable[[Target], ConnectorError] | None = None
-    """The error that the code UNKNOWN stands for here, where the controller has no better one."""
+    unknown: Callable[[Target, str], ConnectorError] | None = None
+    """The error that the code UNKNOWN stands for here, where the controller has no better one; gets its text too."""
 
 
 class Budget:
@@ -230,7 +230,7 @@ class ControllerChannel:
         if code is grpc.StatusCode.NOT_FOUND and target is not None:
             return not_found(target)
         if code is grpc.StatusCode.UNKNOWN and rpc.unknown is not None:
-            return rpc.unknown(target)
+            return rpc.unknown(target, details or "")
         if code is grpc.StatusCode.CANCELLED and self._closed:
             return _closed_error()
         if code is grpc.StatusCode.UNAUTHENTICATED and not self._metadata:

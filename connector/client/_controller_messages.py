@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import uuid
 from collections.abc import Iterable
 from typing import Final
 
@@ -55,6 +57,17 @@ def segment_message(stream: StreamName, segment_id: int) -> pb.SegmentId:
 def cut_message(cut: StreamCut) -> pb.StreamCut:
     """A stream cut."""
     return pb.StreamCut(streamInfo=stream_message(cut.stream), cut=cut.positions)
+
+
+def transaction_message(stream: StreamName, transaction: uuid.UUID) -> pb.TxnRequest:
+    """A transaction of a stream."""
+    high, low = struct.unpack(">qq", transaction.bytes)
+    return pb.TxnRequest(streamInfo=stream_message(stream), txnId=pb.TxnId(highBits=high, lowBits=low))
+
+
+def decode_transaction(message: pb.TxnId) -> uuid.UUID:
+    """A transaction's id; as text it is the one that Java shows."""
+    return uuid.UUID(bytes=struct.pack(">qq", message.highBits, message.lowBits))
 
 
 def encode_config(stream: StreamName, config: StreamConfig) -> pb.StreamConfig:
