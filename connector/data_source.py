@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Final
 
 import pyarrow as pa
@@ -14,9 +13,10 @@ from pyspark.sql.types import StructType
 
 from connector import _table_options as table
 from connector.errors import UnsupportedModeError
-from connector.options import parse_options
+from connector.options import known_names, parse_options
 from connector.sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from connector.source import (
+    Decoder,
     PravegaBatchReader,
     PravegaStreamReader,
     SourceOptions,
@@ -29,8 +29,8 @@ __all__ = ["PravegaDataSource"]
 
 # The first Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
 _OLDEST_SPARK: Final = (4, 2)
-_SOURCE_NAMES: Final = frozenset(field.name for field in fields(SourceOptions))
-_SINK_NAMES: Final = frozenset(field.name for field in fields(SinkOptions))
+_SOURCE_NAMES: Final = known_names(SourceOptions)
+_SINK_NAMES: Final = known_names(SinkOptions)
 
 
 def _source_options(raw: Mapping[str, str]) -> SourceOptions:
@@ -83,13 +83,11 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
         return PravegaStreamWriter(*self._writer_arguments(schema))
 
-    def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, pa.Schema | None]:
+    def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
         options = _source_options(table.options_of(self.options, schema))
         arrow = to_arrow_schema(schema, timezone="UTC")
-        needs_schema = options.format is not None and options.format.lower() == "json"
-        wanted = arrow if needs_schema else None
-        serializer_of(options, wanted)  # a wrong format or schema is said here, before any task
-        return options, arrow, wanted
+        # What cannot be decoded so is said here, before any task.
+        return options, arrow, serializer_of(options, arrow)
 
     def _writer_arguments(self, schema: StructType) -> tuple[SinkOptions, EventEncoder]:
         options = parse_options(SinkOptions, table.options_of(self.options, schema), also_known=_SOURCE_NAMES)

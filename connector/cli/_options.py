@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.options import CommonOptions
+from connector.options import CommonOptions, FormatOptions
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
 
@@ -17,10 +17,11 @@ __all__ = ["options", "options_page"]
 
 
 def _sides() -> list[tuple[str, list[Field[Any]]]]:
-    common = fields(CommonOptions)
-    shared = {field.name for field in common}
+    common, formats = fields(CommonOptions), fields(FormatOptions)
+    of_formats, shared = {field.name for field in formats}, {field.name for field in common}
     return [
-        ("Source and sink", list(common)),
+        ("Source and sink", [field for field in common if field.name not in of_formats]),
+        ("Format of the events, source and sink", list(formats)),
         ("Source", [field for field in fields(SourceOptions) if field.name not in shared]),
         ("Sink", [field for field in fields(SinkOptions) if field.name not in shared]),
     ]

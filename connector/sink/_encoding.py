@@ -8,43 +8,38 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.errors import ColumnTypeError, NullEventError
+from connector._portable import Portable
+from connector.errors import ColumnTypeError, ConfigError, NullEventError
 from connector.sink._options import SinkOptions
 from pravega_serde import SchemaError, Serializer
+from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 
 __all__ = ["EventEncoder", "encoder_for"]
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_event(kind: pa.DataType) -> bool:
-    return _is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+# Java's and Avro's events may be single values as well as records; JSON text could be too, but rows are objects there.
+_ALWAYS_RECORDS: Final = frozenset({"json"})
 
 
 @dataclass(frozen=True, slots=True)
 class EventEncoder:
-    """Turns record batches into a column of events and a column of routing keys, or none."""
+    """Turns record batches into a column of events and a column of routing keys, or none. Can be pickled."""
 
-    event: str | None  # the column of raw events; None where rows are serialized
-    key: str | None
-    fields: tuple[str, ...]  # columns of the serialized record
-    serializer: Serializer[Any] | None
-    single: bool = False  # the one column is the whole event, not a record of it
+    columns: tuple[str, ...]  # what becomes the event
+    single: bool  # the one column is the whole event, not a record of it
+    serializer: Portable[Serializer[Any]] | None  # None where the column holds events
+    router: EventRouter
 
     def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
-        """(events, routing keys or None). Raises SerializationError, NullEventError."""
-        keys = None if self.key is None else batch.column(self.key)
-        if self.event is not None:
-            events = batch.column(self.event)
-        else:
-            assert self.serializer is not None
-            rows = batch.column(self.fields[0]) if self.single else batch.select(list(self.fields))
-            events = self.serializer.encode_column(rows)
+        """(events, routing keys or None), ready for a writer's ``write_column``.
+
+        Raises SerializationError, NullEventError.
+        """
+        keys = self.router.keys(batch)
+        events = batch.column(self.columns[0]) if self.single else batch.select(list(self.columns))
+        if self.serializer is not None:
+            events = self.serializer.get().encode_column(events)
         if events.null_count:
             row = pc.index(pc.is_null(events), value=True).as_py()
             raise NullEventError(
@@ -57,20 +52,24 @@ def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     """The encoder for a DataFrame's columns. Raises ColumnTypeError, ConfigError before anything is written."""
     if options.format is None:
         return _raw_encoder(schema, options)
-    serializer = options.serializer()
-    key = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
-    if key is not None:
-        _check_key(schema, key)
+    router, key = _routing(schema, options)
     # A column that was named as the key belongs to the event; one that is there only to be the key does not.
-    fields = tuple(name for name in schema.names if options.routing_key_field or name != _ROUTING_KEY)
-    kinds = [schema.field(name) for name in fields]
-    # JSON writes objects; the other formats may be of single values, and then take a single column.
-    single = len(fields) == 1 and options.format.lower() != "json" and not pa.types.is_struct(serializer.arrow_type)
+    columns = tuple(name for name in schema.names if options.routing_key_field or name != key)
+    kinds = [schema.field(name) for name in columns]
+    serializer = options.serializer()
+    single = len(columns) == 1 and options.format not in _ALWAYS_RECORDS and not _is_record(serializer)
     try:
         serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
     except SchemaError as error:
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}") from error
-    return EventEncoder(None, key, fields, serializer, single)
+    return EventEncoder(columns, single, Portable(serializer), router)
+
+
+def _is_record(serializer: Serializer[Any]) -> bool:
+    try:
+        return bool(pa.types.is_struct(serializer.arrow_type))
+    except SchemaError:  # a Java event can be anything, and then a column decides what it is
+        return False
 
 
 def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
@@ -82,19 +81,32 @@ def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
         )
     if not _is_event(schema.field(_EVENT).type):
         raise ColumnTypeError(f"column 'event' is {schema.field(_EVENT).type}, not binary or string: cast it")
-    key = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in names else None)
-    if key is not None:
-        _check_key(schema, key)
+    router, key = _routing(schema, options)
     if extra := [name for name in names if name not in (_EVENT, key)]:
         raise ColumnTypeError(
             f"columns {', '.join(extra)} would not be written: select only 'event' and 'routing_key', or set option "
             "'format'"
         )
-    return EventEncoder(_EVENT, key, (), None)
+    return EventEncoder((_EVENT,), True, None, router)
 
 
-def _check_key(schema: pa.Schema, key: str) -> None:
-    if key not in schema.names:
-        raise ColumnTypeError(f"there is no column {key!r} for the routing key; there are: {', '.join(schema.names)}")
-    if not _is_text(schema.field(key).type):
-        raise ColumnTypeError(f"the routing key {key!r} is {schema.field(key).type}, not string: cast it")
+def _is_event(kind: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_binary(kind) or t.is_large_binary(kind))
+
+
+def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str | None]:
+    """Where routing keys come from, and in which column: an option, else the column ``routing_key``, else nowhere."""
+    if options.routing_key is not None:
+        if options.routing_key_field is not None:
+            raise ConfigError("options 'routing_key' and 'routing_key_field' both give the routing key: set only one")
+        return ByConstant(options.routing_key), None
+    path = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
+    if path is None:
+        return Unrouted(), None
+    router: EventRouter = ByColumn(path) if path in schema.names else ByField(path)
+    try:
+        router.check(schema)
+    except SchemaError as error:
+        raise ColumnTypeError(error.message) from error
+    return router, path if path in schema.names else path.partition(".")[0]

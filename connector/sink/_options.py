@@ -30,8 +30,12 @@ class SinkOptions(CommonOptions):
         None, "the Scala connector's name: `true` is `writer_mode=exactly_once`, `false` is `at_least_once`", flag
     )
     routing_key_field: str | None = option(
-        None, "column whose text is the routing key of a typed row (`format=…`); it stays part of the event"
+        None,
+        "column (text, whole number or boolean) that is the routing key, or a field in it: `customer`, "
+        "`order.customer`; it stays part of the event. Without it a column `routing_key`, if there is one, is the key, "
+        "and no part of the event",
     )
+    routing_key: str | None = option(None, "one routing key for all events: one order, one segment at a time")
     max_event_size: int = option(
         MAX_EVENT_SIZE, "largest event in bytes; Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
     )

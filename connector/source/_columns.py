@@ -8,16 +8,19 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from connector._portable import Portable
 from connector.client import EventBatch
 from connector.errors import ConfigError
+from connector.source._bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
 from connector.source._options import SourceOptions
-from pravega_serde import DeserializationError, Serializer
+from pravega_serde import Serializer
 
-__all__ = ["CORRUPT_RECORD", "RowBuilder", "decoded_fields", "serializer_of"]
+__all__ = ["Decoder", "RowBuilder", "batches", "decoded_fields", "serializer_of"]
 
-CORRUPT_RECORD: Final = "_corrupt_record"
+#: What decodes the events; None where they stay raw.
+Decoder = Portable[Serializer[Any]] | None
+
 # What a format that has no fields is called as a column.
 VALUE: Final = "value"
 
@@ -28,54 +31,49 @@ _METADATA_TYPES: Final = {
     "segment_id": pa.int64(),
     "offset": pa.int64(),
 }
-# Formats whose columns the user must name, because neither the events nor a schema option do.
-_NEEDS_SCHEMA: Final = frozenset({"json"})
 
 
-def serializer_of(options: SourceOptions, wanted: pa.Schema | None) -> Serializer[Any] | None:
-    """The serializer that the options ask for; None for raw events. Raises SchemaError, UnsupportedFormatError.
+def serializer_of(options: SourceOptions, wanted: pa.Schema | None) -> Decoder:
+    """The serializer that the options ask for; None for raw events.
 
-    ``wanted`` is the schema that the user gave with ``.schema(…)``, which JSON needs.
+    ``wanted`` is the schema of the rows that the user gave with ``.schema(…)``. Raises ConfigError, SchemaError.
     """
     if options.format is None:
         return None
-    if options.format.lower() in _NEEDS_SCHEMA:
-        if wanted is None:
-            raise ConfigError(f"format {options.format!r} needs the columns: .schema('name STRING, …') before load()")
-        return options.serializer(arrow_type=pa.struct(_value_fields(wanted, options)))
-    return options.serializer()
+    if wanted is None:
+        return Portable(options.column_serializer())
+    others = {*options.metadata_columns, *corrupt_names(options.column_name_of_corrupt_record)}
+    return Portable(options.column_serializer(pa.struct([field for field in wanted if field.name not in others])))
 
 
-def _value_fields(wanted: pa.Schema, options: SourceOptions) -> list[pa.Field]:
-    return [field for field in wanted if field.name not in options.metadata_columns and field.name != CORRUPT_RECORD]
-
-
-def decoded_fields(options: SourceOptions, serializer: Serializer[Any] | None) -> list[pa.Field]:
-    """Fields of the source's rows: decoded ones, then metadata, then the corrupt record where it is kept."""
+def decoded_fields(options: SourceOptions, serializer: Decoder) -> list[pa.Field]:
+    """Fields of the source's rows: decoded ones, then metadata, then bad records where they are kept."""
     fields: list[pa.Field] = []
     if serializer is not None:
-        kind = serializer.arrow_type
+        kind = serializer.get().arrow_type
         fields = list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)]
     fields += [pa.field(name, _METADATA_TYPES[name]) for name in options.metadata_columns]
     if serializer is not None and options.mode == "PERMISSIVE":
-        fields.append(pa.field(CORRUPT_RECORD, pa.binary()))
+        fields += map(pa.field, corrupt_names(options.column_name_of_corrupt_record), CORRUPT_TYPES)
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"column {name!r} would come twice, decoded and as metadata: leave it out of 'columns'")
+            raise ConfigError(
+                f"column {name!r} would come twice, decoded and as metadata: leave it out of 'columns', or set "
+                "'column_name_of_corrupt_record' if it is the bad record's"
+            )
     return fields
 
 
-Column = Callable[["_Rows"], pa.Array]
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Rows:
-    """One batch on its way: the events, what was decoded, and which of them could not be."""
+    """One batch on its way: the events, and what was decoded of them, if anything was."""
 
     batch: EventBatch
-    decoded: Any  # an Arrow array; None for raw events
-    errors: list[DeserializationError]
+    decoded: Decoded | None
+
+
+Column = Callable[[_Rows], pa.Array]
 
 
 class RowBuilder:
@@ -84,15 +82,14 @@ class RowBuilder:
     ``schema`` is Spark's own Arrow schema of the rows: its first batch must equal it.
     """
 
-    def __init__(self, schema: pa.Schema, options: SourceOptions, serializer: Serializer[Any] | None) -> None:
+    def __init__(self, schema: pa.Schema, options: SourceOptions, serializer: Decoder) -> None:
         self._schema = schema
-        self._serializer = serializer
+        self._serializer = None if serializer is None else serializer.get()
         self._mode = options.mode
         self._constants: dict[str, pa.Array] = {}
-        metadata = set(options.metadata_columns)
-        self._columns: list[Column] = [
-            self._metadata(field.name) if field.name in metadata else self._decoded(field) for field in schema
-        ]
+        self._metadata = frozenset(options.metadata_columns)
+        self._corrupt = corrupt_names(options.column_name_of_corrupt_record)
+        self._columns: list[Column] = [self._column(field) for field in schema]
 
     def build(self, batch: EventBatch) -> pa.RecordBatch:
         """The rows of a batch. Raises DeserializationError with the event's coordinates in mode FAILFAST."""
@@ -101,19 +98,19 @@ class RowBuilder:
 
     def _decode(self, batch: EventBatch) -> _Rows:
         if self._serializer is None:
-            return _Rows(batch, None, [])
-        errors: list[DeserializationError] = []
-        if self._mode == "FAILFAST":
-            try:
-                decoded = self._serializer.decode_column(batch.events)
-            except DeserializationError as error:
-                raise batch.locate(error, error.row or 0) from error
-        else:
-            decoded = self._serializer.decode_column(batch.events, on_error=errors.append)
-        rows = _Rows(batch, decoded, errors)
-        return _without_bad(rows) if errors and self._mode == "DROPMALFORMED" else rows
+            return _Rows(batch, None)
+        found = decode(self._serializer, batch.events, self._mode, lambda error: batch.locate(error, error.row or 0))
+        rows = _Rows(batch, found)
+        return _without_bad(batch, found) if found.errors and self._mode == "DROPMALFORMED" else rows
 
-    def _metadata(self, name: str) -> Column:
+    def _column(self, field: pa.Field) -> Column:
+        if field.name in self._metadata:
+            return self._metadata_column(field.name)
+        if self._serializer is not None and field.name in self._corrupt:
+            return _corrupt_column(is_record=field.name == self._corrupt[0])
+        return self._decoded_column(field)
+
+    def _metadata_column(self, name: str) -> Column:
         if name == "event":
             return lambda rows: rows.batch.events
         if name == "offset":
@@ -130,40 +127,44 @@ class RowBuilder:
             held = self._constants[value] = pa.repeat(value, length)
         return held.slice(0, length)
 
-    def _decoded(self, field: pa.Field) -> Column:
-        if field.name == CORRUPT_RECORD:
-            return _corrupt_records
-        assert self._serializer is not None
+    def _decoded_column(self, field: pa.Field) -> Column:
+        if self._serializer is None:
+            raise ConfigError(
+                f"raw events have no column {field.name!r}: leave .schema(…) out, or set option 'format' to decode them"
+            )
         kind = self._serializer.arrow_type
         if not pa.types.is_struct(kind):
-            return lambda rows: _fit(rows.decoded, field)
+            return lambda rows: _fit(_values(rows), field)
         place = kind.get_field_index(field.name)
         if place < 0:
             raise ConfigError(f"the events have no field {field.name!r}; they have: {', '.join(f.name for f in kind)}")
         # flatten() and not field(): a null record is null in each of its columns.
-        return lambda rows: _fit(rows.decoded.flatten()[place], field)
+        return lambda rows: _fit(_values(rows).flatten()[place], field)
+
+
+def _values(rows: _Rows) -> pa.Array:
+    assert rows.decoded is not None
+    return rows.decoded.values
 
 
 def _fit(column: pa.Array, field: pa.Field) -> pa.Array:
     return column if column.type == field.type else column.cast(field.type)
 
 
-def _without_bad(rows: _Rows) -> _Rows:
-    keep = np.ones(len(rows.batch.events), bool)
-    keep[[error.row for error in rows.errors if error.row is not None]] = False
+def _without_bad(batch: EventBatch, found: Decoded) -> _Rows:
+    keep = ~found.bad()
     mask = pa.array(keep)
-    batch = EventBatch(
-        rows.batch.stream, rows.batch.segment_id, rows.batch.events.filter(mask), rows.batch.offsets[keep]
-    )
-    return _Rows(batch, rows.decoded.filter(mask), [])
+    events = found.events.filter(mask)
+    kept = EventBatch(batch.stream, batch.segment_id, events, batch.offsets[keep])
+    return _Rows(kept, Decoded(events, found.values.filter(mask), []))
 
 
-def _corrupt_records(rows: _Rows) -> pa.Array:
-    if not rows.errors:
-        return pa.nulls(len(rows.batch.events), pa.binary())
-    bad = np.zeros(len(rows.batch.events), bool)
-    bad[[error.row for error in rows.errors if error.row is not None]] = True
-    return pc.if_else(pa.array(bad), rows.batch.events, pa.scalar(None, pa.binary()))
+def _corrupt_column(*, is_record: bool) -> Column:
+    def column(rows: _Rows) -> pa.Array:
+        assert rows.decoded is not None
+        return rows.decoded.records() if is_record else rows.decoded.reasons()
+
+    return column
 
 
 def batches(builder: RowBuilder, events: Iterator[EventBatch]) -> Iterator[pa.RecordBatch]:

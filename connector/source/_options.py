@@ -46,8 +46,15 @@ class SourceOptions(CommonOptions):
     mode: str = option(
         "FAILFAST",
         "what to do with events that cannot be decoded: `FAILFAST` stops with their coordinates, `PERMISSIVE` gives "
-        "nulls and the event in `_corrupt_record`, `DROPMALFORMED` leaves them out",
+        "nulls, the event in `_corrupt_record` and its error in `_corrupt_record_error`, `DROPMALFORMED` leaves them "
+        "out",
         choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"),
+    )
+    column_name_of_corrupt_record: str = option(
+        "_corrupt_record",
+        "another name for the column of events that cannot be decoded, and with `_error` after it for that of their "
+        "errors; also `columnNameOfCorruptRecord`, as Spark has it",
+        alias="columnNameOfCorruptRecord",
     )
     max_bytes_per_trigger: int | None = option(
         None, "most bytes of one micro-batch, to the last whole event of each segment", number(1, _MAX_LONG)

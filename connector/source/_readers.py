@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from connector.client import PravegaClient, SegmentSlice, StreamCut, read_slices, shared_client, slices_between
 from connector.errors import ConfigError
 from connector.source._admission import Limits
-from connector.source._columns import RowBuilder, batches, serializer_of
+from connector.source._columns import Decoder, RowBuilder, batches
 from connector.source._offsets import from_offset, to_offset
 from connector.source._options import SourceOptions
 from connector.source._planner import Ceiling, StreamPlanner, slices_of
@@ -46,18 +46,18 @@ class SlicePartition(InputPartition):  # type: ignore[misc]
 class _Reader:
     """What both readers share: options and schema in, record batches out.
 
-    ``schema`` is the Arrow schema of the rows, ``wanted`` the one that the user gave, if any.
+    ``schema`` is the Arrow schema of the rows, ``serializer`` decodes them, if they are to be decoded.
     """
 
-    def __init__(self, options: SourceOptions, schema: pa.Schema, wanted: pa.Schema | None) -> None:
-        self.options, self.schema, self.wanted = options, schema, wanted
+    def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
+        self.options, self.schema, self.serializer = options, schema, serializer
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
         # Spark asks once, for None, when there are no partitions.
         if not isinstance(partition, SlicePartition):
             return iter(())
-        builder = RowBuilder(self.schema, self.options, serializer_of(self.options, self.wanted))
+        builder = RowBuilder(self.schema, self.options, self.serializer)
         return batches(builder, read_slices(client_for(self.options).stores, [partition.slice]))
 
     def _new_planner(self) -> StreamPlanner:
@@ -88,8 +88,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     A batch is a function of its two offsets alone; see ``connector.source._planner``.
     """
 
-    def __init__(self, options: SourceOptions, schema: pa.Schema, wanted: pa.Schema | None) -> None:
-        super().__init__(options, schema, wanted)
+    def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
+        super().__init__(options, schema, serializer)
         self._planner: StreamPlanner | None = None
         self._first: StreamCut | None = None
         self._available: StreamCut | None = None

@@ -27,8 +27,8 @@ class EventRouter(Protocol):
     def key(self, value: Any) -> str | None:
         """Key of a single value."""
 
-    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Keys of a batch's rows; ready for :func:`segment_keys`."""
+    def keys(self, batch: pa.RecordBatch) -> pa.StringArray | None:
+        """Keys of a batch's rows, ready for :func:`segment_keys`; None where no row has one."""
 
     def check(self, schema: pa.Schema) -> None:
         """Raise :class:`SchemaError` if batches of this schema have no such key."""
@@ -147,9 +147,8 @@ class Unrouted:
         """None."""
         return None
 
-    def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Nulls."""
-        return pa.nulls(len(batch), pa.string())
+    def keys(self, batch: pa.RecordBatch) -> None:
+        """None for all of them: a batch may then go as a whole to one segment, in few large appends."""
 
     def check(self, schema: pa.Schema) -> None:
         """Any schema will do."""

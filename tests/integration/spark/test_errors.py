@@ -105,7 +105,7 @@ def test_truncated_range_is_data_loss_with_its_place(load: Load, client: Pravega
     [
         ("SELECT 1 AS event", {}, "'event' is int32"),
         ("SELECT 'x' AS evnt", {}, "no column 'event'"),
-        ("SELECT 'x' AS event, 1 AS routing_key", {}, "'routing_key' is int32"),
+        ("SELECT 'x' AS event, 1D AS routing_key", {}, "'routing_key' is double"),
         ("SELECT 'x' AS event, 2 AS other", {}, "other"),
         ("SELECT 'x' AS event", {"routing_key_field": "key"}, "'key'"),
         ("SELECT 1L AS n, 2 AS s", {"format": "avro", "avro_schema": AVRO}, "s"),

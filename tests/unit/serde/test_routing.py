@@ -127,7 +127,6 @@ ROUTERS = [
     (ByField("name"), ["a", None]),
     (ByFunction(upper), ["A", None]),
     (ByConstant("c"), ["c", "c"]),
-    (Unrouted(), [None, None]),
 ]
 
 
@@ -138,6 +137,12 @@ def test_batches_and_values_have_the_same_keys(router: Any, keys: list[str | Non
     assert [router.key(row) for row in BATCH.to_pylist()] == keys
     assert len(segment_keys(router.keys(BATCH))) == 2
     assert pickle.loads(pickle.dumps(router)) == router
+
+
+def test_unrouted_has_no_keys() -> None:
+    Unrouted().check(BATCH.schema)
+    assert Unrouted().keys(BATCH) is None
+    assert Unrouted().key({}) is None
 
 
 def test_a_field_of_a_decoded_event() -> None:
