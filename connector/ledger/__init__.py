@@ -1,0 +1,43 @@
+"""Exactly once: which transactions a batch is, who may commit them, and what to do when something went wrong."""
+
+from connector.ledger._entries import (
+    AppState,
+    Committed,
+    Entry,
+    Part,
+    Prepared,
+    Resolved,
+    Snapshot,
+    from_bytes,
+    to_bytes,
+)
+from connector.ledger._machine import Ask, Commit, Job, Request, Role
+from connector.ledger._state import LedgerState, fold, snapshot_of
+from connector.ledger._table import TABLE, Event, Move, Outcome, Phase
+from connector.ledger._weigh import Status
+
+__all__ = [
+    "TABLE",
+    "AppState",
+    "Ask",
+    "Commit",
+    "Committed",
+    "Entry",
+    "Event",
+    "Job",
+    "LedgerState",
+    "Move",
+    "Outcome",
+    "Part",
+    "Phase",
+    "Prepared",
+    "Request",
+    "Resolved",
+    "Role",
+    "Snapshot",
+    "Status",
+    "fold",
+    "from_bytes",
+    "snapshot_of",
+    "to_bytes",
+]

@@ -1,0 +1,305 @@
+"""The machine that works through the table: it says what to ask next, and takes the answer.
+
+It does no I/O and never changes: ``answered`` gives a new one. So the model that explores every order of events, with
+crashes in and between calls, drives this very code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Final
+from uuid import UUID
+
+from connector.ledger._entries import AppState, Committed, Entry, Part, Prepared
+from connector.ledger._table import TABLE, Event, Outcome, Phase, Table
+from connector.ledger._weigh import Status, inferred, replacements, weigh
+
+__all__ = ["Ask", "Commit", "Job", "Request", "Role"]
+
+
+class Role(Enum):
+    """Who works on a batch."""
+
+    WRITER = "writer"  # has the rows of the batch, in transactions of its own
+    BYSTANDER = "bystander"  # Spark ran the batch without a task; what was prepared before can be finished, no more
+    OPERATOR = "operator"  # recovers without Spark: may also abort what can only be written again
+
+
+class Ask(Enum):
+    """Kinds of requests; the answer's type stands behind each."""
+
+    READ = "read"  # (revision, AppState)
+    APPEND = "append"  # the revision after it; None: refused. A lost answer is asked again, with the same bytes
+    STATUS = "status"  # transaction -> Status
+    PING = "ping"  # transaction -> Status: OPEN if its lease was prolonged
+    COMMIT = "commit"  # transaction -> Status, as it is after the call
+    ABORT = "abort"  # transaction -> Status, as it is after the call
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask of the servers. Calls for several transactions go out together, in any order."""
+
+    ask: Ask
+    transactions: tuple[UUID, ...] = ()
+    entry: Entry | None = None
+    revision: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition."""
+
+    app: str
+    query: str
+    run: str
+    nonce: str
+    batch: int
+    own: tuple[Part, ...] = ()
+    role: Role = Role.WRITER
+
+    def ids(self) -> frozenset[UUID]:
+        """The own transactions."""
+        return frozenset(part.transaction for part in self.own)
+
+
+Judgement = tuple[Event, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The state of one commit, or of one abort: see :mod:`connector.ledger._table`."""
+
+    job: Job
+    phase: Phase = Phase.READ
+    revision: Any = None
+    """The end of the ledger that the decision rests on: appends go there or are refused."""
+    recorded: Prepared | None = None
+    """The set that the ledger names."""
+    proposed: Prepared | None = None
+    """The set that is to be named next."""
+    statuses: tuple[Status, ...] = ()
+    """Of the recorded parts, as last seen."""
+    outcome: Outcome | None = None
+    table: Table = field(default_factory=lambda: TABLE, compare=False, repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is an outcome, and nothing left to ask."""
+        return self.phase is Phase.END
+
+    def answered(self, answer: Any) -> Commit:
+        """The machine after an answer; phases that have nothing to ask are passed over."""
+        machine = self._after(answer)
+        while machine.phase in _TRANSACTIONS and not machine.request().transactions:
+            machine = machine._after({})
+        return machine
+
+    def _after(self, answer: Any) -> Commit:
+        event, changes = getattr(self, _JUDGES[self.phase])(answer)
+        move = self.table[self.phase, event]
+        return replace(self, **changes, phase=move.to, outcome=move.outcome or self.outcome)
+
+    # ---- what is asked -----------------------------------------------------------------------------------------------
+
+    def request(self) -> Request:
+        """What to ask next. Not at the end."""
+        if self.phase in (Phase.READ, Phase.ABANDON_READ):
+            return Request(Ask.READ)
+        if self.phase is Phase.PREPARE:
+            return Request(Ask.APPEND, entry=self.proposed, revision=self.revision)
+        if self.phase is Phase.RECORD:
+            return Request(Ask.APPEND, entry=self._committed(), revision=self.revision)
+        ask, select = _TRANSACTIONS[self.phase]
+        return Request(ask, getattr(self, select)())
+
+    def _parts(self) -> list[tuple[UUID, Status]]:
+        assert self.recorded is not None
+        return [(part.transaction, status) for part, status in zip(self.recorded.parts, self.statuses, strict=True)]
+
+    def _all(self) -> tuple[UUID, ...]:
+        assert self.recorded is not None
+        return tuple(part.transaction for part in self.recorded.parts)
+
+    def _open(self) -> tuple[UUID, ...]:
+        return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
+
+    def _pending(self) -> tuple[UUID, ...]:
+        return tuple(id_ for id_, status in self._parts() if not status.done)
+
+    def _pilot(self) -> tuple[UUID, ...]:
+        return self._all()[:1]
+
+    def _pilot_pending(self) -> tuple[UUID, ...]:
+        return () if self.statuses[0].done else self._pilot()
+
+    def _own_proposed(self) -> tuple[UUID, ...]:
+        assert self.proposed is not None
+        mine = self.job.ids()
+        return tuple(part.transaction for part in self.proposed.parts if part.transaction in mine)
+
+    def _own_unrecorded(self) -> tuple[UUID, ...]:
+        named = () if self.recorded is None else self._all()
+        return tuple(part.transaction for part in self.job.own if part.transaction not in named)
+
+    def _own_pilot(self) -> tuple[UUID, ...]:
+        return tuple(part.transaction for part in self.job.own[:1])
+
+    def _own_rest(self) -> tuple[UUID, ...]:
+        return tuple(part.transaction for part in self.job.own[1:])
+
+    def _committed(self) -> Committed:
+        job, batch, rows = self.job, self.job.batch, 0
+        if self.recorded is not None:
+            batch = self.recorded.batch
+            rows = sum(p.rows for p, s in zip(self.recorded.parts, self.statuses, strict=True) if s.done)
+        return Committed(job.app, job.query, job.run, job.nonce, batch, rows)
+
+    # ---- what the answers amount to ----------------------------------------------------------------------------------
+
+    def _judge_read(self, answer: tuple[Any, AppState]) -> Judgement:
+        revision, app = answer
+        event = self._row(app)
+        proposed = self._own_set(0) if event is Event.NOTHING else None
+        return event, {"revision": revision, "recorded": app.open, "proposed": proposed, "statuses": ()}
+
+    def _row(self, app: AppState) -> Event:
+        """Which row of the protocol's table the ledger is in."""
+        job, prepared = self.job, app.open
+        if (job.run in app.runs and app.runs[-1] != job.run) or (prepared is not None and prepared.batch > job.batch):
+            return Event.FENCED
+        if job.batch <= app.last:
+            return self._row_of_committed(app)
+        if prepared is not None:
+            return Event.OLDER if prepared.batch < job.batch else Event.RECORDED
+        if job.role is not Role.WRITER:
+            return Event.NO_TASKS
+        return Event.NOTHING if job.own else Event.EMPTY
+
+    def _row_of_committed(self, app: AppState) -> Event:
+        job = self.job
+        if app.query != job.query and job.role is Role.WRITER:
+            return Event.REUSED
+        if app.last != job.batch or app.last_run != job.run:
+            return Event.COMMITTED_BEFORE
+        # Of this very call, if only the answer to its append was lost.
+        return Event.DONE if app.last_nonce == job.nonce else Event.DUPLICATE
+
+    def _own_set(self, generation: int) -> Prepared:
+        job = self.job
+        return Prepared(job.app, job.query, job.run, job.nonce, job.batch, generation, job.own)
+
+    def _judge_statuses(self, answer: Mapping[UUID, Status]) -> Judgement:
+        statuses = inferred([answer[id_] for id_ in self._all()])
+        event, changes = weigh(statuses), {"statuses": statuses}
+        if event is Event.TORN and (proposed := self._repair(statuses)) is not None:
+            return Event.REPAIRABLE, {**changes, "proposed": proposed}
+        if event in (Event.PILOT_OPEN, Event.PILOT_LOST) and self.job.role is Role.BYSTANDER:
+            return Event.NOT_MINE, changes
+        return event, changes
+
+    def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
+        """The recorded set with what was lost replaced, if the rows of this attempt have it."""
+        recorded = self.recorded
+        assert recorded is not None
+        parts = replacements(recorded, statuses, self.job.own) if recorded.batch == self.job.batch else None
+        return None if parts is None else replace(self._own_set(recorded.generation + 1), parts=parts)
+
+    def _judge_aborted_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+        if not self._seen(answer)[0].lost:
+            return Event.REFUSED, {}
+        return Event.ABORTED, {"statuses": self._seen(answer)}
+
+    def _judge_aborted_set(self, answer: Mapping[UUID, Status]) -> Judgement:
+        recorded, changes = self.recorded, {"statuses": self._seen(answer)}
+        assert recorded is not None
+        if self.job.role is not Role.WRITER:
+            return Event.NOT_MINE, changes
+        if recorded.batch < self.job.batch:
+            return Event.GONE, changes
+        if not self.job.own:
+            return Event.EMPTIED, changes
+        return Event.REPLACED, {**changes, "proposed": self._own_set(recorded.generation + 1)}
+
+    def _judge_own(self, answer: Mapping[UUID, Status]) -> Judgement:
+        whole = all(status is Status.OPEN for status in answer.values())
+        return Event.WHOLE if whole else Event.NOT_WHOLE, {}
+
+    def _judge_prepared(self, revision: Any | None) -> Judgement:
+        proposed = self.proposed
+        if revision is None:
+            return Event.REFUSED, {}
+        assert proposed is not None
+        known = dict(self._parts()) if self.recorded is not None else {}
+        statuses = tuple(known.get(part.transaction, Status.OPEN) for part in proposed.parts)
+        return Event.DONE, {"revision": revision, "recorded": proposed, "proposed": None, "statuses": statuses}
+
+    def _judge_live(self, answer: Mapping[UUID, Status]) -> Judgement:
+        statuses = self._seen(answer)
+        whole = all(status.live for status in statuses)
+        return Event.WHOLE if whole else Event.NOT_WHOLE, {"statuses": statuses}
+
+    def _judge_committed(self, answer: Mapping[UUID, Status]) -> Judgement:
+        done = all(status.done for status in answer.values())
+        return Event.DONE if done else Event.REFUSED, {"statuses": self._seen(answer)}
+
+    def _judge_appended(self, revision: Any | None) -> Judgement:
+        if revision is None:
+            return Event.REFUSED, {}
+        older = self.recorded is not None and self.recorded.batch < self.job.batch
+        return Event.CAUGHT_UP if older else Event.DONE, {"revision": revision}
+
+    def _judge_saved(self, answer: Mapping[UUID, Status]) -> Judgement:
+        return Event.DONE, {"statuses": self._seen(answer)}
+
+    def _judge_ignored(self, answer: Mapping[UUID, Status]) -> Judgement:  # noqa: ARG002
+        return Event.DONE, {}
+
+    def _judge_abandoning(self, answer: tuple[Any, AppState]) -> Judgement:
+        revision, app = answer
+        named = frozenset() if app.open is None else frozenset(part.transaction for part in app.open.parts)
+        event = Event.UNRECORDED if named.isdisjoint(self.job.ids()) else Event.RECORDED
+        return event, {"revision": revision, "recorded": app.open}
+
+    def _judge_abandoned_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+        lost = all(status.lost for status in answer.values())
+        return Event.ABORTED if lost else Event.REFUSED, {}
+
+    def _seen(self, answer: Mapping[UUID, Status]) -> tuple[Status, ...]:
+        return tuple(answer.get(id_, status) for id_, status in self._parts())
+
+
+#: Phases that ask about transactions: how, and about which.
+_TRANSACTIONS: Final = {
+    Phase.WEIGH: (Ask.STATUS, "_all"),
+    Phase.ABORT_PILOT: (Ask.ABORT, "_pilot"),
+    Phase.ABORT_RECORDED: (Ask.ABORT, "_open"),
+    Phase.PING_OWN: (Ask.PING, "_own_proposed"),
+    Phase.PING_RECORDED: (Ask.PING, "_open"),
+    Phase.COMMIT_PILOT: (Ask.COMMIT, "_pilot_pending"),
+    Phase.COMMIT_REST: (Ask.COMMIT, "_pending"),
+    Phase.SAVE: (Ask.COMMIT, "_open"),
+    Phase.ABORT_OWN: (Ask.ABORT, "_own_unrecorded"),
+    Phase.ABANDON_PILOT: (Ask.ABORT, "_own_pilot"),
+    Phase.ABANDON_REST: (Ask.ABORT, "_own_rest"),
+}
+
+_JUDGES: Final = {
+    Phase.READ: "_judge_read",
+    Phase.WEIGH: "_judge_statuses",
+    Phase.ABORT_PILOT: "_judge_aborted_pilot",
+    Phase.ABORT_RECORDED: "_judge_aborted_set",
+    Phase.PING_OWN: "_judge_own",
+    Phase.PREPARE: "_judge_prepared",
+    Phase.PING_RECORDED: "_judge_live",
+    Phase.COMMIT_PILOT: "_judge_committed",
+    Phase.COMMIT_REST: "_judge_committed",
+    Phase.RECORD: "_judge_appended",
+    Phase.SAVE: "_judge_saved",
+    Phase.ABORT_OWN: "_judge_ignored",
+    Phase.ABANDON_READ: "_judge_abandoning",
+    Phase.ABANDON_PILOT: "_judge_abandoned_pilot",
+    Phase.ABANDON_REST: "_judge_ignored",
+}

@@ -1,0 +1,155 @@
+"""The commit of a batch as a table: what is done next, whatever was found.
+
+A transaction of Pravega is a one-shot register: OPEN becomes COMMITTING or ABORTING in one step on the server, and
+never anything else again. A batch is written into one transaction for each task, and there is no step that commits
+several. So the *pilot*, the first transaction of a recorded set, decides for all of them:
+
+    nobody commits another transaction of the set before the pilot is committed;
+    nobody aborts another one before the pilot is aborted.
+
+Whoever finds a recorded set later, another driver, one that was thought dead, ``abort()``, an operator, reads the
+decision off the pilot, or makes it in that one step and then knows it. The ledger says which transactions a batch is:
+an entry is appended only if nothing was appended since the state that it was decided on was read, so a driver that
+decided on something outdated is refused and starts again. A transaction is committed only after an entry naming it
+was accepted, a repair included.
+
+What cannot be decided is reported, never guessed: a lease that ended after the pilot was committed (*torn*, unless the
+lost rows were written again, byte for byte), or a state that the server has forgotten (*undecidable*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+__all__ = ["TABLE", "Event", "Move", "Outcome", "Phase", "Table"]
+
+
+class Phase(Enum):
+    """What is being waited for. The value says what is asked of the servers."""
+
+    READ = "read the ledger to its end"
+    WEIGH = "ask the status of the recorded transactions"
+    ABORT_PILOT = "abort the recorded pilot"
+    ABORT_RECORDED = "abort the rest of the recorded set"
+    PING_OWN = "ping the own transactions of the set to be recorded"
+    PREPARE = "append PREPARED"
+    PING_RECORDED = "ping the open transactions of the recorded set"
+    COMMIT_PILOT = "commit the pilot"
+    COMMIT_REST = "commit the others"
+    RECORD = "append COMMITTED"
+    SAVE = "commit what is open of a torn set"
+    ABORT_OWN = "abort the own transactions that no entry names"
+    ABANDON_READ = "abort(): read the ledger to its end"
+    ABANDON_PILOT = "abort(): abort the first own transaction"
+    ABANDON_REST = "abort(): abort the others"
+    END = "end"
+
+
+class Event(Enum):
+    """What the answers amount to."""
+
+    FENCED = "a later run has taken over, or a later batch is prepared"
+    REUSED = "the application id belongs to another query"
+    DUPLICATE = "this run has committed this batch already"
+    COMMITTED_BEFORE = "the batch is committed"
+    OLDER = "an older batch is prepared"
+    RECORDED = "the batch is prepared"
+    NOTHING = "the batch is new"
+    EMPTY = "the batch is new and has no rows"
+    NO_TASKS = "there were no tasks, and nothing is prepared"
+    WHOLE = "all live"
+    NOT_WHOLE = "no longer all live"
+    PILOT_LOST = "the pilot is lost"
+    PILOT_OPEN = "the pilot is open, another is lost"
+    REPAIRABLE = "the pilot is committed, the lost rows are here again"
+    TORN = "the pilot is committed, others are lost"
+    FORGOTTEN = "the pilot is committed, the status of others is forgotten"
+    PILOT_FORGOTTEN = "the status of the pilot is forgotten"
+    NOT_MINE = "the set is lost, and there is nothing to replace it with"
+    DONE = "done"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+    REPLACED = "aborted, new rows are here"
+    EMPTIED = "aborted, and the new batch has no rows"
+    GONE = "aborted, and Spark has gone on to a later batch"
+    CAUGHT_UP = "an older batch is finished"
+    UNRECORDED = "no entry names them"
+
+
+class Outcome(Enum):
+    """How it ends; each but the first two becomes an error."""
+
+    COMMITTED = "the batch is committed"
+    SKIPPED = "the batch had been committed before; its repetition was aborted"
+    ABANDONED = "the own transactions are aborted, or left to the entry that names them"
+    FENCED = "another run of the query has taken over"
+    REUSED = "the application id was used by another query"
+    DUPLICATE = "the same batch was written twice by one run"
+    EXPIRED = "an own transaction ended before the batch was recorded"
+    TORN = "a part of the batch is visible and a part is lost"
+    UNDECIDABLE = "the server has forgotten whether the batch was committed"
+    LOST = "a batch that Spark has done with is lost"
+    UNFINISHED = "a prepared batch cannot be finished without its rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where to go, and how it will end if that is already known."""
+
+    to: Phase
+    outcome: Outcome | None = None
+
+
+Table = Mapping[tuple[Phase, Event], Move]
+
+_P, _E, _O = Phase, Event, Outcome
+
+TABLE: Final[Table] = {
+    (_P.READ, _E.FENCED): Move(_P.END, _O.FENCED),
+    (_P.READ, _E.REUSED): Move(_P.END, _O.REUSED),
+    (_P.READ, _E.DUPLICATE): Move(_P.END, _O.DUPLICATE),
+    (_P.READ, _E.COMMITTED_BEFORE): Move(_P.ABORT_OWN, _O.SKIPPED),
+    (_P.READ, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.READ, _E.OLDER): Move(_P.WEIGH),
+    (_P.READ, _E.RECORDED): Move(_P.WEIGH),
+    (_P.READ, _E.NOTHING): Move(_P.PING_OWN),
+    (_P.READ, _E.EMPTY): Move(_P.RECORD),
+    (_P.READ, _E.NO_TASKS): Move(_P.END, _O.COMMITTED),
+    (_P.WEIGH, _E.WHOLE): Move(_P.PING_RECORDED),
+    (_P.WEIGH, _E.PILOT_OPEN): Move(_P.ABORT_PILOT),
+    (_P.WEIGH, _E.PILOT_LOST): Move(_P.ABORT_RECORDED),
+    (_P.WEIGH, _E.REPAIRABLE): Move(_P.PING_OWN),
+    (_P.WEIGH, _E.TORN): Move(_P.SAVE, _O.TORN),
+    (_P.WEIGH, _E.FORGOTTEN): Move(_P.SAVE, _O.UNDECIDABLE),
+    (_P.WEIGH, _E.PILOT_FORGOTTEN): Move(_P.ABORT_OWN, _O.UNDECIDABLE),
+    (_P.WEIGH, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
+    (_P.ABORT_PILOT, _E.ABORTED): Move(_P.ABORT_RECORDED),
+    (_P.ABORT_PILOT, _E.REFUSED): Move(_P.READ),
+    (_P.ABORT_RECORDED, _E.REPLACED): Move(_P.PING_OWN),
+    (_P.ABORT_RECORDED, _E.EMPTIED): Move(_P.RECORD),
+    (_P.ABORT_RECORDED, _E.GONE): Move(_P.ABORT_OWN, _O.LOST),
+    (_P.ABORT_RECORDED, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
+    (_P.PING_OWN, _E.WHOLE): Move(_P.PREPARE),
+    (_P.PING_OWN, _E.NOT_WHOLE): Move(_P.ABORT_OWN, _O.EXPIRED),
+    (_P.PREPARE, _E.DONE): Move(_P.PING_RECORDED),
+    (_P.PREPARE, _E.REFUSED): Move(_P.READ),
+    (_P.PING_RECORDED, _E.WHOLE): Move(_P.COMMIT_PILOT),
+    (_P.PING_RECORDED, _E.NOT_WHOLE): Move(_P.READ),
+    (_P.COMMIT_PILOT, _E.DONE): Move(_P.COMMIT_REST),
+    (_P.COMMIT_PILOT, _E.REFUSED): Move(_P.READ),
+    (_P.COMMIT_REST, _E.DONE): Move(_P.RECORD),
+    (_P.COMMIT_REST, _E.REFUSED): Move(_P.READ),
+    (_P.RECORD, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.RECORD, _E.CAUGHT_UP): Move(_P.READ),
+    (_P.RECORD, _E.REFUSED): Move(_P.READ),
+    (_P.SAVE, _E.DONE): Move(_P.ABORT_OWN),
+    (_P.ABORT_OWN, _E.DONE): Move(_P.END),
+    (_P.ABANDON_READ, _E.RECORDED): Move(_P.END, _O.ABANDONED),
+    (_P.ABANDON_READ, _E.UNRECORDED): Move(_P.ABANDON_PILOT),
+    (_P.ABANDON_PILOT, _E.ABORTED): Move(_P.ABANDON_REST),
+    (_P.ABANDON_PILOT, _E.REFUSED): Move(_P.END, _O.ABANDONED),
+    (_P.ABANDON_REST, _E.DONE): Move(_P.END, _O.ABANDONED),
+}
