@@ -4,21 +4,26 @@ from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
 from connector.client._controller_transactions import CreatedTransaction, TransactionStatus
 from connector.client._cuts import Lineage, tail_cut
+from connector.client._lease_keeper import LeaseKeeper
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._reader import EventBatch, SegmentSlice, read_slice, read_slices, slices_between
 from connector.client._shared import shared_client
 from connector.client._stores import SegmentInfo, SegmentStores
 from connector.client._tail import TailReader
+from connector.client._transactions import DEFAULT_LEASE, OpenTransaction, Transaction, TransactionalWriter
 from connector.client._writer import MAX_EVENT_SIZE, EventWriter
 from connector.wire import StreamCut, StreamName
 
 __all__ = [
+    "DEFAULT_LEASE",
     "MAX_EVENT_SIZE",
     "ControllerClient",
     "CreatedTransaction",
     "EventBatch",
     "EventWriter",
+    "LeaseKeeper",
     "Lineage",
+    "OpenTransaction",
     "PravegaClient",
     "RetentionPolicy",
     "ScalingPolicy",
@@ -30,7 +35,9 @@ __all__ = [
     "StreamName",
     "Successor",
     "TailReader",
+    "Transaction",
     "TransactionStatus",
+    "TransactionalWriter",
     "read_slice",
     "read_slices",
     "shared_client",

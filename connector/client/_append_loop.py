@@ -18,8 +18,8 @@ from typing import Final
 
 from connector.client._append_connection import AppendConnection
 from connector.client._connection import Endpoint, wait_ready
-from connector.client._cuts import Lineage
 from connector.client._deadline import Deadline
+from connector.client._destinations import Destination
 from connector.client._large_events import append_large_event
 from connector.client._routes import Routes
 from connector.client._stores import SegmentStores, error_of
@@ -31,8 +31,6 @@ from connector.errors import (
     NoSuchSegmentError,
     SegmentSealedError,
     SegmentStoreError,
-    StreamNotFoundError,
-    StreamSealedError,
 )
 from connector.wire import (
     AppendSession,
@@ -44,7 +42,6 @@ from connector.wire import (
     Message,
     StreamName,
     encode,
-    segment_name,
 )
 
 __all__ = ["AppendLoop"]
@@ -78,15 +75,15 @@ class AppendLoop:
     def __init__(
         self,
         stores: SegmentStores,
+        destination: Destination,
         routes: Routes,
         *,
         max_in_flight: int,
         collect: Callable[[], float],
     ) -> None:
         """``collect`` hands over rows that waited for company, and says when (monotonic seconds) it is due again."""
-        self._stores, self._routes = stores, routes
-        self._stream: StreamName = routes.stream
-        self._lineage = Lineage(stores, routes.stream)
+        self._stores, self._destination, self._routes = stores, destination, routes
+        self._stream: StreamName = destination.stream
         self._max_in_flight = max_in_flight
         self._collect = collect
         self._collect_at = math.inf
@@ -203,7 +200,7 @@ class AppendLoop:
             return
         lane = self._lanes.get(segment_id)
         if lane is None:
-            name = segment_name(self._stream, segment_id)
+            name = self._destination.segment_name(segment_id)
             session = AppendSession(name, uuid.uuid4().bytes, window=SEGMENT_WINDOW)
             lane = self._lanes[segment_id] = _Lane(segment_id, session)
         lane.session.enqueue(block)
@@ -249,7 +246,7 @@ class AppendLoop:
     def _append_large(self, lane: _Lane, block: Block) -> None:
         self.wake()  # what waited for this block goes on at once
         try:
-            append_large_event(self._stores, self._stream, lane.segment_id, block.data)
+            append_large_event(self._stores, self._stream, lane.segment_id, lane.session.segment, block.data)
         except (SegmentSealedError, NoSuchSegmentError) as error:
             self._refused(lane, error)
             return
@@ -320,16 +317,13 @@ class AppendLoop:
             self._refused(lane, error)
 
     def _refused(self, lane: _Lane, error: SegmentStoreError) -> None:
+        if not isinstance(error, SegmentSealedError | NoSuchSegmentError):
+            raise error
+        self._destination.check_refusal(error)
         if isinstance(error, SegmentSealedError):
             lane.session.sealed()
-            return
-        if isinstance(error, NoSuchSegmentError):
-            if not self._stores.controller.stream_exists(self._stream):
-                raise StreamNotFoundError(f"stream {self._stream} was deleted while it was written to")
-            # Sealed, and truncated away since then: nothing of what waits here can be in it.
+        else:
             self._reroute(lane)
-            return
-        raise error
 
     def _lost(self, connection: AppendConnection, error: SegmentStoreError) -> None:
         """Start over on a new connection, which also is how any passing refusal is settled."""
@@ -358,10 +352,7 @@ class AppendLoop:
     def _reroute(self, lane: _Lane) -> None:
         """Give what a sealed segment did not take to its successors, before anything that comes later."""
         del self._lanes[lane.segment_id]
-        successors = self._lineage.successors(lane.segment_id)
-        if not successors:
-            raise StreamSealedError(f"stream {self._stream} is sealed; nothing more can be written to it")
-        self._routes.replace(lane.segment_id, self._stores.controller.successors(self._stream, lane.segment_id))
+        self._routes.replace(lane.segment_id, self._destination.successors(lane.segment_id))
         for block in lane.session.take_unacknowledged():
             for target, part in block.split(self._routes.targets(block.positions)):
                 self._enqueue(target, part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import uuid
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from types import TracebackType
@@ -16,6 +17,7 @@ from connector.client._policies import RetentionPolicy, ScalingPolicy
 from connector.client._reader import EventBatch, read_slices, slices_between
 from connector.client._stores import SegmentStores
 from connector.client._tail import TailReader
+from connector.client._transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
 from connector.client._writer import MAX_EVENT_SIZE, EventWriter, SupportsSerialize
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
@@ -101,6 +103,37 @@ class PravegaClient:
             timeout=timeout,
             **options,
         )
+
+    def transactions(
+        self,
+        stream: StreamName | str,
+        serializer: SupportsSerialize[T] | None = None,
+        *,
+        lease: float = DEFAULT_LEASE,
+        max_event_size: int = MAX_EVENT_SIZE,
+        timeout: float = WRITE_TIMEOUT,
+        **options: Any,
+    ) -> TransactionalWriter[T]:
+        """What begins transactions on a stream; without a serializer they take bytes.
+
+        ``lease`` is how many seconds a transaction stays open without a ping; the other options are those of
+        :meth:`writer`.
+        """
+        return TransactionalWriter(
+            self.stores,
+            self.name(stream),
+            serializer or _Bytes(),  # type: ignore[arg-type]
+            lease=lease,
+            max_event_size=max_event_size,
+            timeout=timeout,
+            **options,
+        )
+
+    def transaction(
+        self, stream: StreamName | str, transaction: uuid.UUID, *, lease: float = DEFAULT_LEASE
+    ) -> Transaction:
+        """A transaction by its id, which any process may have begun: to commit, abort or ping it, or ask about it."""
+        return Transaction(self.controller, self.name(stream), transaction, lease)
 
     def read_columns(
         self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None

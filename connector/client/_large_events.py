@@ -24,7 +24,6 @@ from connector.wire import (
     SetupAppend,
     StreamName,
     encode,
-    segment_name,
 )
 
 __all__ = ["append_large_event"]
@@ -32,18 +31,20 @@ __all__ = ["append_large_event"]
 _PIECE: Final = 4 << 20
 
 
-def append_large_event(stores: SegmentStores, stream: StreamName, segment_id: int, framed: memoryview) -> None:
+def append_large_event(
+    stores: SegmentStores, stream: StreamName, segment_id: int, segment: str, framed: memoryview
+) -> None:
     """Append one framed event of any size; it is durable and visible as a whole on return.
 
-    Raises SegmentSealedError, NoSuchSegmentError. An answer to the merge that was lost makes the event be written
-    again: such an event may come twice.
+    ``segment`` is the name of the segment to append to: that of ``segment_id``, or a transaction's beside it. Raises
+    SegmentSealedError, NoSuchSegmentError. An answer to the merge that was lost makes the event be written again: such
+    an event may come twice.
     """
 
     def attempt(deadline: Deadline) -> None:
         token = stores.token(stream, write=True)
-        parent = segment_name(stream, segment_id)
         with stores.pool.lease(stores.endpoint(stream, segment_id), deadline) as connection:
-            _write_and_merge(connection, parent, token, framed, deadline)
+            _write_and_merge(connection, segment, token, framed, deadline)
 
     stores.run(stream, segment_id, attempt)
 

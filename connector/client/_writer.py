@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from connector.client._append_loop import AppendLoop
 from connector.client._deadline import Deadline
+from connector.client._destinations import Destination, StreamDestination
 from connector.client._routes import Routes
 from connector.client._stores import SegmentStores
 from connector.errors import (
@@ -24,7 +25,6 @@ from connector.errors import (
     ConnectorError,
     EventTooLargeError,
     NullEventError,
-    StreamSealedError,
 )
 from connector.wire import Block, StreamName, frame_column
 from pravega_serde.errors import SerializationError
@@ -130,25 +130,25 @@ class EventWriter(Generic[T]):
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float,
+        destination: Destination | None = None,
     ) -> None:
+        """``destination`` is where the events go instead of the stream's segments: those of a transaction."""
         if max_event_size < 1 or max_in_flight < 1:
             raise ConfigError("max_event_size and max_in_flight are counts of bytes, at least 1")
-        ranges = stores.controller.current_segments(stream)
-        if not ranges:
-            raise StreamSealedError(f"stream {stream} is sealed; nothing more can be written to it")
+        destination = destination or StreamDestination(stores.controller, stream)
         self.stream = stream
         self._serialize = serializer.serialize
         self._max_event_size = max_event_size
         self._timeout = timeout
         self._random = np.random.default_rng()
-        self._routes = Routes(stream, ranges)
+        self._routes = Routes(stream, destination.ranges())
         self._lock = threading.Lock()
         self._events: list[bytes] = []
         self._keys: list[str | None] = []
         self._size = 0
         self._since = math.inf  # when the oldest waiting row came
         self._closed = False
-        self._loop = AppendLoop(stores, self._routes, max_in_flight=max_in_flight, collect=self._collect)
+        self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
 
     def write(self, value: T, routing_key: str | None = None) -> None:
         """Write one event; without a routing key it goes to any segment.

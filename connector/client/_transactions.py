@@ -1,0 +1,201 @@
+"""Transactions: events that become visible together, or never.
+
+A transaction's events lie in segments of its own, beside those of the stream, until a commit merges them. Its id is all
+that another process needs to commit or abort it. (Java: ``TransactionalEventStreamWriter``.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import uuid
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar
+
+import pyarrow as pa
+
+from connector.client._controller import ControllerClient
+from connector.client._controller_transactions import CreatedTransaction, TransactionStatus, status_error
+from connector.client._destinations import TransactionDestination
+from connector.client._stores import SegmentStores
+from connector.client._writer import EventWriter, SupportsSerialize
+from connector.errors import (
+    ConfigError,
+    ConnectorError,
+    SegmentStoreError,
+    TransactionAbortedError,
+    TransactionError,
+    TransactionExpiredError,
+)
+from connector.wire import StreamName
+
+__all__ = ["DEFAULT_LEASE", "OpenTransaction", "Transaction", "TransactionalWriter"]
+
+T = TypeVar("T")
+# Seconds: the longest that a server allows unless told otherwise (controller.transaction.lease.count.max).
+DEFAULT_LEASE: Final = 600.0
+
+
+def lease_ms(lease: float) -> int:
+    """A lease of so many seconds as the controller takes it. Raises ConfigError."""
+    if not 0 < lease < math.inf:
+        raise ConfigError(f"a lease must be a positive number of seconds, not {lease!r}")
+    return max(1, round(lease * 1000))
+
+
+class Transaction:
+    """A transaction known by its id, begun by whichever process. Thread safe; holds nothing open."""
+
+    def __init__(
+        self, controller: ControllerClient, stream: StreamName, transaction: uuid.UUID, lease: float = DEFAULT_LEASE
+    ) -> None:
+        self.id = transaction
+        self.stream = stream
+        self.lease = lease
+        self._controller = controller
+        self._lease_end = math.inf  # monotonic seconds before which it cannot have expired; unknown for another's
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.stream}, {self.id})"
+
+    def status(self) -> TransactionStatus:
+        """What became of it."""
+        return self._controller.transaction_status(self.stream, self.id)
+
+    def ping(self, lease: float | None = None) -> None:
+        """Keep it open for ``lease`` seconds from now, by default its own lease.
+
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, LeaseRangeError.
+        """
+        seconds, asked = self.lease if lease is None else lease, time.monotonic()
+        try:
+            self._controller.ping_transaction(self.stream, self.id, lease_ms(seconds))
+        except TransactionError as error:
+            raise self._explained(error) from None
+        if self._lease_end < math.inf:
+            self._lease_end = asked + seconds
+
+    def commit(self, *, wait: bool = True, timeout: float | None = None) -> TransactionStatus:
+        """Make its events visible, for good. Committing it again changes nothing.
+
+        On return it is decided, and COMMITTED, which is visible, or COMMITTING, when the server needs longer than
+        ``timeout`` seconds or ``wait`` is False. Raises TransactionAbortedError, TransactionExpiredError,
+        TransactionUnknownError, OutcomeUnknownError.
+        """
+        try:
+            return self._controller.commit_transaction(self.stream, self.id, wait=wait, timeout=timeout)
+        except TransactionError as error:
+            raise self._explained(error) from None
+
+    def abort(self, *, timeout: float | None = None) -> TransactionStatus:
+        """Drop its events, for good. Aborting it again changes nothing.
+
+        Raises TransactionCommittedError, TransactionUnknownError, OutcomeUnknownError.
+        """
+        return self._controller.abort_transaction(self.stream, self.id, timeout=timeout)
+
+    def _explained(self, error: TransactionError) -> TransactionError:
+        """The error with the reason that only who began the transaction knows: whether its lease can have ended."""
+        if not isinstance(error, TransactionAbortedError) or time.monotonic() < self._lease_end:
+            return error
+        return TransactionExpiredError(
+            f"transaction {self.id} of stream {self.stream} was aborted when its lease of {self.lease:g} s ended, and "
+            "its events are gone: ping it in time (LeaseKeeper), or ask for a longer lease"
+        )
+
+
+class OpenTransaction(Transaction, Generic[T]):
+    """A transaction that takes events; as a context it commits at the end, or aborts on an error.
+
+    Thread safe, one background thread until it is committed, aborted or detached. Its events keep their order for each
+    routing key, and lost connections are mended without loss and without repetition, as with an EventWriter.
+    """
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        stream: StreamName,
+        created: CreatedTransaction,
+        serializer: SupportsSerialize[T],
+        lease: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(stores.controller, stream, created.id, lease)
+        self._lease_end = time.monotonic() + lease
+        destination = TransactionDestination(stream, created.id, created.segments, self._ended)
+        self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
+
+    def write(self, value: T, routing_key: str | None = None) -> None:
+        """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
+        self._writer.write(value, routing_key)
+
+    def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
+        """Write a column of events, as :meth:`EventWriter.write_column` does; raises the transaction's end as well."""
+        self._writer.write_column(events, routing_keys)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Return when every event written before is durable in the transaction: a commit includes it from now on.
+
+        Raises TransactionAbortedError, TransactionExpiredError, TransactionCommittedError, DeadlineExceededError.
+        """
+        self._writer.flush(timeout)
+
+    def detach(self) -> None:
+        """Flush and end the background thread, but leave the transaction open, for whoever has its id."""
+        self._writer.close()
+
+    def commit(self, *, wait: bool = True, timeout: float | None = None) -> TransactionStatus:
+        """Flush, and make the events visible, for good; see :meth:`Transaction.commit`.
+
+        When the flush fails the transaction stays open.
+        """
+        self._writer.close()
+        return super().commit(wait=wait, timeout=timeout)
+
+    def abort(self, *, timeout: float | None = None) -> TransactionStatus:
+        """Drop the events, for good; see :meth:`Transaction.abort`."""
+        self._writer.abandon()
+        return super().abort(timeout=timeout)
+
+    def __enter__(self) -> OpenTransaction[T]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.commit()
+            return
+        # The error is the one to be seen; what cannot be aborted now ends with its lease.
+        with contextlib.suppress(ConnectorError):
+            self.abort()
+
+    def _ended(self, error: SegmentStoreError) -> ConnectorError:
+        """The error for a segment of the transaction that takes no events."""
+        status = self.status()
+        if status is TransactionStatus.OPEN:
+            return error
+        return self._explained(status_error(status, "write to", self.stream, self.id))
+
+
+class TransactionalWriter(Generic[T]):
+    """Begins transactions on one stream. Thread safe; holds nothing open itself."""
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        stream: StreamName,
+        serializer: SupportsSerialize[T],
+        *,
+        lease: float = DEFAULT_LEASE,
+        **options: Any,
+    ) -> None:
+        """``options`` are those of EventWriter."""
+        self.stream = stream
+        self.lease = lease
+        self._lease_ms = lease_ms(lease)
+        self._stores, self._serializer, self._options = stores, serializer, options
+
+    def begin(self) -> OpenTransaction[T]:
+        """A new transaction. Raises LeaseRangeError, StreamNotFoundError, StreamSealedError."""
+        created = self._stores.controller.create_transaction(self.stream, self._lease_ms)
+        return OpenTransaction(self._stores, self.stream, created, self._serializer, self.lease, **self._options)
