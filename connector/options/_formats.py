@@ -20,8 +20,9 @@ __all__ = ["FormatOptions"]
 # Formats whose events do not say which columns they have, and what does. Their serializers take an arrow_type.
 _WITHOUT_COLUMNS: Final = {
     "java": "set option 'java_type' (java.lang.String, a box such as java.lang.Long, byte[]) or 'java_sample' (an "
-    "event, whose class then gives the columns), or name the fields that you want: .schema('name STRING, …')",
-    "json": "name the fields that you want: .schema('name STRING, …')",
+    "event, whose class then gives the columns), or give a schema with the fields that you want (.schema('name "
+    "STRING, …') of a reader)",
+    "json": "give a schema with the fields that you want (.schema('name STRING, …') of a reader)",
 }
 # How the bytes of a Java event begin in hex digits and in base64.
 _JAVA_HEX: Final = "aced0005"
@@ -109,28 +110,26 @@ class FormatOptions:
                 given = "no format is given" if self.format is None else f"the format is {self.format!r}"
                 raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: drop one of the two")
 
-    def serializer(self, columns: pa.StructType | None = None) -> Serializer[Any]:
-        """The serializer of ``format``, which must be given; ``columns`` are those that a reader asks for, if any.
+    def serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """The serializer of ``format``, which must be given; ``wanted`` is what to read events as, if that is asked.
 
         Raises ConfigError for a missing option, SchemaError.
         """
         assert self.format is not None
         arguments = self._arguments()
-        if columns is not None and self.format in _WITHOUT_COLUMNS:
-            # Of a named Java type events are single values; an object's fields come by a sample or by their names.
-            single = self.java_type is not None and len(columns) == 1
-            arguments["arrow_type"] = columns.field(0).type if single else columns
+        if wanted is not None and self.format in _WITHOUT_COLUMNS:
+            arguments["arrow_type"] = wanted
         return serializer_for(self.format, **arguments)
 
-    def column_serializer(self, columns: pa.StructType | None = None) -> Serializer[Any]:
+    def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
         """The serializer, which knows the columns of the events. Raises ConfigError if nothing tells them."""
         assert self.format is not None
         told = any(each.metadata.get("tells_columns") and getattr(self, each.name) for each in fields(self))
-        if columns is None and not told and self.format in _WITHOUT_COLUMNS:
+        if wanted is None and not told and self.format in _WITHOUT_COLUMNS:
             raise ConfigError(
                 f"events of format {self.format!r} do not say which columns they have: {_WITHOUT_COLUMNS[self.format]}"
             )
-        return self.serializer(columns)
+        return self.serializer(wanted)
 
     def _arguments(self) -> dict[str, Any]:
         arguments = {}

@@ -1,15 +1,21 @@
 """The Spark source: batch and streaming reads of a stream."""
 
-from connector.source._columns import Decoder, decoded_fields, serializer_of
+from connector.source._bad_records import CORRUPT_RECORD, CORRUPT_TYPES, corrupt_names, decode
+from connector.source._columns import VALUE, Decoder, decoded_fields, serializer_of
 from connector.source._options import METADATA_COLUMNS, SourceOptions
 from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_stream
 
 __all__ = [
+    "CORRUPT_RECORD",
+    "CORRUPT_TYPES",
     "METADATA_COLUMNS",
+    "VALUE",
     "Decoder",
     "PravegaBatchReader",
     "PravegaStreamReader",
     "SourceOptions",
+    "corrupt_names",
+    "decode",
     "decoded_fields",
     "require_stream",
     "serializer_of",

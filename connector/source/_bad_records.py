@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from pravega_serde import DeserializationError, Serializer
 
-__all__ = ["CORRUPT_TYPES", "Decoded", "corrupt_names", "decode"]
+__all__ = ["CORRUPT_RECORD", "CORRUPT_TYPES", "Decoded", "corrupt_names", "decode"]
 
+#: What Spark calls the column of bad records by default.
+CORRUPT_RECORD: Final = "_corrupt_record"
 #: Types of the two columns that tell about a bad record: the record, and why it could not be decoded.
 CORRUPT_TYPES: Final = (pa.binary(), pa.string())
 
@@ -46,14 +48,14 @@ class Decoded:
             return pa.nulls(len(self.events), CORRUPT_TYPES[0])
         return pc.if_else(pa.array(self.bad()), self.events, pa.scalar(None, CORRUPT_TYPES[0]))
 
-    def reasons(self) -> pa.StringArray:
+    def reasons(self, tell: Callable[[DeserializationError], str] = str) -> pa.StringArray:
         """The errors' texts; null in the rows that are good."""
         if not self.errors:
             return pa.nulls(len(self.events), CORRUPT_TYPES[1])
         texts: list[str | None] = [None] * len(self.events)
         for error in self.errors:
             if error.row is not None:
-                texts[error.row] = str(error)
+                texts[error.row] = tell(error)
         return pa.array(texts, CORRUPT_TYPES[1])
 
 
@@ -66,4 +68,4 @@ def decode(serializer: Serializer[Any], events: pa.BinaryArray, mode: str, locat
     try:
         return Decoded(events, serializer.decode_column(events), errors)
     except DeserializationError as error:
-        raise locate(error) from error
+        raise locate(error) from None

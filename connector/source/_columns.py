@@ -16,7 +16,7 @@ from connector.source._bad_records import CORRUPT_TYPES, Decoded, corrupt_names,
 from connector.source._options import SourceOptions
 from pravega_serde import Serializer
 
-__all__ = ["Decoder", "RowBuilder", "batches", "decoded_fields", "serializer_of"]
+__all__ = ["VALUE", "Decoder", "RowBuilder", "batches", "decoded_fields", "serializer_of"]
 
 #: What decodes the events; None where they stay raw.
 Decoder = Portable[Serializer[Any]] | None
@@ -43,7 +43,10 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None) -> Decoder:
     if wanted is None:
         return Portable(options.column_serializer())
     others = {*options.metadata_columns, *corrupt_names(options.column_name_of_corrupt_record)}
-    return Portable(options.column_serializer(pa.struct([field for field in wanted if field.name not in others])))
+    columns = [field for field in wanted if field.name not in others]
+    # Events of a Java type that is named are single values; the fields of objects come by a sample, or by their names.
+    single = options.java_type is not None and len(columns) == 1
+    return Portable(options.column_serializer(columns[0].type if single else pa.struct(columns)))
 
 
 def decoded_fields(options: SourceOptions, serializer: Decoder) -> list[pa.Field]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from connector.errors import ConfigError
 from connector.options import CommonOptions, choice, number, option
+from connector.source._bad_records import CORRUPT_RECORD
 
 __all__ = ["METADATA_COLUMNS", "SourceOptions"]
 
@@ -51,7 +52,7 @@ class SourceOptions(CommonOptions):
         choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"),
     )
     column_name_of_corrupt_record: str = option(
-        "_corrupt_record",
+        CORRUPT_RECORD,
         "another name for the column of events that cannot be decoded, and with `_error` after it for that of their "
         "errors; also `columnNameOfCorruptRecord`, as Spark has it",
         alias="columnNameOfCorruptRecord",

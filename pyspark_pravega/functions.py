@@ -1,0 +1,5 @@
+"""The column functions, beside the data source: ``from pyspark_pravega.functions import from_pravega, to_pravega``."""
+
+from connector.functions import from_pravega, pravega_segment_key, to_pravega
+
+__all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]
