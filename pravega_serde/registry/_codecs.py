@@ -1,0 +1,162 @@
+"""What an event's payload may be wrapped in: compression, or whatever a user brings.
+
+Names and bytes are those of Java's ``Codecs``. Its writers compress their whole buffer, so that zeros follow the payload
+that comes out of theirs; every format here ignores such zeros, and none are put in.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pravega_serde.errors import (
+    DeserializationError,
+    LimitExceededError,
+    MissingExtraError,
+    SerializationError,
+    UnsupportedCodecError,
+)
+from pravega_serde.registry._models import CodecType
+
+try:
+    import cramjam
+except ImportError:
+    cramjam = None
+
+__all__ = ["CODEC_GZIP", "CODEC_NONE", "CODEC_SNAPPY", "MAX_DECOMPRESSED_BYTES", "Codec", "codec_named"]
+
+#: What one event may unfold into: eight times the largest event that Pravega stores (``Serializer.MAX_EVENT_SIZE``).
+MAX_DECOMPRESSED_BYTES: Final = 64 * 1024 * 1024
+
+#: The header that GZIPOutputStream writes since JDK 16: no name, no time, an unknown system.
+_GZIP_HEADER: Final = bytes.fromhex("1f8b08000000000000ff")
+_GZIP_MAGIC: Final = _GZIP_HEADER[:2]
+_GZIP_WINDOW: Final = zlib.MAX_WBITS + 16
+_GZIP_TRAILER: Final = struct.Struct("<II")
+
+#: Java's writers make one. Each costs a copy of what follows it.
+_MAX_GZIP_MEMBERS: Final = 64
+
+#: A copy of three bytes yields at most 64. A block that claims more than that allows is refused before it takes memory.
+_SNAPPY_EXPANSION: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """A codec: ``encode`` makes a payload's stored form, ``decode`` the payload of a stored form.
+
+    ``properties`` are registered with the name; ``decode`` is given those that the group has. Both functions have to be
+    importable where a serializer is pickled (Spark takes others, too). An exception of ``decode`` makes a
+    DeserializationError, one of ``encode`` a SerializationError.
+    """
+
+    name: str
+    encode: Callable[[bytes], bytes]
+    decode: Callable[[bytes, Mapping[str, str]], bytes]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def type(self) -> CodecType:
+        """As the registry knows it."""
+        return CodecType(self.name, dict(self.properties))
+
+    def pack(self, payload: bytes) -> bytes:
+        """The stored form of a payload; :class:`SerializationError` if the codec fails."""
+        try:
+            return self.encode(payload)
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            raise SerializationError(f"the codec {self.name!r} cannot encode the event: {error}") from error
+
+    def unpack(self, stored: bytes, properties: Mapping[str, str]) -> bytes:
+        """The payload of a stored form.
+
+        Raises :class:`DeserializationError` for what is none, :class:`LimitExceededError` for one of more than
+        ``MAX_DECOMPRESSED_BYTES``.
+        """
+        try:
+            payload = self.decode(stored, properties)
+        except (DeserializationError, MissingExtraError):
+            raise
+        except Exception as error:
+            raise DeserializationError(f"the codec {self.name!r} cannot decode the event: {error}") from error
+        if len(payload) > MAX_DECOMPRESSED_BYTES:
+            raise _too_large()
+        return payload
+
+
+def _too_large() -> LimitExceededError:
+    return LimitExceededError(f"an event unfolds into more than {MAX_DECOMPRESSED_BYTES} bytes")
+
+
+def _same(payload: bytes) -> bytes:
+    return payload
+
+
+def _unwrapped(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
+    return stored
+
+
+def _gzip(payload: bytes) -> bytes:
+    body = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
+    trailer = _GZIP_TRAILER.pack(zlib.crc32(payload), len(payload) & 0xFFFFFFFF)
+    return b"".join((_GZIP_HEADER, body.compress(payload), body.flush(), trailer))
+
+
+def _gunzip(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
+    """All members in a row, as GZIPInputStream reads them: what follows the last one is ignored."""
+    payload = b""
+    for _ in range(_MAX_GZIP_MEMBERS):
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        payload += member.decompress(stored, MAX_DECOMPRESSED_BYTES + 1 - len(payload))
+        if len(payload) > MAX_DECOMPRESSED_BYTES:
+            raise _too_large()
+        if not member.eof:
+            raise DeserializationError("a gzip event ends too early")
+        stored = member.unused_data
+        if stored[:2] != _GZIP_MAGIC:
+            return payload
+    raise LimitExceededError(f"a gzip event has more than {_MAX_GZIP_MEMBERS} members")
+
+
+def _snappy(payload: bytes) -> bytes:
+    if cramjam is None:
+        raise _without_cramjam()
+    return bytes(cramjam.snappy.compress_raw(payload))
+
+
+def _unsnap(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
+    if cramjam is None:
+        raise _without_cramjam()
+    length = cramjam.snappy.decompress_raw_len(stored)
+    if length > len(stored) * _SNAPPY_EXPANSION:
+        raise DeserializationError(f"{len(stored)} bytes of snappy cannot unfold into {length}")
+    if length > MAX_DECOMPRESSED_BYTES:
+        raise _too_large()
+    return bytes(cramjam.snappy.decompress_raw(stored))
+
+
+def _without_cramjam() -> MissingExtraError:
+    return MissingExtraError("cramjam", "registry", purpose="the codec snappy")
+
+
+CODEC_NONE: Final = Codec("", _same, _unwrapped)
+CODEC_GZIP: Final = Codec("application/x-gzip", _gzip, _gunzip)
+#: Despite its name, Java's is a raw block without any frame.
+CODEC_SNAPPY: Final = Codec("application/x-snappy-framed", _snappy, _unsnap)
+
+_SHORT: Final = {"none": CODEC_NONE, "": CODEC_NONE, "gzip": CODEC_GZIP, "snappy": CODEC_SNAPPY}
+
+
+def codec_named(codec: Codec | str | None) -> Codec:
+    """A codec, or the one of a short name: ``none``, ``gzip``, ``snappy``."""
+    if isinstance(codec, Codec):
+        return codec
+    found = _SHORT.get((codec or "").strip().lower())
+    if found is None:
+        raise UnsupportedCodecError(f"unknown codec {codec!r}; known: none, gzip, snappy, or a Codec of your own")
+    return found

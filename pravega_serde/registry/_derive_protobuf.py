@@ -1,0 +1,143 @@
+"""Protobuf message types that follow from Arrow schemas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+
+from pravega_serde.errors import SchemaError
+
+__all__ = ["protobuf_schema_of"]
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_F = FieldDescriptorProto
+_t = pa.types
+
+_SCALARS: Final[tuple[tuple[Callable[[pa.DataType], bool], _F.Type.ValueType], ...]] = (
+    (_t.is_boolean, _F.TYPE_BOOL),
+    (_t.is_uint64, _F.TYPE_UINT64),
+    (_t.is_uint32, _F.TYPE_UINT32),
+    (_t.is_int64, _F.TYPE_INT64),
+    (lambda kind: _t.is_integer(kind) or _t.is_date32(kind) or _t.is_time32(kind), _F.TYPE_INT32),
+    (lambda kind: _t.is_timestamp(kind) or _t.is_time64(kind) or _t.is_date64(kind), _F.TYPE_INT64),
+    (_t.is_float64, _F.TYPE_DOUBLE),
+    (_t.is_floating, _F.TYPE_FLOAT),
+    (lambda kind: _t.is_string(kind) or _t.is_large_string(kind) or _t.is_string_view(kind), _F.TYPE_STRING),
+    (_t.is_decimal, _F.TYPE_STRING),
+    (lambda kind: _t.is_binary(kind) or _t.is_large_binary(kind) or _t.is_binary_view(kind), _F.TYPE_BYTES),
+    (_t.is_fixed_size_binary, _F.TYPE_BYTES),
+)
+_KEYS: Final = frozenset({_F.TYPE_BOOL, _F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_STRING})
+
+
+def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
+    """The descriptor set of a message called ``name`` (with its package before it) with the columns as fields 1, 2, ….
+
+    | Arrow | Protobuf |
+    |---|---|
+    | bool, float16 and float32, float64, string, binary of any kind | bool, float, double, string, bytes |
+    | integers of up to 32 bits but uint32; uint32; int64; uint64 | int32; uint32; int64; uint64 |
+    | date | int32: days since 1970 |
+    | timestamp; time | int64: its number of units, microseconds in Spark |
+    | decimal | string: its digits |
+    | struct | a message inside the message |
+    | list; map | repeated; map |
+    | dictionary | as its values |
+    | a nullable scalar | optional |
+
+    Nothing is imported, not even Google's Timestamp: the generic reader of Java's registry serializers takes no schema
+    with imports. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf does
+    not have (lists in lists or maps, durations), and for names that are none there.
+    """
+    package, _, last = name.rpartition(".")
+    for part in name.split("."):
+        _check_name(part, "$")
+    message = _message(list(schema), last, f".{name}", "$")
+    file = FileDescriptorProto(name=f"{name.replace('.', '/')}.proto", syntax="proto3", message_type=[message])
+    if package:
+        file.package = package
+    return FileDescriptorSet(file=[file])
+
+
+def _check_name(name: str, path: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise SchemaError(f"{name!r} is no name in Protobuf (at {path}): letters, digits and _ only; rename it")
+
+
+def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> DescriptorProto:
+    """A message; ``full_name`` is that by which its fields refer to the messages inside it."""
+    message = DescriptorProto(name=name)
+    for number, field in enumerate(fields, 1):
+        _check_name(field.name, f"{path}.{field.name}")
+        _Field(message, full_name, {each.name for each in fields}, f"{path}.{field.name}").add(field, number)
+    # The oneofs that stand for optional fields come after all others, of which there are none here.
+    for made in message.field:
+        if made.proto3_optional:
+            made.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=f"_{made.name}")
+    return message
+
+
+class _Field:
+    """Adds one field to a message, with the messages that it needs."""
+
+    def __init__(self, message: DescriptorProto, full_name: str, taken: set[str], path: str) -> None:
+        self._message, self._full_name, self._taken, self._path = message, full_name, taken, path
+
+    def add(self, field: pa.Field, number: int) -> None:
+        made = self._message.field.add(name=field.name, number=number, label=_F.LABEL_OPTIONAL)
+        kind = _plain(field.type)
+        if _t.is_map(kind):
+            made.label, made.type, made.type_name = _F.LABEL_REPEATED, _F.TYPE_MESSAGE, self._entry(field.name, kind)
+        elif _t.is_list(kind) or _t.is_large_list(kind) or _t.is_fixed_size_list(kind):
+            made.label = _F.LABEL_REPEATED
+            self._single(made, field.name, kind.value_type)
+        else:
+            self._single(made, field.name, kind)
+            made.proto3_optional = field.nullable and made.type != _F.TYPE_MESSAGE
+
+    def _single(self, made: FieldDescriptorProto, name: str, given: pa.DataType) -> None:
+        kind = _plain(given)
+        if _t.is_struct(kind):
+            inner = _type_name(name, self._taken)
+            full_name = f"{self._full_name}.{inner}"
+            self._message.nested_type.append(_message(list(kind), inner, full_name, self._path))
+            made.type, made.type_name = _F.TYPE_MESSAGE, full_name
+            return
+        for fits, scalar in _SCALARS:
+            if fits(kind):
+                made.type = scalar
+                return
+        raise SchemaError(f"a column of type {kind} has no form in Protobuf here (at {self._path}); cast or wrap it")
+
+    def _entry(self, name: str, kind: pa.MapType) -> str:
+        """The message of a map's entries, which the rules of Protobuf name."""
+        entry = DescriptorProto(name=f"{_camel(name)}Entry", options={"map_entry": True})
+        key = entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL)
+        self._single(key, "key", kind.key_type)
+        if key.type not in _KEYS:
+            raise SchemaError(f"a map with keys of type {kind.key_type} has no form in Protobuf (at {self._path})")
+        value = entry.field.add(name="value", number=2, label=_F.LABEL_OPTIONAL)
+        self._single(value, f"{name}_value", kind.item_type)
+        self._message.nested_type.append(entry)
+        return f"{self._full_name}.{entry.name}"
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if _t.is_dictionary(kind) else kind
+
+
+def _camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _type_name(field: str, taken: set[str]) -> str:
+    """A name for the message of a field: the field's in capitals, unless a field has that name."""
+    name = _camel(field)
+    while name in taken or not _NAME.fullmatch(name):
+        name += "Message"
+    return name

@@ -1,0 +1,100 @@
+"""The header before every event: a protocol byte, and the encoding id that stands for a schema and a codec.
+
+``01 | int32 big-endian encoding id | payload``, as Java's ``AbstractSerializer`` writes it. Java's readers ignore the
+protocol byte; here another one is an error, because it most likely means that the event has no header at all.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import as_binary, cut
+from pravega_serde.columnar._bytes import Int64s, UInt8s, offsets_of
+from pravega_serde.errors import DeserializationError
+
+__all__ = ["HEADER_SIZE", "HeaderColumn", "header_of", "read_header", "with_header"]
+
+_HEADER: Final = struct.Struct(">Bi")
+_PROTOCOL: Final = 1
+HEADER_SIZE: Final = _HEADER.size
+
+
+def header_of(encoding_id: int) -> bytes:
+    """The header of an encoding id."""
+    return _HEADER.pack(_PROTOCOL, encoding_id)
+
+
+def read_header(event: bytes) -> int:
+    """The encoding id of an event; :class:`DeserializationError` if it does not begin with a header."""
+    if len(event) < HEADER_SIZE:
+        raise DeserializationError(f"an event of {len(event)} bytes is too short for a registry header")
+    protocol, encoding_id = _HEADER.unpack_from(event)
+    if protocol != _PROTOCOL or encoding_id < 0:
+        raise DeserializationError(f"the event begins with {event[:HEADER_SIZE].hex()}, which is no registry header")
+    return int(encoding_id)
+
+
+def with_header(header: bytes, payloads: pa.BinaryArray) -> pa.BinaryArray:
+    """Each payload behind the header; a null stays null."""
+    parts = (pa.scalar(header, pa.binary()), payloads, pa.scalar(b"", pa.binary()))
+    return pc.binary_join_element_wise(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderColumn:
+    """The headers of a column of events, read at once."""
+
+    rows: Int64s
+    """Rows that have a header, ascending; the others are null or bad."""
+    ids: npt.NDArray[np.int32]
+    """The encoding id of each of these rows."""
+    bad: Int64s
+    """Rows that are there, but do not begin with a header, ascending."""
+    _data: UInt8s
+    _starts: Int64s
+    _ends: Int64s
+
+    @classmethod
+    def of(cls, column: pa.Array) -> HeaderColumn:
+        """Read a binary column's headers; :class:`SchemaError` if its type cannot hold events."""
+        column = as_binary(column)
+        offsets = offsets_of(column).astype(np.int64)
+        starts, ends = offsets[:-1], offsets[1:]
+        data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(there & (ends - starts >= HEADER_SIZE))
+        ids = _ids(data, starts[rows])
+        good = (data[starts[rows]] == _PROTOCOL) & (ids >= 0)
+        if not good.all():
+            rows, ids = rows[good], ids[good]
+        there[rows] = False
+        return cls(rows, ids, np.flatnonzero(there), data, starts, ends)
+
+    def groups(self) -> list[tuple[int, Int64s]]:
+        """Each encoding id, ascending, with its rows, ascending."""
+        if len(self.ids) and (self.ids == self.ids[0]).all():
+            return [(int(self.ids[0]), self.rows)]
+        order = np.argsort(self.ids, kind="stable")
+        ids, first = np.unique(self.ids[order], return_index=True)
+        parts = np.split(self.rows[order], first[1:])
+        return list(zip(ids.tolist(), parts, strict=False))
+
+    def payloads(self, rows: Int64s) -> pa.BinaryArray:
+        """What stands behind the headers of some rows; copied by Arrow in one pass."""
+        return cut(self._data, self._starts[rows] + HEADER_SIZE, self._ends[rows])
+
+
+def _ids(data: UInt8s, starts: Int64s) -> npt.NDArray[np.int32]:
+    """The big-endian number behind the first byte of each row that has at least a header's length."""
+    if not len(starts):
+        return np.empty(0, np.int32)
+    # A view with a stride of one byte reads the number at any place.
+    numbers: npt.NDArray[np.int32] = np.ndarray((len(data) - 3,), dtype=">i4", buffer=data, strides=(1,))
+    return numbers[starts + 1].astype(np.int32)

@@ -1,0 +1,228 @@
+"""JSON schemas and Arrow types, both ways.
+
+Read are the drafts from 3 on, as far as they name types: what Jackson's ``JsonSchemaGenerator`` makes of a Java class,
+and what :func:`json_schema_of` makes of columns.
+
+| JSON schema | Arrow |
+|---|---|
+| boolean, integer, number, string | bool, int64, float64, string |
+| string of format date, date-time, local-date-time, byte | date32, timestamp[us, UTC], timestamp[us], binary |
+| integer of format int32; utc-millisec (Jackson's of java.util.Date) | int32; timestamp[us, UTC] |
+| number of format float; decimal(p,s) | float32; decimal128(p, s) |
+| object with properties; with additionalProperties of one type | struct; map<string, ...> |
+| array with items | list |
+| [T, null]; oneOf or anyOf of T and null | T |
+| an enum of strings without a type | string |
+| $ref inside the schema, by pointer or by an ``id`` | what it refers to |
+| anything else: any, several types, no items, a type inside itself | no column; rows have it |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_serde.errors import SchemaError
+
+__all__ = ["arrow_type_of_json_schema", "json_schema_of"]
+
+#: Objects inside objects, so that no schema makes Python recurse without end.
+MAX_NESTING: Final = 64
+
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_UTC: Final = pa.timestamp("us", "UTC")
+_FORMATS: Final[Mapping[tuple[str, str], pa.DataType]] = {
+    ("integer", "int32"): pa.int32(),
+    ("integer", "utc-millisec"): _UTC,
+    ("number", "float"): pa.float32(),
+    ("string", "byte"): pa.binary(),
+    ("string", "date"): pa.date32(),
+    ("string", "date-time"): _UTC,
+    ("string", "local-date-time"): pa.timestamp("us"),
+}
+_SCALARS: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "integer": pa.int64(),
+    "null": pa.null(),
+    "number": pa.float64(),
+    "string": pa.string(),
+}
+
+
+def arrow_type_of_json_schema(text: str | bytes) -> pa.DataType:
+    """The Arrow type of the events of a JSON schema; :class:`SchemaError` if it does not name one."""
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise SchemaError(f"the JSON schema is not JSON: {error}") from error
+    kind = _Reader(schema).type_of(schema, ())
+    if kind is None:
+        raise SchemaError("the JSON schema does not say which columns its events have; give an Arrow schema for them")
+    return kind
+
+
+class _Reader:
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._ids = {inner["id"]: inner for inner in _schemas(root) if isinstance(inner.get("id"), str)}
+
+    def type_of(self, schema: Any, inside: tuple[int, ...]) -> pa.DataType | None:
+        schema = self._target(schema)
+        if not isinstance(schema, Mapping) or id(schema) in inside or len(inside) > MAX_NESTING:
+            return None
+        inside = (*inside, id(schema))
+        for several in ("oneOf", "anyOf"):
+            if isinstance(schema.get(several), list):
+                return self._single(schema[several], inside)
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return self._single([{**schema, "type": one} if isinstance(one, str) else one for one in kind], inside)
+        if kind is None and _is_text_enum(schema.get("enum")):
+            kind = "string"
+        if kind == "object" or (kind is None and "properties" in schema):
+            return self._object(schema, inside)
+        if kind == "array":
+            item = self.type_of(schema.get("items"), inside)
+            return None if item is None else pa.list_(pa.field("element", item))
+        return _scalar(kind, schema.get("format"))
+
+    def _target(self, schema: Any) -> Any:
+        """What a schema refers to, in the end; None if that is not in this text."""
+        for _ in range(MAX_NESTING):
+            if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
+                return schema
+            schema = self._referred(schema["$ref"])
+        return None
+
+    def _referred(self, reference: str) -> Any:
+        if not reference.startswith("#"):
+            return self._ids.get(reference)
+        found = self._root
+        for step in reference[1:].split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+    def _single(self, options: list[Any], inside: tuple[int, ...]) -> pa.DataType | None:
+        others = [one for one in options if not (isinstance(one, Mapping) and one.get("type") == "null")]
+        if not others:
+            return pa.null()
+        return self.type_of(others[0], inside) if len(others) == 1 else None
+
+    def _object(self, schema: Mapping[str, Any], inside: tuple[int, ...]) -> pa.DataType | None:
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping) and properties:
+            found = [(name, self.type_of(inner, inside)) for name, inner in properties.items()]
+            fields = [pa.field(name, kind) for name, kind in found if kind is not None]
+            return pa.struct(fields) if fields else None
+        value = self.type_of(schema.get("additionalProperties"), inside)
+        return None if value is None else pa.map_(pa.string(), value)
+
+
+def _schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object of a schema, not by recursion: the text is not ours."""
+    left = [schema]
+    while left:
+        inner = left.pop()
+        if isinstance(inner, Mapping):
+            yield inner
+            left.extend(inner.values())
+        elif isinstance(inner, list):
+            left.extend(inner)
+
+
+def _is_text_enum(values: Any) -> bool:
+    return isinstance(values, list) and bool(values) and all(isinstance(value, str) for value in values)
+
+
+def _scalar(kind: Any, form: Any) -> pa.DataType | None:
+    if not isinstance(kind, str):
+        return None
+    decimal = _DECIMAL.fullmatch(form) if kind == "number" and isinstance(form, str) else None
+    if decimal and 0 < int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _FORMATS.get((kind, str(form)), _SCALARS.get(kind))
+
+
+def json_schema_of(schema: pa.Schema, name: str) -> str:
+    """The JSON schema (draft 7) of the events that columns become, called ``name``.
+
+    The table above backwards; smaller integers are int32, uint32 is int64, uint64 decimal(20,0), float16 float. A nullable
+    field may be null, another is required. Raises :class:`SchemaError` for what JSON cannot hold: times, durations.
+    """
+    text = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_struct(list(schema), "$")}
+    return json.dumps(text, separators=(",", ":"), ensure_ascii=False)
+
+
+def _struct(fields: list[pa.Field], path: str) -> dict[str, Any]:
+    properties = {field.name: _nullable(field, f"{path}.{field.name}") for field in fields}
+    if len(properties) < len(fields):
+        raise SchemaError(f"two columns have the same name (at {path}); a JSON object has one value for each name")
+    required = [field.name for field in fields if not field.nullable]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _nullable(field: pa.Field, path: str) -> dict[str, Any]:
+    schema = _of(field.type, path)
+    return {**schema, "type": [schema["type"], "null"]} if field.nullable and schema["type"] != "null" else schema
+
+
+def _of(kind: pa.DataType, path: str) -> dict[str, Any]:
+    for fits, build in _BUILDERS:
+        if fits(kind):
+            return build(kind, path)
+    raise SchemaError(f"a column of type {kind} has no form in JSON (at {path}); cast it")
+
+
+_Build = Callable[[pa.DataType, str], dict[str, Any]]
+
+
+def _constant(kind: str, form: str | None = None) -> _Build:
+    return lambda _, __: {"type": kind, **({"format": form} if form else {})}
+
+
+def _map(kind: pa.MapType, path: str) -> dict[str, Any]:
+    if not pa.types.is_string(kind.key_type):
+        raise SchemaError(f"a map whose keys are of type {kind.key_type} has no form in JSON (at {path}); cast them")
+    return {"type": "object", "additionalProperties": _nullable(kind.item_field, f"{path}{{}}")}
+
+
+def _list(kind: pa.ListType, path: str) -> dict[str, Any]:
+    return {"type": "array", "items": _nullable(kind.value_field, f"{path}[]")}
+
+
+def _decimal(kind: pa.DataType, path: str) -> dict[str, Any]:
+    if kind.scale < 0:
+        raise SchemaError(f"a decimal of scale {kind.scale} has no form in JSON schema (at {path}); cast it")
+    return {"type": "number", "format": f"decimal({kind.precision},{kind.scale})"}
+
+
+def _timestamp(kind: pa.DataType, path: str) -> dict[str, Any]:  # noqa: ARG001
+    return {"type": "string", "format": "local-date-time" if kind.tz is None else "date-time"}
+
+
+_t = pa.types
+_SMALL: Final = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
+_BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
+    (_t.is_dictionary, lambda kind, path: _of(kind.value_type, path)),
+    (_t.is_null, _constant("null")),
+    (_t.is_boolean, _constant("boolean")),
+    (lambda kind: kind in _SMALL, _constant("integer", "int32")),
+    (_t.is_uint64, _constant("number", "decimal(20,0)")),
+    (_t.is_integer, _constant("integer")),
+    (_t.is_float64, _constant("number")),
+    (_t.is_floating, _constant("number", "float")),
+    (_t.is_decimal, _decimal),
+    (lambda kind: _t.is_string(kind) or _t.is_large_string(kind) or _t.is_string_view(kind), _constant("string")),
+    (lambda kind: _t.is_binary(kind) or _t.is_large_binary(kind), _constant("string", "byte")),
+    (lambda kind: _t.is_binary_view(kind) or _t.is_fixed_size_binary(kind), _constant("string", "byte")),
+    (_t.is_date, _constant("string", "date")),
+    (_t.is_timestamp, _timestamp),
+    (_t.is_map, _map),
+    (_t.is_struct, lambda kind, path: _struct(list(kind), path)),
+    (lambda kind: _t.is_list(kind) or _t.is_large_list(kind) or _t.is_fixed_size_list(kind), _list),
+)
