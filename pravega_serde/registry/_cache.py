@@ -1,0 +1,179 @@
+"""Keeps answers, and lets one caller alone ask for each: whoever wants the same meanwhile waits for that answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pravega_serde.errors import RegistryNotFoundError
+
+__all__ = ["MISSING_SECONDS", "AsyncLookups", "Lookups"]
+
+T = TypeVar("T")
+
+# For so long the registry is believed that there is no such encoding id: events that name it come by the thousand.
+MISSING_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer until a time of ``time.monotonic()``: a value, or the error that there is none."""
+
+    value: Any
+    error: RegistryNotFoundError | None
+    until: float
+
+    @classmethod
+    def found(cls, value: Any, seconds: float) -> _Kept:
+        return cls(value, None, time.monotonic() + seconds)
+
+    @classmethod
+    def missing(cls, error: BaseException, seconds: float) -> _Kept | None:
+        """None for an error that tells nothing of the next try."""
+        return cls(None, error, time.monotonic() + seconds) if isinstance(error, RegistryNotFoundError) else None
+
+    def get(self) -> Any:
+        if self.error is not None:
+            # The same error for everybody; what it gathered on its way to another is not theirs.
+            raise self.error.with_traceback(None)
+        return self.value
+
+
+class _Answers:
+    """The answers that were kept, the least recently used ones dropped first. Not safe for threads by itself."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+
+    def find(self, key: Hashable) -> _Kept | None:
+        kept = self._kept.get(key)
+        if kept is None or kept.until <= time.monotonic():
+            return None
+        self._kept.move_to_end(key)
+        return kept
+
+    def keep(self, key: Hashable, kept: _Kept | None) -> None:
+        if kept is not None:
+            self._kept[key] = kept
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._limit:
+                self._kept.popitem(last=False)
+
+    def forget(self, key: Hashable) -> None:
+        self._kept.pop(key, None)
+
+
+class Lookups:
+    """For threads. ``limit`` bounds how many answers are kept."""
+
+    def __init__(self, limit: int) -> None:
+        self._answers = _Answers(limit)
+        self._flights: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, load: Callable[[], T], *, seconds: float, missing: float = 0) -> T:
+        """The answer kept for ``key``, else what ``load`` gives, which is kept for so many seconds.
+
+        Raises what ``load`` raises, in every thread that waited for it; a RegistryNotFoundError is kept for ``missing``
+        seconds.
+        """
+        while True:
+            with self._lock:
+                kept = self._answers.find(key)
+                flight = self._flights.get(key)
+                mine = kept is None and flight is None
+                if mine:
+                    flight = self._flights[key] = Future()
+            if kept is not None:
+                known: T = kept.get()
+                return known
+            assert flight is not None
+            if mine:
+                return self._load(key, flight, load, seconds, missing)
+            try:
+                answer: T = flight.result()
+            except CancelledError:
+                # Whoever asked was interrupted.
+                continue
+            return answer
+
+    def forget(self, key: Hashable) -> None:
+        """Ask again at the next :meth:`get`, even if an answer is on its way."""
+        with self._lock:
+            self._answers.forget(key)
+            self._flights.pop(key, None)
+
+    def _load(self, key: Hashable, flight: Future[Any], load: Callable[[], T], seconds: float, missing: float) -> T:
+        try:
+            value = load()
+        except Exception as error:
+            self._land(key, flight, _Kept.missing(error, missing))
+            flight.set_exception(error)
+            raise
+        except BaseException:
+            self._land(key, flight, None)
+            flight.cancel()
+            raise
+        self._land(key, flight, _Kept.found(value, seconds))
+        flight.set_result(value)
+        return value
+
+    def _land(self, key: Hashable, flight: Future[Any], kept: _Kept | None) -> None:
+        with self._lock:
+            # Forgotten meanwhile, it is no answer for those who ask from now on.
+            if self._flights.get(key) is flight:
+                del self._flights[key]
+                self._answers.keep(key, kept)
+
+
+class AsyncLookups:
+    """For the tasks of one event loop; otherwise as :class:`Lookups`."""
+
+    def __init__(self, limit: int) -> None:
+        self._answers = _Answers(limit)
+        self._flights: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, key: Hashable, load: Callable[[], Awaitable[T]], *, seconds: float, missing: float = 0) -> T:
+        """As :meth:`Lookups.get`. A lookup goes on when a task that waits for it is cancelled."""
+        kept = self._answers.find(key)
+        if kept is not None:
+            known: T = kept.get()
+            return known
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = asyncio.ensure_future(self._load(key, load, seconds, missing))
+            flight.add_done_callback(_take_error)
+        value: T = await asyncio.shield(flight)
+        return value
+
+    def forget(self, key: Hashable) -> None:
+        """As :meth:`Lookups.forget`."""
+        self._answers.forget(key)
+        self._flights.pop(key, None)
+
+    async def _load(self, key: Hashable, load: Callable[[], Awaitable[T]], seconds: float, missing: float) -> T:
+        try:
+            value = await load()
+        except BaseException as error:
+            self._land(key, _Kept.missing(error, missing))
+            raise
+        self._land(key, _Kept.found(value, seconds))
+        return value
+
+    def _land(self, key: Hashable, kept: _Kept | None) -> None:
+        if self._flights.get(key) is asyncio.current_task():
+            del self._flights[key]
+            self._answers.keep(key, kept)
+
+
+def _take_error(flight: asyncio.Task[Any]) -> None:
+    # All that waited may have been cancelled; asyncio would report an error that nobody took.
+    if not flight.cancelled():
+        flight.exception()

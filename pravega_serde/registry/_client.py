@@ -1,0 +1,291 @@
+"""The registry's clients, with and without asyncio. Both have the operations of ``_group_calls`` and ``_schema_calls``.
+
+Signatures and descriptions of those stand there, once; here is what takes more than one call, or none.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+from pravega_serde.errors import MissingExtraError, RegistryProtocolError
+from pravega_serde.registry import _group_calls as on_groups
+from pravega_serde.registry import _schema_calls as on_schemas
+from pravega_serde.registry._cache import MISSING_SECONDS, AsyncLookups, Lookups
+from pravega_serde.registry._calls import Call
+from pravega_serde.registry._config import CACHE_ENTRIES, DEFAULT_TIMEOUT, LATEST_SECONDS, RegistryConfig
+from pravega_serde.registry._groups import Compatibility, GroupProperties
+from pravega_serde.registry._models import EncodingInfo, SchemaInfo, SchemaWithVersion, VersionInfo
+
+if TYPE_CHECKING:
+    from pravega_serde.registry._http import AsyncHttp, Http
+
+__all__ = ["AsyncSchemaRegistryClient", "SchemaRegistryClient"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _method(make: Callable[P, Call[T]]) -> Callable[Concatenate[SchemaRegistryClient, P], T]:
+    """The operation as a method that returns when it is done."""
+
+    def method(self: SchemaRegistryClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(make(*args, **kwargs))
+
+    _describe(method, make)
+    return method
+
+
+def _coroutine(
+    make: Callable[P, Call[T]],
+) -> Callable[Concatenate[AsyncSchemaRegistryClient, P], Coroutine[Any, Any, T]]:
+    """The operation as a method to await."""
+
+    async def method(self: AsyncSchemaRegistryClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(make(*args, **kwargs))
+
+    _describe(method, make)
+    return method
+
+
+def _describe(method: Callable[..., Any], make: Callable[..., Call[Any]]) -> None:
+    """Give a method the name, the description and, after ``self``, the parameters of its operation."""
+    functools.update_wrapper(method, make)
+    signature = inspect.signature(make)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    method.__dict__["__signature__"] = signature.replace(
+        parameters=[own, *signature.parameters.values()], return_annotation=inspect.Signature.empty
+    )
+
+
+class _Base:
+    """What both clients keep."""
+
+    def __init__(
+        self,
+        uri: str | RegistryConfig,
+        *,
+        namespace: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        token: str | None = None,
+        ca_file: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        latest_seconds: float = LATEST_SECONDS,
+        cache_entries: int = CACHE_ENTRIES,
+    ) -> None:
+        if isinstance(uri, str):
+            uri = RegistryConfig(
+                uri=uri,
+                namespace=namespace,
+                username=username,
+                password=password,
+                token=token,
+                ca_file=ca_file,
+                timeout=timeout,
+                latest_seconds=latest_seconds,
+                cache_entries=cache_entries,
+            )
+        self.config = uri
+        self._open()
+
+    def _open(self) -> None:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config!r})"
+
+
+class SchemaRegistryClient(_Base):
+    """A client of one registry, safe for threads; not to be taken into a forked process.
+
+    ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Every method raises
+    a RegistryError: RegistryUnavailableError when there was no answer until the deadline, RegistryAuthenticationError
+    and RegistryPermissionError, RegistryProtocolError. What else it raises stands with it.
+    """
+
+    def _open(self) -> None:
+        self._http = _transport()[0](self.config)
+        self._lookups = Lookups(self.config.cache_entries)
+
+    add_codec = _method(on_groups.add_codec)
+    add_group = _method(on_groups.add_group)
+    add_schema = _method(on_schemas.add_schema)
+    can_read = _method(on_schemas.can_read)
+    codecs = _method(on_groups.codecs)
+    delete_schema = _method(on_schemas.delete_schema)
+    delete_schema_version = _method(on_schemas.delete_schema_version)
+    find_version = _method(on_schemas.find_version)
+    group_properties = _method(on_groups.group_properties)
+    history = _method(on_schemas.history)
+    remove_group = _method(on_groups.remove_group)
+    schema_for_id = _method(on_schemas.schema_for_id)
+    schema_for_version = _method(on_schemas.schema_for_version)
+    schema_references = _method(on_schemas.schema_references)
+    schema_versions = _method(on_schemas.schema_versions)
+    update_compatibility = _method(on_groups.update_compatibility)
+
+    def groups(self, namespace: str | None = None) -> Iterator[tuple[str, GroupProperties]]:
+        """Name and properties of all groups that the user may see, of the client's namespace if none is given."""
+        pages = _Pages()
+        while not pages.done:
+            yield from pages.add(self._run(on_groups.groups_page(pages.token, namespace)))
+
+    def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
+        """The id for events of a schema and a codec, made now if there is none yet; asked for once.
+
+        Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does
+        not have the codec).
+        """
+        call = on_groups.encoding_id(group, version, codec_name)
+        return self._lookups.get(("id", group, version, codec_name), lambda: self._run(call), seconds=math.inf)
+
+    def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
+        """What an encoding id stands for; asked for once. Raises RegistryNotFoundError."""
+        call = on_groups.encoding_info(group, encoding_id)
+        key = "info", group, encoding_id
+        return self._lookups.get(key, lambda: self._run(call), seconds=math.inf, missing=MISSING_SECONDS)
+
+    def latest_schemas(self, group: str, schema_type: str | None = None) -> list[SchemaWithVersion]:
+        """The last schema of each format and type, or of one type; may be as old as ``latest_seconds``.
+
+        Raises RegistryNotFoundError.
+        """
+        call = on_schemas.latest_schemas(group)
+        found = self._lookups.get(_latest(group), lambda: self._run(call), seconds=self.config.latest_seconds)
+        return _of_type(found, schema_type)
+
+    def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
+        """Whether a policy, or that of the group, would let the schema in. Raises RegistryNotFoundError."""
+        policy = compatibility or self.group_properties(group).compatibility
+        return self._run(on_schemas.validate(group, schema, policy))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, call: Call[T]) -> T:
+        try:
+            return self._http.run(call)
+        finally:
+            if call.changes and call.group is not None:
+                self._lookups.forget(_latest(call.group))
+
+
+class AsyncSchemaRegistryClient(_Base):
+    """As :class:`SchemaRegistryClient`, with coroutines, for the tasks of one event loop."""
+
+    def _open(self) -> None:
+        self._http = _transport()[1](self.config)
+        self._lookups = AsyncLookups(self.config.cache_entries)
+
+    add_codec = _coroutine(on_groups.add_codec)
+    add_group = _coroutine(on_groups.add_group)
+    add_schema = _coroutine(on_schemas.add_schema)
+    can_read = _coroutine(on_schemas.can_read)
+    codecs = _coroutine(on_groups.codecs)
+    delete_schema = _coroutine(on_schemas.delete_schema)
+    delete_schema_version = _coroutine(on_schemas.delete_schema_version)
+    find_version = _coroutine(on_schemas.find_version)
+    group_properties = _coroutine(on_groups.group_properties)
+    history = _coroutine(on_schemas.history)
+    remove_group = _coroutine(on_groups.remove_group)
+    schema_for_id = _coroutine(on_schemas.schema_for_id)
+    schema_for_version = _coroutine(on_schemas.schema_for_version)
+    schema_references = _coroutine(on_schemas.schema_references)
+    schema_versions = _coroutine(on_schemas.schema_versions)
+    update_compatibility = _coroutine(on_groups.update_compatibility)
+
+    async def groups(self, namespace: str | None = None) -> AsyncIterator[tuple[str, GroupProperties]]:
+        """As :meth:`SchemaRegistryClient.groups`."""
+        pages = _Pages()
+        while not pages.done:
+            for group in pages.add(await self._run(on_groups.groups_page(pages.token, namespace))):
+                yield group
+
+    async def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
+        """As :meth:`SchemaRegistryClient.encoding_id`."""
+        call = on_groups.encoding_id(group, version, codec_name)
+        return await self._lookups.get(("id", group, version, codec_name), lambda: self._run(call), seconds=math.inf)
+
+    async def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
+        """As :meth:`SchemaRegistryClient.encoding_info`."""
+        call = on_groups.encoding_info(group, encoding_id)
+        key = "info", group, encoding_id
+        return await self._lookups.get(key, lambda: self._run(call), seconds=math.inf, missing=MISSING_SECONDS)
+
+    async def latest_schemas(self, group: str, schema_type: str | None = None) -> list[SchemaWithVersion]:
+        """As :meth:`SchemaRegistryClient.latest_schemas`."""
+        call = on_schemas.latest_schemas(group)
+        found = await self._lookups.get(_latest(group), lambda: self._run(call), seconds=self.config.latest_seconds)
+        return _of_type(found, schema_type)
+
+    async def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
+        """As :meth:`SchemaRegistryClient.validate`."""
+        policy = compatibility or (await self.group_properties(group)).compatibility
+        return await self._run(on_schemas.validate(group, schema, policy))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, call: Call[T]) -> T:
+        try:
+            return await self._http.run(call)
+        finally:
+            if call.changes and call.group is not None:
+                self._lookups.forget(_latest(call.group))
+
+
+class _Pages:
+    """Where a listing stands. The server's token never ends; an empty page does."""
+
+    def __init__(self) -> None:
+        self.token: str | None = None
+        self.done = False
+
+    def add(self, page: tuple[dict[str, GroupProperties], str | None]) -> list[tuple[str, GroupProperties]]:
+        groups, token = page
+        if groups and token == self.token:
+            raise RegistryProtocolError(
+                f"cannot list the groups: the registry gives the page {token!r} again and again"
+            )
+        self.done, self.token = not groups, token
+        return list(groups.items())
+
+
+def _transport() -> tuple[type[Http], type[AsyncHttp]]:
+    try:
+        from pravega_serde.registry._http import AsyncHttp, Http  # noqa: PLC0415 - values and codecs need no HTTP
+    except ImportError as error:
+        raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
+    return Http, AsyncHttp
+
+
+def _latest(group: str) -> tuple[str, str]:
+    return "latest", group
+
+
+def _of_type(schemas: list[SchemaWithVersion], schema_type: str | None) -> list[SchemaWithVersion]:
+    # The server fails where it has none of the type that it is asked for, so it is asked for all.
+    return [found for found in schemas if schema_type is None or found.schema.type == schema_type]

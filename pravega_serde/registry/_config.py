@@ -1,0 +1,93 @@
+"""How to reach a schema registry: a value that can be pickled, so that every process makes its own client."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pravega_serde.errors import SerdeError
+
+__all__ = ["CACHE_ENTRIES", "DEFAULT_TIMEOUT", "LATEST_SECONDS", "RegistryConfig"]
+
+# How long a call may take with all its tries: an orderly restart of the server fits in.
+DEFAULT_TIMEOUT: Final = 15.0
+# For so long the last schemas of a group are taken for the last ones still.
+LATEST_SECONDS: Final = 30.0
+# Encoding ids and what they stand for, of a few KiB each; the Java client keeps a thousand.
+CACHE_ENTRIES: Final = 4096
+
+# Field -> environment variable.
+_VARIABLES: Final = {
+    "uri": "PRAVEGA_REGISTRY_URI",
+    "namespace": "PRAVEGA_REGISTRY_NAMESPACE",
+    "username": "PRAVEGA_REGISTRY_USERNAME",
+    "password": "PRAVEGA_REGISTRY_PASSWORD",
+    "token": "PRAVEGA_REGISTRY_TOKEN",
+    "ca_file": "PRAVEGA_REGISTRY_CA_FILE",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryConfig:
+    """Where the registry is and how to be let in.
+
+    ``uri`` is ``http://host:port`` or ``https://…``. Either ``username`` with ``password`` (Basic) or ``token``
+    (Bearer) are sent with every call and shown nowhere. ``ca_file`` names the authorities' certificates in PEM, else
+    the system's are trusted. ``timeout`` bounds a call with all its tries, in seconds. The last schemas of a group are
+    kept for ``latest_seconds``; of all that is kept there are ``cache_entries`` at most. Raises SerdeError for what
+    cannot be right.
+    """
+
+    uri: str
+    namespace: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    latest_seconds: float = LATEST_SECONDS
+    cache_entries: int = CACHE_ENTRIES
+
+    def __post_init__(self) -> None:
+        _check_uri(self.uri)
+        if (self.username is None) != (self.password is None):
+            raise SerdeError("the registry's credentials need both username and password")
+        if self.username is not None and self.token is not None:
+            raise SerdeError("the registry's credentials are either username and password or a token, not both")
+        if self.timeout <= 0 or self.latest_seconds < 0 or self.cache_entries < 1:
+            raise SerdeError("the registry's timeout and cache_entries must be positive, latest_seconds not negative")
+
+    @property
+    def authorization(self) -> str | None:
+        """The value of the header ``Authorization``."""
+        if self.username is not None:
+            return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode("ascii")
+        return None if self.token is None else f"Bearer {self.token}"
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> RegistryConfig:
+        """From ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``."""
+        found = os.environ if environment is None else environment
+        settings: dict[str, Any] = {
+            name: found[variable] for name, variable in _VARIABLES.items() if found.get(variable)
+        }
+        if "uri" not in settings:
+            raise SerdeError(f"where the schema registry is was not said; set {_VARIABLES['uri']}")
+        return cls(**settings)
+
+
+def _check_uri(uri: str) -> None:
+    try:
+        parts = urlsplit(uri)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, valid = None, False
+    if parts is not None and "@" in parts.netloc:
+        # Not shown: it may hold a password.
+        raise SerdeError("the registry URI holds credentials; give them as username and password")
+    if not valid:
+        raise SerdeError(f"the registry URI {uri!r} is not like http://host:9092 or https://host:9092")

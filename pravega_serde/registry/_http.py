@@ -1,0 +1,213 @@
+"""Carries calls over HTTP, with and without asyncio: connection, deadline and tries again.
+
+One try follows another only where that can help: the server could not be reached, the connection broke, or it answered
+with a fault of its own. The pauses grow, with jitter, so that a server that starts again is not met by all at once.
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from typing import Any, Final, Generic, TypeVar
+
+import httpx
+from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_before_delay
+
+from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
+from pravega_serde.registry._calls import Call, TransientError
+from pravega_serde.registry._config import RegistryConfig
+
+__all__ = ["AsyncHttp", "Http"]
+
+T = TypeVar("T")
+
+_BASE: Final = "/v1"
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 2.0
+# A call that changes nothing is given up and sent again after this; the server may still be at work on others.
+_READ_SECONDS: Final = 5.0
+# Of a try, for the connection; the rest is for the answer.
+_CONNECT_SHARE: Final = 0.25
+# A group of ten thousand schemas of some KiB.
+_LARGEST_ANSWER: Final = 64 << 20
+_UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Http:
+    """Connections to one registry, shared by threads."""
+
+    def __init__(self, config: RegistryConfig) -> None:
+        self._config = config
+        self._client = httpx.Client(**_settings(config))
+
+    def run(self, call: Call[T]) -> T:
+        """What the registry answers; raises RegistryError, RegistryUnavailableError at the deadline."""
+        tries = _Tries(call, self._config)
+        try:
+            result: T = Retrying(**tries.policy())(self._attempt, tries)
+        except TransientError as error:
+            raise tries.failed(error) from error.__cause__
+        return result
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _attempt(self, tries: _Tries[T]) -> T:
+        try:
+            with self._client.stream(**tries.request()) as response:
+                content = bytearray()
+                for piece in response.iter_raw():
+                    tries.take(content, piece)
+        except httpx.HTTPError as error:
+            raise tries.broken(error) from error
+        return tries.result(response, bytes(content))
+
+
+class AsyncHttp:
+    """As :class:`Http`, for the tasks of one event loop."""
+
+    def __init__(self, config: RegistryConfig) -> None:
+        self._config = config
+        self._client = httpx.AsyncClient(**_settings(config))
+
+    async def run(self, call: Call[T]) -> T:
+        """As :meth:`Http.run`."""
+        tries = _Tries(call, self._config)
+        try:
+            result: T = await AsyncRetrying(**tries.policy())(self._attempt, tries)
+        except TransientError as error:
+            raise tries.failed(error) from error.__cause__
+        return result
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _attempt(self, tries: _Tries[T]) -> T:
+        try:
+            async with self._client.stream(**tries.request()) as response:
+                content = bytearray()
+                async for piece in response.aiter_raw():
+                    tries.take(content, piece)
+        except httpx.HTTPError as error:
+            raise tries.broken(error) from error
+        return tries.result(response, bytes(content))
+
+
+class _Tries(Generic[T]):
+    """One call's tries: what each sends, what each result means, and when there is to be no other."""
+
+    def __init__(self, call: Call[T], config: RegistryConfig) -> None:
+        self._call, self._config = call, config
+        self._started = time.monotonic()
+        self._end = self._started + config.timeout
+        self._count = 0
+        self._sent = False
+
+    def policy(self) -> dict[str, Any]:
+        """Arguments for tenacity."""
+        return {
+            "retry": retry_if_exception(self._can_help),
+            "stop": stop_before_delay(self._config.timeout),
+            "wait": _pause,
+            "reraise": True,
+        }
+
+    def request(self) -> dict[str, Any]:
+        """Arguments for httpx, for the next try."""
+        self._count += 1
+        limit = max(self._end - time.monotonic(), 0.001)
+        if not self._call.changes:
+            limit = min(limit, _READ_SECONDS)
+        connect = limit * _CONNECT_SHARE
+        content = self._call.content()
+        query = dict(self._call.query)
+        if self._config.namespace is not None:
+            query.setdefault("namespace", self._config.namespace)
+        return {
+            "method": self._call.method,
+            "url": self._call.path,
+            "params": query or None,
+            "content": content,
+            "headers": {"Content-Type": "application/json"} if content is not None else None,
+            "timeout": httpx.Timeout(limit - connect, connect=connect),
+        }
+
+    def take(self, content: bytearray, piece: bytes) -> None:
+        """Add a piece to an answer that must neither grow nor last without end."""
+        content += piece
+        if len(content) > _LARGEST_ANSWER:
+            raise RegistryProtocolError(
+                f"cannot {self._call.purpose}: the answer is larger than {_LARGEST_ANSWER} bytes; "
+                f"is there a schema registry at {self._config.uri}?"
+            )
+        if time.monotonic() > self._end:
+            raise TransientError("the answer did not end in time")
+
+    def broken(self, error: httpx.HTTPError) -> Exception:
+        """What a failure below HTTP means."""
+        if _is_tls(error):
+            return RegistryProtocolError(
+                f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); "
+                "name its authority's certificate in ca_file, or check http and https"
+            )
+        sent = not isinstance(error, _UNSENT)
+        self._sent |= sent
+        return TransientError(_reason(error), sent=sent)
+
+    def result(self, response: httpx.Response, content: bytes) -> T:
+        """What an answer means."""
+        self._sent = True
+        return self._call.result(response.status_code, content, server=self._config.uri)
+
+    def failed(self, error: TransientError) -> RegistryUnavailableError:
+        """The error of a call for which no try is left."""
+        doubt = "; it may have been done all the same" if self._call.changes and self._sent else ""
+        tries = f"{self._count} {'try' if self._count == 1 else 'tries'}"
+        return RegistryUnavailableError(
+            f"cannot {self._call.purpose}: {error.reason}, after {tries} in {time.monotonic() - self._started:.1f} s"
+            f"{doubt}; is the schema registry at {self._config.uri} up?",
+            status=error.status,
+        )
+
+    def _can_help(self, error: BaseException) -> bool:
+        return isinstance(error, TransientError) and not (self._call.once and error.sent)
+
+
+def _settings(config: RegistryConfig) -> dict[str, Any]:
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pravega-serde"}
+    if config.authorization is not None:
+        headers["Authorization"] = config.authorization
+    return {
+        "base_url": config.uri.rstrip("/") + _BASE,
+        "headers": headers,
+        "verify": _trust(config) if config.uri.startswith("https:") else False,
+        # Nothing that stands in the environment or in ~/.netrc changes where calls go and with which credentials.
+        "trust_env": False,
+    }
+
+
+def _trust(config: RegistryConfig) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=config.ca_file)
+    except OSError as error:
+        raise SerdeError(f"the registry's ca_file {config.ca_file} holds no certificates in PEM: {error}") from error
+
+
+def _pause(state: RetryCallState) -> float:
+    longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (state.attempt_number - 1))
+    return longest * random.uniform(0.5, 1)
+
+
+def _is_tls(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "it did not answer in time" if not isinstance(error, _UNSENT) else "it cannot be reached in time"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
