@@ -2,6 +2,7 @@
 
 from connector.ledger._entries import (
     AppState,
+    Barrier,
     Committed,
     Entry,
     Part,
@@ -13,13 +14,14 @@ from connector.ledger._entries import (
 )
 from connector.ledger._machine import Ask, Commit, Job, Request, Role
 from connector.ledger._state import LedgerState, fold, snapshot_of
-from connector.ledger._table import TABLE, Event, Move, Outcome, Phase
+from connector.ledger._table import TABLE, Event, Move, Outcome, Phase, Table
 from connector.ledger._weigh import Status
 
 __all__ = [
     "TABLE",
     "AppState",
     "Ask",
+    "Barrier",
     "Commit",
     "Committed",
     "Entry",
@@ -36,6 +38,7 @@ __all__ = [
     "Role",
     "Snapshot",
     "Status",
+    "Table",
     "fold",
     "from_bytes",
     "snapshot_of",

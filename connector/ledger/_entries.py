@@ -10,7 +10,18 @@ from uuid import UUID
 
 from connector.errors import LedgerFormatError
 
-__all__ = ["AppState", "Committed", "Entry", "Part", "Prepared", "Resolved", "Snapshot", "from_bytes", "to_bytes"]
+__all__ = [
+    "AppState",
+    "Barrier",
+    "Committed",
+    "Entry",
+    "Part",
+    "Prepared",
+    "Resolved",
+    "Snapshot",
+    "from_bytes",
+    "to_bytes",
+]
 
 #: Raised whenever an older version could misread an entry. Readers refuse what is newer than they are.
 FORMAT_VERSION: Final = 1
@@ -74,6 +85,14 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Barrier:
+    """Whatever was decided on before this can no longer be appended: a batch without tasks found nothing prepared."""
+
+    kind: ClassVar[str] = "barrier"
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
 class AppState:
     """What the ledger says of one application (a streaming query, or a ``txn_app_id``)."""
 
@@ -99,7 +118,7 @@ class Snapshot:
     nonce: str
 
 
-Entry = Prepared | Committed | Resolved | Snapshot
+Entry = Prepared | Committed | Resolved | Barrier | Snapshot
 
 
 def to_bytes(entry: Entry) -> bytes:
@@ -156,6 +175,10 @@ def _resolved(raw: dict[str, Any]) -> Resolved:
     return Resolved(raw["app"], raw["nonce"], int(raw["batch"]), raw["choice"])
 
 
+def _barrier(raw: dict[str, Any]) -> Barrier:
+    return Barrier(raw["nonce"])
+
+
 def _app(raw: dict[str, Any]) -> AppState:
     return AppState(
         raw["app"],
@@ -174,8 +197,9 @@ def _snapshot(raw: dict[str, Any]) -> Snapshot:
 
 
 _READERS: Final[Mapping[str, Callable[[dict[str, Any]], Entry]]] = {
-    "prepared": _prepared,
+    "barrier": _barrier,
     "committed": _committed,
+    "prepared": _prepared,
     "resolved": _resolved,
     "snapshot": _snapshot,
 }

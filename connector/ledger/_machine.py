@@ -7,12 +7,13 @@ crashes in and between calls, drives this very code.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from connector.ledger._entries import AppState, Committed, Entry, Part, Prepared
+from connector.ledger._entries import AppState, Barrier, Committed, Entry, Part, Prepared
+from connector.ledger._state import LedgerState
 from connector.ledger._table import TABLE, Event, Outcome, Phase, Table
 from connector.ledger._weigh import Status, inferred, replacements, weigh
 
@@ -30,7 +31,7 @@ class Role(Enum):
 class Ask(Enum):
     """Kinds of requests; the answer's type stands behind each."""
 
-    READ = "read"  # (revision, AppState)
+    READ = "read"  # (revision, LedgerState)
     APPEND = "append"  # the revision after it; None: refused. A lost answer is asked again, with the same bytes
     STATUS = "status"  # transaction -> Status
     PING = "ping"  # transaction -> Status: OPEN if its lease was prolonged
@@ -50,7 +51,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition."""
+    """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition.
+
+    A bystander does not know its application: without tasks nobody tells it.
+    """
 
     app: str
     query: str
@@ -83,7 +87,7 @@ class Commit:
     statuses: tuple[Status, ...] = ()
     """Of the recorded parts, as last seen."""
     outcome: Outcome | None = None
-    table: Table = field(default_factory=lambda: TABLE, compare=False, repr=False)
+    table: ClassVar[Table] = TABLE
 
     @property
     def ended(self) -> bool:
@@ -112,6 +116,8 @@ class Commit:
             return Request(Ask.APPEND, entry=self.proposed, revision=self.revision)
         if self.phase is Phase.RECORD:
             return Request(Ask.APPEND, entry=self._committed(), revision=self.revision)
+        if self.phase is Phase.FENCE:
+            return Request(Ask.APPEND, entry=Barrier(self.job.nonce), revision=self.revision)
         ask, select = _TRANSACTIONS[self.phase]
         return Request(ask, getattr(self, select)())
 
@@ -151,19 +157,28 @@ class Commit:
         return tuple(part.transaction for part in self.job.own[1:])
 
     def _committed(self) -> Committed:
-        job, batch, rows = self.job, self.job.batch, 0
-        if self.recorded is not None:
-            batch = self.recorded.batch
-            rows = sum(p.rows for p, s in zip(self.recorded.parts, self.statuses, strict=True) if s.done)
-        return Committed(job.app, job.query, job.run, job.nonce, batch, rows)
+        job, of = self.job, self.recorded
+        if of is None:
+            return Committed(job.app, job.query, job.run, job.nonce, job.batch, 0)
+        rows = sum(part.rows for part, status in zip(of.parts, self.statuses, strict=True) if status.done)
+        # Who only helps is no run of the query, and must not look like one that has taken over.
+        return Committed(of.app, of.query, job.run, job.nonce, of.batch, rows)
 
     # ---- what the answers amount to ----------------------------------------------------------------------------------
 
-    def _judge_read(self, answer: tuple[Any, AppState]) -> Judgement:
-        revision, app = answer
+    def _judge_read(self, answer: tuple[Any, LedgerState]) -> Judgement:
+        revision, state = answer
+        app = self._app(state)
         event = self._row(app)
         proposed = self._own_set(0) if event is Event.NOTHING else None
         return event, {"revision": revision, "recorded": app.open, "proposed": proposed, "statuses": ()}
+
+    def _app(self, state: LedgerState) -> AppState:
+        job = self.job
+        if job.role is not Role.BYSTANDER:
+            return state.get(job.app, AppState(job.app))
+        prepared = [app for app in state.values() if app.open is not None and app.open.batch == job.batch]
+        return prepared[0] if prepared else AppState("")
 
     def _row(self, app: AppState) -> Event:
         """Which row of the protocol's table the ledger is in."""
@@ -195,10 +210,15 @@ class Commit:
         statuses = inferred([answer[id_] for id_ in self._all()])
         event, changes = weigh(statuses), {"statuses": statuses}
         if event is Event.TORN and (proposed := self._repair(statuses)) is not None:
-            return Event.REPAIRABLE, {**changes, "proposed": proposed}
+            # A lost one that replaces itself: the rows are right, the transaction is not, and only a replay has others.
+            again = not self._lost(statuses).isdisjoint(part.transaction for part in proposed.parts)
+            return Event.WRITE_AGAIN if again else Event.REPAIRABLE, {**changes, "proposed": proposed}
         if event in (Event.PILOT_OPEN, Event.PILOT_LOST) and self.job.role is Role.BYSTANDER:
             return Event.NOT_MINE, changes
         return event, changes
+
+    def _lost(self, statuses: tuple[Status, ...]) -> frozenset[UUID]:
+        return frozenset(id_ for id_, status in zip(self._all(), statuses, strict=True) if status.lost)
 
     def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
         """The recorded set with what was lost replaced, if the rows of this attempt have it."""
@@ -249,7 +269,8 @@ class Commit:
         if revision is None:
             return Event.REFUSED, {}
         older = self.recorded is not None and self.recorded.batch < self.job.batch
-        return Event.CAUGHT_UP if older else Event.DONE, {"revision": revision}
+        more = older or (self.job.role is Role.BYSTANDER and self.phase is Phase.RECORD)
+        return Event.CAUGHT_UP if more else Event.DONE, {"revision": revision}
 
     def _judge_saved(self, answer: Mapping[UUID, Status]) -> Judgement:
         return Event.DONE, {"statuses": self._seen(answer)}
@@ -257,11 +278,13 @@ class Commit:
     def _judge_ignored(self, answer: Mapping[UUID, Status]) -> Judgement:  # noqa: ARG002
         return Event.DONE, {}
 
-    def _judge_abandoning(self, answer: tuple[Any, AppState]) -> Judgement:
-        revision, app = answer
-        named = frozenset() if app.open is None else frozenset(part.transaction for part in app.open.parts)
-        event = Event.UNRECORDED if named.isdisjoint(self.job.ids()) else Event.RECORDED
-        return event, {"revision": revision, "recorded": app.open}
+    def _judge_abandoning(self, answer: tuple[Any, LedgerState]) -> Judgement:
+        revision, state = answer
+        app = self._app(state)
+        # While the batch is recorded, a repair whose append was not answered may still arrive. It would name own
+        # transactions beside a committed pilot, so they are left to it, or to the end of their lease.
+        recorded = app.open is not None and app.open.batch == self.job.batch
+        return Event.RECORDED if recorded else Event.UNRECORDED, {"revision": revision, "recorded": app.open}
 
     def _judge_abandoned_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
         lost = all(status.lost for status in answer.values())
@@ -297,6 +320,7 @@ _JUDGES: Final = {
     Phase.COMMIT_PILOT: "_judge_committed",
     Phase.COMMIT_REST: "_judge_committed",
     Phase.RECORD: "_judge_appended",
+    Phase.FENCE: "_judge_appended",
     Phase.SAVE: "_judge_saved",
     Phase.ABORT_OWN: "_judge_ignored",
     Phase.ABANDON_READ: "_judge_abandoning",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
-from connector.ledger._entries import AppState, Committed, Entry, Prepared, Resolved, Snapshot
+from connector.ledger._entries import AppState, Barrier, Committed, Entry, Prepared, Resolved, Snapshot
 
 __all__ = ["LedgerState", "fold", "snapshot_of"]
 
@@ -23,7 +23,7 @@ def fold(entries: Iterable[Entry], state: LedgerState | None = None) -> dict[str
     for entry in entries:
         if isinstance(entry, Snapshot):
             apps = {app.app: app for app in entry.apps}
-        else:
+        elif not isinstance(entry, Barrier):
             apps[entry.app] = _after(apps.get(entry.app, AppState(entry.app)), entry)
     return apps
 
@@ -46,7 +46,7 @@ def _after(app: AppState, entry: Prepared | Committed | Resolved) -> AppState:
 
 
 def _with_run(app: AppState, entry: Prepared | Committed) -> AppState:
-    runs = app.runs if entry.run in app.runs else (*app.runs, entry.run)[-MAX_RUNS:]
+    runs = app.runs if not entry.run or entry.run in app.runs else (*app.runs, entry.run)[-MAX_RUNS:]
     return replace(app, query=entry.query, runs=runs)
 
 

@@ -40,6 +40,7 @@ class Phase(Enum):
     COMMIT_PILOT = "commit the pilot"
     COMMIT_REST = "commit the others"
     RECORD = "append COMMITTED"
+    FENCE = "append BARRIER"
     SAVE = "commit what is open of a torn set"
     ABORT_OWN = "abort the own transactions that no entry names"
     ABANDON_READ = "abort(): read the ledger to its end"
@@ -65,6 +66,7 @@ class Event(Enum):
     PILOT_LOST = "the pilot is lost"
     PILOT_OPEN = "the pilot is open, another is lost"
     REPAIRABLE = "the pilot is committed, the lost rows are here again"
+    WRITE_AGAIN = "the pilot is committed, own transactions are lost: a replay has their rows"
     TORN = "the pilot is committed, others are lost"
     FORGOTTEN = "the pilot is committed, the status of others is forgotten"
     PILOT_FORGOTTEN = "the status of the pilot is forgotten"
@@ -75,8 +77,8 @@ class Event(Enum):
     REPLACED = "aborted, new rows are here"
     EMPTIED = "aborted, and the new batch has no rows"
     GONE = "aborted, and Spark has gone on to a later batch"
-    CAUGHT_UP = "an older batch is finished"
-    UNRECORDED = "no entry names them"
+    CAUGHT_UP = "done, and there may be more to finish"
+    UNRECORDED = "the batch is not prepared"
 
 
 class Outcome(Enum):
@@ -88,7 +90,7 @@ class Outcome(Enum):
     FENCED = "another run of the query has taken over"
     REUSED = "the application id was used by another query"
     DUPLICATE = "the same batch was written twice by one run"
-    EXPIRED = "an own transaction ended before the batch was recorded"
+    EXPIRED = "an own transaction ended too early; the batch must be written again"
     TORN = "a part of the batch is visible and a part is lost"
     UNDECIDABLE = "the server has forgotten whether the batch was committed"
     LOST = "a batch that Spark has done with is lost"
@@ -117,11 +119,12 @@ TABLE: Final[Table] = {
     (_P.READ, _E.RECORDED): Move(_P.WEIGH),
     (_P.READ, _E.NOTHING): Move(_P.PING_OWN),
     (_P.READ, _E.EMPTY): Move(_P.RECORD),
-    (_P.READ, _E.NO_TASKS): Move(_P.END, _O.COMMITTED),
+    (_P.READ, _E.NO_TASKS): Move(_P.FENCE),
     (_P.WEIGH, _E.WHOLE): Move(_P.PING_RECORDED),
     (_P.WEIGH, _E.PILOT_OPEN): Move(_P.ABORT_PILOT),
     (_P.WEIGH, _E.PILOT_LOST): Move(_P.ABORT_RECORDED),
     (_P.WEIGH, _E.REPAIRABLE): Move(_P.PING_OWN),
+    (_P.WEIGH, _E.WRITE_AGAIN): Move(_P.SAVE, _O.EXPIRED),
     (_P.WEIGH, _E.TORN): Move(_P.SAVE, _O.TORN),
     (_P.WEIGH, _E.FORGOTTEN): Move(_P.SAVE, _O.UNDECIDABLE),
     (_P.WEIGH, _E.PILOT_FORGOTTEN): Move(_P.ABORT_OWN, _O.UNDECIDABLE),
@@ -145,6 +148,8 @@ TABLE: Final[Table] = {
     (_P.RECORD, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
     (_P.RECORD, _E.CAUGHT_UP): Move(_P.READ),
     (_P.RECORD, _E.REFUSED): Move(_P.READ),
+    (_P.FENCE, _E.DONE): Move(_P.END, _O.COMMITTED),
+    (_P.FENCE, _E.REFUSED): Move(_P.READ),
     (_P.SAVE, _E.DONE): Move(_P.ABORT_OWN),
     (_P.ABORT_OWN, _E.DONE): Move(_P.END),
     (_P.ABANDON_READ, _E.RECORDED): Move(_P.END, _O.ABANDONED),

@@ -62,10 +62,12 @@ def weigh(statuses: Sequence[Status]) -> Event:
 def replacements(recorded: Prepared, statuses: Sequence[Status], own: Sequence[Part]) -> tuple[Part, ...] | None:
     """The recorded parts with each lost one replaced by an own one of the same rows; None if one is not there.
 
-    An own part is used once, in whatever partition it is, and never if the entry records it already: two partitions
-    may have equal rows.
+    An own part is used once, in whatever partition it is. Parts that are recorded and live stay what they are: two
+    partitions may have equal rows.
     """
-    taken = {part.transaction for part in recorded.parts}
+    taken = {part.transaction for part, status in zip(recorded.parts, statuses, strict=True) if not status.lost}
+    named = {part.transaction for part in recorded.parts}
+    own = sorted(own, key=lambda part: part.transaction in named)  # a lost one that names itself comes last
     parts = []
     for part, status in zip(recorded.parts, statuses, strict=True):
         if not status.lost:
