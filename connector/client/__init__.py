@@ -7,8 +7,11 @@ from connector.client._cuts import Lineage, tail_cut
 from connector.client._lease_keeper import LeaseKeeper
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._reader import EventBatch, SegmentSlice, read_slice, read_slices, slices_between
+from connector.client._revisioned import RevisionedStreamClient
+from connector.client._revisions import Revision
 from connector.client._shared import shared_client
 from connector.client._stores import SegmentInfo, SegmentStores
+from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._transactions import DEFAULT_LEASE, OpenTransaction, Transaction, TransactionalWriter
 from connector.client._writer import MAX_EVENT_SIZE, EventWriter
@@ -26,10 +29,13 @@ __all__ = [
     "OpenTransaction",
     "PravegaClient",
     "RetentionPolicy",
+    "Revision",
+    "RevisionedStreamClient",
     "ScalingPolicy",
     "SegmentInfo",
     "SegmentSlice",
     "SegmentStores",
+    "StateSynchronizer",
     "StreamConfig",
     "StreamCut",
     "StreamName",

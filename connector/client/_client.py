@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import ssl
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
+from connector.client._blocks import MAX_EVENT_SIZE
 from connector.client._connection import ConnectionPool, Tls
 from connector.client._controller import ControllerClient
 from connector.client._cuts import tail_cut
 from connector.client._deadline import DEFAULT_TIMEOUT
 from connector.client._policies import RetentionPolicy, ScalingPolicy
 from connector.client._reader import EventBatch, read_slices, slices_between
+from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
 from connector.client._stores import SegmentStores
+from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from connector.client._writer import MAX_EVENT_SIZE, EventWriter, SupportsSerialize
+from connector.client._writer import MAX_IN_FLIGHT, EventWriter, RawEvents, SupportsSerialize
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
 from connector.wire import StreamCut, StreamName
+from pravega_serde.routing import EventRouter
 
 __all__ = ["PravegaClient"]
 
 T = TypeVar("T")
+S = TypeVar("S")
+I = TypeVar("I")  # noqa: E741 - a synchronizer's initial values and updates
+U = TypeVar("U")
 # Writing waits this long for room or for acknowledgements before it gives up: a segment may be moving to another store.
 WRITE_TIMEOUT: Final = 60.0
 
@@ -35,6 +42,9 @@ class _Bytes:
 
     def serialize(self, value: bytes, /) -> bytes:
         return value
+
+    def deserialize(self, data: bytes, /) -> bytes:
+        return data
 
 
 class PravegaClient:
@@ -85,55 +95,44 @@ class PravegaClient:
 
     # ---------------------------------------------------------------- events
 
+    @overload
     def writer(
         self,
         stream: StreamName | str,
-        serializer: SupportsSerialize[T] | None = None,
+        serializer: None = None,
         *,
+        router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float = WRITE_TIMEOUT,
-        **options: Any,
-    ) -> EventWriter[T]:
-        """A writer of events to a stream; without a serializer it takes bytes. Raises StreamNotFoundError."""
-        return EventWriter(
-            self.stores,
-            self.name(stream),
-            serializer or _Bytes(),  # type: ignore[arg-type]
-            max_event_size=max_event_size,
-            timeout=timeout,
-            **options,
-        )
+    ) -> EventWriter[bytes]: ...
 
-    def transactions(
+    @overload
+    def writer(
         self,
         stream: StreamName | str,
-        serializer: SupportsSerialize[T] | None = None,
+        serializer: SupportsSerialize[T],
         *,
-        lease: float = DEFAULT_LEASE,
+        router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float = WRITE_TIMEOUT,
+    ) -> EventWriter[T]: ...
+
+    def writer(
+        self,
+        stream: StreamName | str,
+        serializer: SupportsSerialize[Any] | None = None,
+        *,
         timeout: float = WRITE_TIMEOUT,
         **options: Any,
-    ) -> TransactionalWriter[T]:
-        """What begins transactions on a stream; without a serializer they take bytes.
+    ) -> EventWriter[Any]:
+        """A writer of events to a stream; without a serializer it takes bytes.
 
-        ``lease`` is how many seconds a transaction stays open without a ping; the other options are those of
-        :meth:`writer`.
+        ``router`` gives the routing keys, ``max_event_size`` and ``max_in_flight`` are counts of bytes, ``timeout`` is
+        in seconds. Raises StreamNotFoundError, StreamSealedError.
         """
-        return TransactionalWriter(
-            self.stores,
-            self.name(stream),
-            serializer or _Bytes(),  # type: ignore[arg-type]
-            lease=lease,
-            max_event_size=max_event_size,
-            timeout=timeout,
-            **options,
-        )
-
-    def transaction(
-        self, stream: StreamName | str, transaction: uuid.UUID, *, lease: float = DEFAULT_LEASE
-    ) -> Transaction:
-        """A transaction by its id, which any process may have begun: to commit, abort or ping it, or ask about it."""
-        return Transaction(self.controller, self.name(stream), transaction, lease)
+        return EventWriter(self.stores, self.name(stream), serializer or RawEvents(), timeout=timeout, **options)
 
     def read_columns(
         self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None

@@ -6,15 +6,14 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from connector.client._append_loop import AppendLoop
+from connector.client._blocks import MAX_EVENT_SIZE, blocks_of, pieces_of
 from connector.client._deadline import Deadline
 from connector.client._destinations import Destination, StreamDestination
 from connector.client._routes import Routes
@@ -23,26 +22,22 @@ from connector.errors import (
     ColumnTypeError,
     ConfigError,
     ConnectorError,
+    DeadlineExceededError,
     EventTooLargeError,
     NullEventError,
+    StreamSealedError,
 )
-from connector.wire import Block, StreamName, frame_column
+from connector.wire import Block, StreamName
 from pravega_serde.errors import SerializationError
-from pravega_serde.routing import segment_keys
+from pravega_serde.routing import EventRouter, segment_keys
 
-__all__ = ["MAX_EVENT_SIZE", "EventWriter", "SupportsSerialize"]
+__all__ = ["MAX_IN_FLIGHT", "EventWriter", "RawEvents", "SupportsSerialize"]
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
-# io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: what the Java and Rust clients write at most.
-MAX_EVENT_SIZE: Final = 8 << 20
 # Bytes handed over and not yet durable; bounds the memory of a writer and what a lost connection sends again.
 MAX_IN_FLIGHT: Final = 64 << 20
-# One append. Measured: larger ones are not faster, and a server holds each whole in memory.
-_BLOCK_SIZE: Final = 1 << 20
-# A frame above this goes through a transient segment: a wire message ends at 16 MiB.
-_LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
 # Rows wait for company until so many bytes are together or so many seconds have passed.
 _ROW_BYTES: Final = 1 << 20
 _ROW_COUNT: Final = 16384
@@ -57,34 +52,21 @@ class SupportsSerialize(Protocol[T_contra]):
         ...
 
 
-def blocks_of(
-    column: pa.Array, positions: npt.NDArray[np.float64], targets: npt.NDArray[np.int64]
-) -> Iterator[tuple[int, Block]]:
-    """Cut a column of events into blocks, by segment, each segment's events in the order of the column."""
-    ids = np.unique(targets)
-    for segment_id in ids:
-        if len(ids) == 1:
-            part, places = column, positions
-        else:
-            chosen = np.flatnonzero(targets == segment_id)
-            part, places = column.take(pa.array(chosen)), positions[chosen]
-        framed = frame_column(part)
-        for first, last in _cuts(framed.ends):
-            begin = int(framed.ends[first - 1]) if first else 0
-            ends = framed.ends[first:last] - begin
-            data = framed.data[begin : begin + int(ends[-1])]
-            large = len(data) > _LARGE_FRAME
-            yield int(segment_id), Block(data, ends, places[first:last], large)
+class RawEvents:
+    """Events as they are: single ones, or the column ``event`` of a batch."""
 
+    def serialize(self, value: bytes, /) -> bytes:
+        """The event."""
+        return value
 
-def _cuts(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose frames fill a block; a frame larger than a block is alone in its own."""
-    first, begin = 0, 0
-    while first < len(ends):
-        last = int(np.searchsorted(ends, begin + _BLOCK_SIZE, side="right"))
-        last = max(last, first + 1)
-        yield first, last
-        first, begin = last, int(ends[last - 1])
+    def encode_column(self, column: pa.RecordBatch) -> pa.Array:
+        """The events of a batch. Raises ColumnTypeError."""
+        if column.schema.get_field_index("event") < 0:
+            raise ColumnTypeError(
+                f"the batch has no column 'event' (it has: {', '.join(column.schema.names)}): name the bytes 'event', "
+                "or give the writer a serializer"
+            )
+        return column.column("event")
 
 
 def _as_bytes(event: Any) -> bytes:
@@ -127,16 +109,20 @@ class EventWriter(Generic[T]):
         stream: StreamName,
         serializer: SupportsSerialize[T],
         *,
+        router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float,
         destination: Destination | None = None,
     ) -> None:
-        """``destination`` is where the events go instead of the stream's segments: those of a transaction."""
+        """``router`` gives the routing keys of what is written without any.
+
+        ``destination`` is where the events go instead of the stream's segments: those of a transaction."""
         if max_event_size < 1 or max_in_flight < 1:
             raise ConfigError("max_event_size and max_in_flight are counts of bytes, at least 1")
         destination = destination or StreamDestination(stores.controller, stream)
         self.stream = stream
+        self._serializer, self._router = serializer, router
         self._serialize = serializer.serialize
         self._max_event_size = max_event_size
         self._timeout = timeout
@@ -151,11 +137,13 @@ class EventWriter(Generic[T]):
         self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
 
     def write(self, value: T, routing_key: str | None = None) -> None:
-        """Write one event; without a routing key it goes to any segment.
+        """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
 
         Waits while too many bytes are not yet durable. Raises SerializationError, EventTooLargeError,
         DeadlineExceededError, StreamSealedError, ConfigError (a key that is no text); the event is then not taken.
         """
+        if routing_key is None and self._router is not None:
+            routing_key = self._router.key(value)
         event = self._serialize(value)
         if type(event) is not bytes:
             event = _as_bytes(event)
@@ -177,28 +165,58 @@ class EventWriter(Generic[T]):
         if first:
             self._loop.wake()
 
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch, serialized a column at a time, with the keys that the router gives them.
+
+        Without a serializer the events are the column ``event``. Raises SchemaError, SerializationError, and what
+        :meth:`write_column` does.
+        """
+        encode = getattr(self._serializer, "encode_column", None)
+        if encode is None:
+            raise ConfigError(f"a {type(self._serializer).__name__} writes single values only: it has no encode_column")
+        keys = None if self._router is None else self._router.keys(batch)
+        self._write_events(encode(batch), keys)
+
     def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
         """Write a column of serialized events (binary or string), with a column of routing keys as long.
 
-        A null key means none. Raises NullEventError, ColumnTypeError, EventTooLargeError, DeadlineExceededError,
-        StreamSealedError, ConfigError (not as many keys as events); nothing of the column is then taken.
+        A null key means none. Without keys a router takes them from a batch that has the one column ``event``.
+
+        Raises NullEventError, ColumnTypeError, EventTooLargeError, DeadlineExceededError, StreamSealedError,
+        ConfigError (not as many keys as events), SchemaError (the router finds no key); nothing of the column is then
+        taken. But a column over 16 MiB is written in pieces of 8 MiB, and if the servers fail between two of them the
+        error says how many rows were taken.
         """
+        if routing_keys is None and self._router is not None:
+            routing_keys = self._router.keys(pa.RecordBatch.from_arrays([events], ["event"]))
+        self._write_events(events, routing_keys)
+
+    def _write_events(self, events: pa.Array, keys: pa.Array | None) -> None:
         events = _as_binary(events)
-        if routing_keys is not None and len(routing_keys) != len(events):
-            raise ConfigError(f"there are {len(routing_keys)} routing keys for a column of {len(events)} events")
+        if keys is not None and len(keys) != len(events):
+            raise ConfigError(f"there are {len(keys)} routing keys for a column of {len(events)} events")
         if not len(events):
             return
-        lengths = pa.compute.binary_length(events)
         if events.null_count:
             row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
             raise NullEventError(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
-        if (longest := pa.compute.max(lengths).as_py()) > self._max_event_size:
+        lengths = pa.compute.binary_length(events).to_numpy()
+        if (longest := int(lengths.max())) > self._max_event_size:
             raise self._too_large(longest)
+        for first, last in pieces_of(lengths):
+            try:
+                self._write_piece(events[first:last], None if keys is None else keys[first:last])
+            except (DeadlineExceededError, StreamSealedError) as error:
+                if not first:
+                    raise
+                raise type(error)(f"{error.message} (the first {first} rows of the column were taken before)") from None
+
+    def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
         with self._lock:
             self._check_open()
             deadline = Deadline(self._timeout)
             self._submit_rows(deadline)
-            blocks = self._route(events, routing_keys)
+            blocks = self._route(events, keys)
             self._loop.wait_for_room(sum(len(block.data) for _, block in blocks), deadline)
             self._loop.push(blocks)
         self._loop.wake()

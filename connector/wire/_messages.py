@@ -5,7 +5,7 @@ names the type of each field in order; encoding and decoding follow the layout. 
 ``io.pravega.shared.protocol.netty.WireCommands`` (0.13), checked against a real server.
 
 Layout letters: ``q`` i64, ``i`` i32, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
-``b`` i32 length and bytes.
+``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from connector.errors import ProtocolError
 __all__ = [
     "APPEND_OVERHEAD",
     "MAX_FRAME_SIZE",
+    "NO_ATTRIBUTE",
     "NO_EVENT_NUMBER",
     "AppendSetup",
     "AuthTokenCheckFailed",
+    "ConditionalAppend",
     "ConditionalBlockEnd",
     "ConditionalCheckFailed",
     "CreateTransientSegment",
     "DataAppended",
     "ErrorMessage",
+    "GetSegmentAttribute",
     "GetStreamSegmentInfo",
     "Hello",
     "InvalidEventNumber",
@@ -37,13 +40,18 @@ __all__ = [
     "NoSuchSegment",
     "OperationUnsupported",
     "ReadSegment",
+    "SegmentAttribute",
+    "SegmentAttributeUpdated",
     "SegmentCreated",
     "SegmentIsSealed",
     "SegmentIsTruncated",
     "SegmentRead",
+    "SegmentTruncated",
     "SegmentsMerged",
     "SetupAppend",
     "StreamSegmentInfo",
+    "TruncateSegment",
+    "UpdateSegmentAttribute",
     "WrongHost",
     "decode",
     "encode",
@@ -55,6 +63,8 @@ __all__ = [
 MAX_FRAME_SIZE: Final = 0x00FF_FFFF
 # WireCommands.NULL_ATTRIBUTE_VALUE: what AppendSetup carries for a writer id that has never written.
 NO_EVENT_NUMBER: Final = -(2**63)
+# The same, in its first meaning: a segment does not have such an attribute.
+NO_ATTRIBUTE: Final = NO_EVENT_NUMBER
 # The oldest protocol version that has every message used here, and the newest that was tested.
 PROTOCOL_VERSION: Final = 16
 OLDEST_PROTOCOL_VERSION: Final = 5
@@ -108,6 +118,19 @@ class AppendSetup(Message):
     segment: str
     writer_id: bytes
     last_event_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalAppend(Message):
+    """Appends one event if the segment's length is ``expected_offset``; DataAppended or ConditionalCheckFailed."""
+
+    TYPE = 5
+    LAYOUT = "uqqeq"
+    writer_id: bytes
+    event_number: int
+    expected_offset: int
+    event: bytes
+    request_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +216,74 @@ class SegmentCreated(Message):
     """Answer to CreateTransientSegment: the name that the server chose."""
 
     TYPE = 21
+    LAYOUT = "qs"
+    request_id: int
+    segment: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetSegmentAttribute(Message):
+    """Asks for a number that is kept with a segment."""
+
+    TYPE = 34
+    LAYOUT = "qsus"
+    request_id: int
+    segment: str
+    attribute_id: bytes
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentAttribute(Message):
+    """The number that is kept, or NO_ATTRIBUTE."""
+
+    TYPE = 35
+    LAYOUT = "qq"
+    request_id: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSegmentAttribute(Message):
+    """Replaces a number that is kept with a segment if it is the expected one."""
+
+    TYPE = 36
+    LAYOUT = "qsuqqs"
+    request_id: int
+    segment: str
+    attribute_id: bytes
+    new_value: int
+    expected_value: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentAttributeUpdated(Message):
+    """Whether the number was the expected one, and was replaced."""
+
+    TYPE = 37
+    LAYOUT = "q?"
+    request_id: int
+    success: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateSegment(Message):
+    """Drops all bytes of a segment before ``offset``."""
+
+    TYPE = 38
+    LAYOUT = "qsqs"
+    request_id: int
+    segment: str
+    offset: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTruncated(Message):
+    """The bytes are dropped."""
+
+    TYPE = 39
     LAYOUT = "qs"
     request_id: int
     segment: str
@@ -361,6 +452,9 @@ _REPLIES: Final[dict[int, type[Message]]] = {
         SegmentRead,
         StreamSegmentInfo,
         SegmentCreated,
+        SegmentAttribute,
+        SegmentAttributeUpdated,
+        SegmentTruncated,
         WrongHost,
         SegmentIsSealed,
         NoSuchSegment,
@@ -389,6 +483,8 @@ def _encode_field(kind: str, value: Any) -> bytes:
         return _U16.pack(len(value)) + bytes(value)
     if kind == "b":
         return _I32.pack(len(value)) + bytes(value)
+    if kind == "e":
+        return _HEADER.pack(0, len(value)) + bytes(value)
     return bytes(_FIXED[kind].pack(value))
 
 

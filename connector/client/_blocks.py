@@ -1,0 +1,60 @@
+"""Columns of events cut to what is sent at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connector.wire import Block, frame_column
+
+__all__ = ["MAX_EVENT_SIZE", "blocks_of", "pieces_of"]
+
+# io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: what the Java and Rust clients write at most.
+MAX_EVENT_SIZE: Final = 8 << 20
+# One append. Measured: larger ones are not faster, and a server holds each whole in memory.
+_BLOCK_SIZE: Final = 1 << 20
+# A frame above this goes through a transient segment: a wire message ends at 16 MiB.
+_LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
+# Larger columns are written piece by piece. Measured: one of 64 MiB fills the window and waits for it, then does nothing.
+_LARGE_COLUMN: Final = 16 << 20
+_PIECE_SIZE: Final = 8 << 20
+
+
+def blocks_of(
+    column: pa.Array, positions: npt.NDArray[np.float64], targets: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, Block]]:
+    """Cut a column of events into blocks, by segment, each segment's events in the order of the column."""
+    ids = np.unique(targets)
+    for segment_id in ids:
+        if len(ids) == 1:
+            part, places = column, positions
+        else:
+            chosen = np.flatnonzero(targets == segment_id)
+            part, places = column.take(pa.array(chosen)), positions[chosen]
+        framed = frame_column(part)
+        for first, last in _cuts(framed.ends, _BLOCK_SIZE):
+            begin = int(framed.ends[first - 1]) if first else 0
+            ends = framed.ends[first:last] - begin
+            data = framed.data[begin : begin + int(ends[-1])]
+            large = len(data) > _LARGE_FRAME
+            yield int(segment_id), Block(data, ends, places[first:last], large)
+
+
+def pieces_of(lengths: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
+    """Ranges of rows to write one after the other, from the lengths of a column's events."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return iter([(0, len(ends))]) if ends[-1] <= _LARGE_COLUMN else _cuts(ends, _PIECE_SIZE)
+
+
+def _cuts(ends: npt.NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that fill ``size`` bytes; a row that is larger is alone in its own."""
+    first, begin = 0, 0
+    while first < len(ends):
+        last = int(np.searchsorted(ends, begin + size, side="right"))
+        last = max(last, first + 1)
+        yield first, last
+        first, begin = last, int(ends[last - 1])

@@ -1,0 +1,74 @@
+"""Single requests about one segment: the numbers that are kept with it, and truncation."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from connector.client._deadline import Deadline
+from connector.client._stores import SegmentInfo, SegmentStores, error_of
+from connector.errors import SegmentTruncatedError
+from connector.wire import (
+    GetSegmentAttribute,
+    Message,
+    SegmentAttribute,
+    SegmentAttributeUpdated,
+    SegmentTruncated,
+    StreamName,
+    TruncateSegment,
+    UpdateSegmentAttribute,
+    encode,
+    segment_name,
+)
+
+__all__ = ["SegmentCalls"]
+
+R = TypeVar("R", bound=Message)
+
+
+class SegmentCalls:
+    """Requests about one segment, each on a connection of the pool and repeated until its timeout. Thread safe.
+
+    All raise NoSuchSegmentError, and ConnectionLostError or DeadlineExceededError when the store stays away.
+    """
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, segment_id: int) -> None:
+        self._stores, self._stream, self._id = stores, stream, segment_id
+        self._name = segment_name(stream, segment_id)
+
+    def info(self) -> SegmentInfo:
+        """Where the segment starts and ends now."""
+        return self._stores.segment_infos(self._stream, [self._id])[self._id]
+
+    def attribute(self, attribute_id: bytes) -> int:
+        """The number that is kept under a 16-byte id, NO_ATTRIBUTE if there is none."""
+        token = self._stores.token(self._stream, write=True)
+        return self._ask(GetSegmentAttribute(1, self._name, attribute_id, token), SegmentAttribute).value
+
+    def replace_attribute(self, attribute_id: bytes, expected: int, value: int) -> bool:
+        """Keep ``value`` if ``expected`` is the number that is kept (NO_ATTRIBUTE: none); whether it is ``value`` now.
+
+        After a lost answer the request is repeated and finds its own work done: so a number that is there already
+        counts as success.
+        """
+        token = self._stores.token(self._stream, write=True)
+        request = UpdateSegmentAttribute(1, self._name, attribute_id, value, expected, token)
+        return self._ask(request, SegmentAttributeUpdated).success or self.attribute(attribute_id) == value
+
+    def truncate(self, offset: int) -> None:
+        """Drop all bytes before ``offset``; those that were dropped already stay so."""
+        token = self._stores.token(self._stream, write=True)
+        try:
+            self._ask(TruncateSegment(1, self._name, offset, token), SegmentTruncated)
+        except SegmentTruncatedError:
+            pass  # beyond that offset already
+
+    def _ask(self, request: Message, kind: type[R]) -> R:
+        def attempt(deadline: Deadline) -> R:
+            with self._stores.pool.lease(self._stores.endpoint(self._stream, self._id), deadline) as connection:
+                connection.send(encode(request), deadline)
+                reply = connection.receive(deadline)
+            if not isinstance(reply, kind):
+                raise error_of(reply, self._name)
+            return reply
+
+        return self._stores.run(self._stream, self._id, attempt)
