@@ -1,5 +1,6 @@
 """A segment-level Pravega client in Python: streams, stream cuts, writers, readers. No Spark is needed."""
 
+from connector.client._blocks import MAX_EVENT_SIZE
 from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
 from connector.client._controller_transactions import CreatedTransaction, TransactionStatus
@@ -14,7 +15,7 @@ from connector.client._stores import SegmentInfo, SegmentStores
 from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._transactions import DEFAULT_LEASE, OpenTransaction, Transaction, TransactionalWriter
-from connector.client._writer import MAX_EVENT_SIZE, EventWriter
+from connector.client._writer import EventWriter
 from connector.wire import StreamCut, StreamName
 
 __all__ = [

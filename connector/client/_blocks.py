@@ -19,7 +19,7 @@ MAX_EVENT_SIZE: Final = 8 << 20
 _BLOCK_SIZE: Final = 1 << 20
 # A frame above this goes through a transient segment: a wire message ends at 16 MiB.
 _LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
-# Larger columns are written piece by piece. Measured: one of 64 MiB fills the window and waits for it, then does nothing.
+# Larger columns go piece by piece: one that fills the whole window waits for all of it, and then leaves it empty.
 _LARGE_COLUMN: Final = 16 << 20
 _PIECE_SIZE: Final = 8 << 20
 

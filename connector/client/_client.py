@@ -37,16 +37,6 @@ U = TypeVar("U")
 WRITE_TIMEOUT: Final = 60.0
 
 
-class _Bytes:
-    """Events as they are."""
-
-    def serialize(self, value: bytes, /) -> bytes:
-        return value
-
-    def deserialize(self, data: bytes, /) -> bytes:
-        return data
-
-
 class PravegaClient:
     """Connection to a Pravega cluster; thread safe, cheap to make: nothing is opened before it is needed.
 
@@ -133,6 +123,69 @@ class PravegaClient:
         in seconds. Raises StreamNotFoundError, StreamSealedError.
         """
         return EventWriter(self.stores, self.name(stream), serializer or RawEvents(), timeout=timeout, **options)
+
+    def transactions(
+        self,
+        stream: StreamName | str,
+        serializer: SupportsSerialize[T] | None = None,
+        *,
+        lease: float = DEFAULT_LEASE,
+        max_event_size: int = MAX_EVENT_SIZE,
+        timeout: float = WRITE_TIMEOUT,
+        **options: Any,
+    ) -> TransactionalWriter[T]:
+        """What begins transactions on a stream; without a serializer they take bytes.
+
+        ``lease`` is how many seconds a transaction stays open without a ping; the other options are those of
+        :meth:`writer`.
+        """
+        return TransactionalWriter(
+            self.stores,
+            self.name(stream),
+            serializer or RawEvents(),  # type: ignore[arg-type]
+            lease=lease,
+            max_event_size=max_event_size,
+            timeout=timeout,
+            **options,
+        )
+
+    def transaction(
+        self, stream: StreamName | str, transaction: uuid.UUID, *, lease: float = DEFAULT_LEASE
+    ) -> Transaction:
+        """A transaction by its id, which any process may have begun: to commit, abort or ping it, or ask about it."""
+        return Transaction(self.controller, self.name(stream), transaction, lease)
+
+    # ---------------------------------------------------------------- streams of one segment
+
+    def revisioned(
+        self, stream: StreamName | str, serializer: SupportsBoth[T] | None = None
+    ) -> RevisionedStreamClient[T]:
+        """The entries of a stream of one segment, with their revisions; without a serializer they are bytes.
+
+        Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments.
+        """
+        return RevisionedStreamClient(self.stores, self.name(stream), serializer or RawEvents())  # type: ignore[arg-type]
+
+    def synchronizer(
+        self,
+        stream: StreamName | str,
+        *,
+        create: Callable[[I], S],
+        apply: Callable[[S, U], S],
+        init_serializer: SupportsBoth[I],
+        update_serializer: SupportsBoth[U],
+    ) -> StateSynchronizer[S, I, U]:
+        """A state that several processes share through a stream of one segment; see StateSynchronizer."""
+        return StateSynchronizer(
+            self.stores,
+            self.name(stream),
+            create=create,
+            apply=apply,
+            init_serializer=init_serializer,
+            update_serializer=update_serializer,
+        )
+
+    # ---------------------------------------------------------------- reading
 
     def read_columns(
         self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None

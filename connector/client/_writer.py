@@ -59,6 +59,10 @@ class RawEvents:
         """The event."""
         return value
 
+    def deserialize(self, data: bytes, /) -> bytes:
+        """The event."""
+        return data
+
     def encode_column(self, column: pa.RecordBatch) -> pa.Array:
         """The events of a batch. Raises ColumnTypeError."""
         if column.schema.get_field_index("event") < 0:
@@ -117,7 +121,8 @@ class EventWriter(Generic[T]):
     ) -> None:
         """``router`` gives the routing keys of what is written without any.
 
-        ``destination`` is where the events go instead of the stream's segments: those of a transaction."""
+        ``destination`` is where the events go instead of the stream's segments: those of a transaction.
+        """
         if max_event_size < 1 or max_in_flight < 1:
             raise ConfigError("max_event_size and max_in_flight are counts of bytes, at least 1")
         destination = destination or StreamDestination(stores.controller, stream)
