@@ -15,7 +15,6 @@ from connector.ledger._entries import (
 from connector.ledger._machine import Ask, Commit, Job, Request, Role
 from connector.ledger._state import LedgerState, fold, snapshot_of
 from connector.ledger._table import TABLE, Event, Move, Outcome, Phase, Table
-from connector.ledger._weigh import Status
 
 __all__ = [
     "TABLE",
@@ -37,7 +36,6 @@ __all__ = [
     "Resolved",
     "Role",
     "Snapshot",
-    "Status",
     "Table",
     "fold",
     "from_bytes",

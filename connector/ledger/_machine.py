@@ -12,10 +12,11 @@ from enum import Enum
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
+from connector.client import TransactionStatus as Status
 from connector.ledger._entries import AppState, Barrier, Committed, Entry, Part, Prepared
 from connector.ledger._state import LedgerState
 from connector.ledger._table import TABLE, Event, Outcome, Phase, Table
-from connector.ledger._weigh import Status, inferred, replacements, weigh
+from connector.ledger._weigh import inferred, is_live, replacements, weigh
 
 __all__ = ["Ask", "Commit", "Job", "Request", "Role"]
 
@@ -133,13 +134,13 @@ class Commit:
         return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
 
     def _pending(self) -> tuple[UUID, ...]:
-        return tuple(id_ for id_, status in self._parts() if not status.done)
+        return tuple(id_ for id_, status in self._parts() if not status.is_committed)
 
     def _pilot(self) -> tuple[UUID, ...]:
         return self._all()[:1]
 
     def _pilot_pending(self) -> tuple[UUID, ...]:
-        return () if self.statuses[0].done else self._pilot()
+        return () if self.statuses[0].is_committed else self._pilot()
 
     def _own_proposed(self) -> tuple[UUID, ...]:
         assert self.proposed is not None
@@ -160,7 +161,7 @@ class Commit:
         job, of = self.job, self.recorded
         if of is None:
             return Committed(job.app, job.query, job.run, job.nonce, job.batch, 0)
-        rows = sum(part.rows for part, status in zip(of.parts, self.statuses, strict=True) if status.done)
+        rows = sum(part.rows for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
         # Who only helps is no run of the query, and must not look like one that has taken over.
         return Committed(of.app, of.query, job.run, job.nonce, of.batch, rows)
 
@@ -218,7 +219,7 @@ class Commit:
         return event, changes
 
     def _lost(self, statuses: tuple[Status, ...]) -> frozenset[UUID]:
-        return frozenset(id_ for id_, status in zip(self._all(), statuses, strict=True) if status.lost)
+        return frozenset(id_ for id_, status in zip(self._all(), statuses, strict=True) if status.is_aborted)
 
     def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
         """The recorded set with what was lost replaced, if the rows of this attempt have it."""
@@ -228,7 +229,7 @@ class Commit:
         return None if parts is None else replace(self._own_set(recorded.generation + 1), parts=parts)
 
     def _judge_aborted_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
-        if not self._seen(answer)[0].lost:
+        if not self._seen(answer)[0].is_aborted:
             return Event.REFUSED, {}
         return Event.ABORTED, {"statuses": self._seen(answer)}
 
@@ -258,11 +259,11 @@ class Commit:
 
     def _judge_live(self, answer: Mapping[UUID, Status]) -> Judgement:
         statuses = self._seen(answer)
-        whole = all(status.live for status in statuses)
+        whole = all(is_live(status) for status in statuses)
         return Event.WHOLE if whole else Event.NOT_WHOLE, {"statuses": statuses}
 
     def _judge_committed(self, answer: Mapping[UUID, Status]) -> Judgement:
-        done = all(status.done for status in answer.values())
+        done = all(status.is_committed for status in answer.values())
         return Event.DONE if done else Event.REFUSED, {"statuses": self._seen(answer)}
 
     def _judge_appended(self, revision: Any | None) -> Judgement:
@@ -287,7 +288,7 @@ class Commit:
         return Event.RECORDED if recorded else Event.UNRECORDED, {"revision": revision, "recorded": app.open}
 
     def _judge_abandoned_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
-        lost = all(status.lost for status in answer.values())
+        lost = all(status.is_aborted for status in answer.values())
         return Event.ABORTED if lost else Event.REFUSED, {}
 
     def _seen(self, answer: Mapping[UUID, Status]) -> tuple[Status, ...]:

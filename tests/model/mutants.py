@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from uuid import UUID
 
-from connector.ledger import TABLE, Commit, Event, LedgerState, Move, Outcome, Phase, Status, Table
+from connector.client import TransactionStatus as Status
+from connector.ledger import TABLE, Commit, Event, LedgerState, Move, Outcome, Phase, Table
 from tests.model.world import Config
 
 _Judgement = tuple[Event, dict[str, Any]]
@@ -39,7 +40,7 @@ class RepairNotRecorded(Commit):
         after = super()._after(answer)
         if self.phase is not Phase.WEIGH or after.phase is not Phase.PING_OWN:
             return after
-        kept = [Status.OPEN if status.lost else status for status in after.statuses]
+        kept = [Status.OPEN if status.is_aborted else status for status in after.statuses]
         return replace(after, phase=Phase.PING_RECORDED, recorded=after.proposed, proposed=None, statuses=tuple(kept))
 
 

@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from connector.client import TransactionStatus as Status
 from connector.ledger import (
     AppState,
     Ask,
@@ -30,7 +31,6 @@ from connector.ledger import (
     Phase,
     Prepared,
     Role,
-    Status,
     fold,
 )
 
