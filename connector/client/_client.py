@@ -14,6 +14,7 @@ from connector.client._connection import ConnectionPool, Tls
 from connector.client._controller import ControllerClient
 from connector.client._cuts import tail_cut
 from connector.client._deadline import DEFAULT_TIMEOUT
+from connector.client._events import RawEvents, SupportsSerialize
 from connector.client._policies import RetentionPolicy, ScalingPolicy
 from connector.client._reader import EventBatch, read_slices, slices_between
 from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
@@ -21,7 +22,7 @@ from connector.client._stores import SegmentStores
 from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from connector.client._writer import MAX_IN_FLIGHT, EventWriter, RawEvents, SupportsSerialize
+from connector.client._writer import MAX_IN_FLIGHT, EventWriter
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
 from connector.wire import StreamCut, StreamName

@@ -15,7 +15,7 @@ from connector.client._reader import SegmentSlice, data_loss, read_slice
 from connector.client._revisions import Revision
 from connector.client._segment_appender import SegmentAppender
 from connector.client._segment_calls import SegmentCalls
-from connector.client._stores import SegmentInfo, SegmentStores
+from connector.client._stores import SegmentStores
 from connector.errors import ConfigError, EventTooLargeError, SegmentTruncatedError, StreamSealedError
 from connector.wire import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, NO_ATTRIBUTE, StreamName
 from pravega_serde.errors import DeserializationError
@@ -62,11 +62,11 @@ class RevisionedStreamClient(Generic[T]):
 
     def oldest_revision(self) -> Revision:
         """The revision before the first entry that the stream still has."""
-        return self._revision(self._info().start_offset)
+        return self._revision(self._calls.info().start_offset)
 
     def latest_revision(self) -> Revision:
         """The revision after the last entry."""
-        return self._revision(self._info().write_offset)
+        return self._revision(self._calls.info().write_offset)
 
     def read_from(self, start: Revision) -> Iterator[tuple[Revision, T]]:
         """The entries after a revision, up to the present end, each with the revision after it.
@@ -108,7 +108,7 @@ class RevisionedStreamClient(Generic[T]):
         event = self._serialized(value)
         if (written := self._write(latest, event)) is not None:
             return written
-        end, found = next(self._frames(latest.offset, self._info().write_offset))
+        end, found = next(self._frames(latest.offset, self._calls.info().write_offset))
         return self._revision(end) if found == event else None
 
     def write_unconditionally(self, value: T) -> None:
@@ -123,7 +123,7 @@ class RevisionedStreamClient(Generic[T]):
 
         Raises ConfigError for a revision that is not there yet.
         """
-        end = self._info().write_offset
+        end = self._calls.info().write_offset
         if self._own(revision).offset > end:
             raise ConfigError(f"cannot truncate to revision {revision}: the stream ends at offset {end}")
         self._calls.truncate(revision.offset)
@@ -154,12 +154,6 @@ class RevisionedStreamClient(Generic[T]):
 
     # ---------------------------------------------------------------- inside
 
-    def _info(self) -> SegmentInfo:
-        info = self._calls.info()
-        if not info.exists:
-            raise data_loss(self.stream, self._id, 0)
-        return info
-
     def _revision(self, offset: int) -> Revision:
         return Revision(self.stream, self._id, offset)
 
@@ -186,7 +180,7 @@ class RevisionedStreamClient(Generic[T]):
         return self._revision(offset + EVENT_HEADER_SIZE + len(event))
 
     def _read(self, start: Revision, end: Revision | None) -> Iterator[tuple[Revision, T]]:
-        info = self._info()
+        info = self._calls.info()
         first = self._own(start).offset
         last = info.write_offset if end is None else self._own(end).offset
         if first < info.start_offset:

@@ -32,7 +32,6 @@ from connector.errors import (
     NoSuchSegmentError,
     OutcomeUnknownError,
     SegmentSealedError,
-    StreamNotFoundError,
     StreamSealedError,
 )
 from connector.wire import (
@@ -121,9 +120,7 @@ class SegmentAppender:
         except SegmentSealedError:
             raise StreamSealedError(f"stream {self._stream} is sealed; nothing more can be written to it") from None
         except NoSuchSegmentError:
-            if self._stores.controller.stream_exists(self._stream):
-                raise
-            raise StreamNotFoundError(f"stream {self._stream} was deleted while it was written to") from None
+            raise self._calls.missing() from None
         except ConnectorError as error:
             if not append.sent:
                 raise

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from connector.client._deadline import Deadline
 from connector.client._stores import SegmentInfo, SegmentStores, error_of
-from connector.errors import SegmentTruncatedError
+from connector.errors import ControllerError, NoSuchSegmentError, SegmentTruncatedError, StreamNotFoundError
 from connector.wire import (
     GetSegmentAttribute,
     Message,
@@ -28,7 +28,8 @@ R = TypeVar("R", bound=Message)
 class SegmentCalls:
     """Requests about one segment, each on a connection of the pool and repeated until its timeout. Thread safe.
 
-    All raise NoSuchSegmentError, and ConnectionLostError or DeadlineExceededError when the store stays away.
+    All raise StreamNotFoundError for a stream that was deleted, and ConnectionLostError or DeadlineExceededError when
+    the store stays away.
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName, segment_id: int) -> None:
@@ -37,7 +38,10 @@ class SegmentCalls:
 
     def info(self) -> SegmentInfo:
         """Where the segment starts and ends now."""
-        return self._stores.segment_infos(self._stream, [self._id])[self._id]
+        info = self._stores.segment_infos(self._stream, [self._id])[self._id]
+        if not info.exists:
+            raise self.missing()
+        return info
 
     def attribute(self, attribute_id: bytes) -> int:
         """The number that is kept under a 16-byte id, NO_ATTRIBUTE if there is none."""
@@ -62,6 +66,12 @@ class SegmentCalls:
         except SegmentTruncatedError:
             pass  # beyond that offset already
 
+    def missing(self) -> ControllerError | NoSuchSegmentError:
+        """The error for a segment that is not there: of a deleted stream, or of a stream that was scaled."""
+        if not self._stores.controller.stream_exists(self._stream):
+            return StreamNotFoundError(f"stream {self._stream} was deleted while it was in use")
+        return NoSuchSegmentError(f"segment {self._name} is no more: the stream was deleted and made again, or scaled")
+
     def _ask(self, request: Message, kind: type[R]) -> R:
         def attempt(deadline: Deadline) -> R:
             with self._stores.pool.lease(self._stores.endpoint(self._stream, self._id), deadline) as connection:
@@ -71,4 +81,7 @@ class SegmentCalls:
                 raise error_of(reply, self._name)
             return reply
 
-        return self._stores.run(self._stream, self._id, attempt)
+        try:
+            return self._stores.run(self._stream, self._id, attempt)
+        except NoSuchSegmentError:
+            raise self.missing() from None

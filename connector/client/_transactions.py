@@ -130,6 +130,10 @@ class OpenTransaction(Transaction, Generic[T]):
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
         self._writer.write(value, routing_key)
 
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch, as :meth:`EventWriter.write_batch` does; raises the transaction's end as well."""
+        self._writer.write_batch(batch)
+
     def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
         """Write a column of events, as :meth:`EventWriter.write_column` does; raises the transaction's end as well."""
         self._writer.write_column(events, routing_keys)

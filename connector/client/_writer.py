@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from types import TracebackType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,10 @@ from connector.client._append_loop import AppendLoop
 from connector.client._blocks import MAX_EVENT_SIZE, blocks_of, pieces_of
 from connector.client._deadline import Deadline
 from connector.client._destinations import Destination, StreamDestination
+from connector.client._events import SupportsSerialize, as_binary, as_bytes, check_key
 from connector.client._routes import Routes
 from connector.client._stores import SegmentStores
 from connector.errors import (
-    ColumnTypeError,
     ConfigError,
     ConnectorError,
     DeadlineExceededError,
@@ -28,13 +28,12 @@ from connector.errors import (
     StreamSealedError,
 )
 from connector.wire import Block, StreamName
-from pravega_serde.errors import SerializationError
+from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter, segment_keys
 
-__all__ = ["MAX_IN_FLIGHT", "EventWriter", "RawEvents", "SupportsSerialize"]
+__all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
 
 T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 
 # Bytes handed over and not yet durable; bounds the memory of a writer and what a lost connection sends again.
 MAX_IN_FLIGHT: Final = 64 << 20
@@ -42,61 +41,6 @@ MAX_IN_FLIGHT: Final = 64 << 20
 _ROW_BYTES: Final = 1 << 20
 _ROW_COUNT: Final = 16384
 _LINGER: Final = 0.01
-
-
-class SupportsSerialize(Protocol[T_contra]):
-    """What a writer needs of a serializer."""
-
-    def serialize(self, value: T_contra, /) -> bytes:
-        """Bytes of one event."""
-        ...
-
-
-class RawEvents:
-    """Events as they are: single ones, or the column ``event`` of a batch."""
-
-    def serialize(self, value: bytes, /) -> bytes:
-        """The event."""
-        return value
-
-    def deserialize(self, data: bytes, /) -> bytes:
-        """The event."""
-        return data
-
-    def encode_column(self, column: pa.RecordBatch) -> pa.Array:
-        """The events of a batch. Raises ColumnTypeError."""
-        if column.schema.get_field_index("event") < 0:
-            raise ColumnTypeError(
-                f"the batch has no column 'event' (it has: {', '.join(column.schema.names)}): name the bytes 'event', "
-                "or give the writer a serializer"
-            )
-        return column.column("event")
-
-
-def _as_bytes(event: Any) -> bytes:
-    if not isinstance(event, bytes | bytearray | memoryview):
-        raise SerializationError(f"the serializer made a {type(event).__name__} of an event; it must return bytes")
-    return bytes(event)
-
-
-def _check_key(routing_key: str) -> None:
-    if not isinstance(routing_key, str):
-        raise ConfigError(f"a routing key must be a str, not {type(routing_key).__name__}")
-    try:
-        _ = routing_key.isascii() or routing_key.encode()
-    except UnicodeEncodeError:
-        raise ConfigError(f"the routing key {routing_key!a} holds half of a surrogate pair: it is no text") from None
-
-
-def _as_binary(column: pa.Array) -> pa.Array:
-    """The column in a type whose lengths Arrow can tell."""
-    t = pa.types
-    if t.is_binary(column.type) or t.is_string(column.type) or t.is_large_binary(column.type):
-        return column
-    try:
-        return column.cast(pa.large_binary())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
 
 
 class EventWriter(Generic[T]):
@@ -151,11 +95,11 @@ class EventWriter(Generic[T]):
             routing_key = self._router.key(value)
         event = self._serialize(value)
         if type(event) is not bytes:
-            event = _as_bytes(event)
+            event = as_bytes(event)
         if len(event) > self._max_event_size:
             raise self._too_large(len(event))
         if routing_key is not None:
-            _check_key(routing_key)
+            check_key(routing_key)
         with self._lock:
             self._check_open()
             first = not self._events
@@ -193,11 +137,11 @@ class EventWriter(Generic[T]):
         error says how many rows were taken.
         """
         if routing_keys is None and self._router is not None:
-            routing_keys = self._router.keys(pa.RecordBatch.from_arrays([events], ["event"]))
+            routing_keys = self._router.keys(pa.RecordBatch.from_arrays([as_column(events)], ["event"]))
         self._write_events(events, routing_keys)
 
     def _write_events(self, events: pa.Array, keys: pa.Array | None) -> None:
-        events = _as_binary(events)
+        events = as_binary(events)
         if keys is not None and len(keys) != len(events):
             raise ConfigError(f"there are {len(keys)} routing keys for a column of {len(events)} events")
         if not len(events):
