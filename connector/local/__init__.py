@@ -1,8 +1,10 @@
-"""Embedded servers: a real Pravega on this machine, started from Python, ended with it."""
+"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it."""
 
 from connector.local._detached import DetachedServer, detached_server, start_detached, stop_detached
 from connector.local._jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
 from connector.local._pravega import LocalPravega
+from connector.local._registry import LocalSchemaRegistry
+from connector.local._registry_server import RegistryOptions, RegistryUser
 from connector.local._server import ServerOptions
 
 __all__ = [
@@ -10,6 +12,9 @@ __all__ = [
     "REGISTRY_VERSION",
     "DetachedServer",
     "LocalPravega",
+    "LocalSchemaRegistry",
+    "RegistryOptions",
+    "RegistryUser",
     "ServerOptions",
     "detached_server",
     "pravega_jars",

@@ -6,12 +6,13 @@ import datetime
 import hashlib
 import ipaddress
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pravega_serde.errors import MissingExtraError
 
-__all__ = ["CA_FILE", "auth_settings", "tls_settings"]
+__all__ = ["CA_FILE", "accounts_file", "auth_settings", "tls_settings"]
 
 CA_FILE: Final = "server-cert.pem"
 # The standalone's own, written into its code: its ZooKeeper client opens the trust store with nothing else.
@@ -23,14 +24,21 @@ _VALID_DAYS: Final = 30
 
 def auth_settings(folder: Path, username: str, password: str) -> dict[str, object]:
     """Write the server's list of users, one with all rights, and return the settings that name it."""
-    accounts = folder / "accounts"
-    accounts.write_text(f"{username}:{_encrypt(password)}:prn::*,READ_UPDATE;\n")
+    accounts = accounts_file(folder, {username: (password, ("prn::*,READ_UPDATE",))})
     return {
         "singlenode.security.auth.enable": "true",
         "singlenode.security.auth.credentials.username": username,
         "singlenode.security.auth.credentials.pwd": password,
         "singlenode.security.auth.pwdAuthHandler.accountsDb.location": accounts,
     }
+
+
+def accounts_file(folder: Path, users: Mapping[str, tuple[str, Sequence[str]]]) -> Path:
+    """Write a list of users: name to password and permissions, each ``resource,READ`` or ``resource,READ_UPDATE``."""
+    path = folder / "accounts"
+    lines = [f"{name}:{_encrypt(password)}:{';'.join(rights)};\n" for name, (password, rights) in users.items()]
+    path.write_text("".join(lines))
+    return path
 
 
 def _encrypt(password: str) -> str:

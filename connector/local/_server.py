@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -14,27 +13,26 @@ from connector.config import PravegaConfig
 from connector.errors import ConfigError, LocalServerError
 from connector.local._jars import PRAVEGA_JARS, ensure_jars
 from connector.local._java import Java, find_java
-from connector.local._ports import free_ports, is_free
+from connector.local._jvm import (
+    HOST,
+    LOG_NAME,
+    PortTakenError,
+    check_port,
+    check_running,
+    with_log,
+    write_configuration,
+)
+from connector.local._ports import free_ports
 from connector.local._process import SupervisedProcess
 from connector.local._ready import NotReadyError, await_ready
 from connector.local._security import CA_FILE, auth_settings, tls_settings
 from pravega_serde.errors import PravegaError
 
-__all__ = ["HOST", "Server", "ServerOptions", "launch"]
+__all__ = ["Server", "ServerOptions", "launch"]
 
-HOST: Final = "127.0.0.1"
 _MAIN: Final = "io.pravega.local.LocalPravegaEmulator"
-_PORT_TAKEN: Final = b"Address already in use"
 # Buffers of the network layer, beside the cache.
 _DIRECT_MEMORY_MB: Final = 512
-_LOGBACK: Final = """\
-<configuration>
-  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{ISO8601} %-5level [%thread] %logger{36}: %msg%n</pattern></encoder>
-  </appender>
-  <root level="WARN"><appender-ref ref="out"/></root>
-</configuration>
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +64,6 @@ class ServerOptions:
             raise ConfigError("a local Pravega with credentials needs both username and password")
 
 
-class _PortTakenError(LocalServerError):
-    """Another process was faster; the server has to be started on other ports."""
-
-
 @dataclass(frozen=True, slots=True)
 class Server:
     """A running server: its process, its folder (configuration, log, stored events) and its ports."""
@@ -98,17 +92,11 @@ class Server:
     @property
     def log(self) -> Path:
         """What the server printed: warnings, errors, and what the JVM said."""
-        return self.folder / "server.log"
+        return self.folder / LOG_NAME
 
     def check(self) -> None:
         """Raise LocalServerError if the server has ended or cannot have its ports."""
-        code = self.process.exit_code()
-        printed = self.log.read_bytes()
-        if _PORT_TAKEN in printed:
-            raise _PortTakenError(f"a port of the Pravega server was taken by another process; see {self.log}")
-        if code is not None:
-            last = printed.decode(errors="replace").strip().rpartition("\n")[2]
-            raise LocalServerError(f"the Pravega server ended with exit code {code} ({last[:200]}); see {self.log}")
+        check_running("Pravega server", self.process, self.log)
 
 
 def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
@@ -127,11 +115,11 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
         try:
             await_ready(server.config, (HOST, server.store_port), deadline=limit, check=server.check)
             server.check()
-        except (_PortTakenError, NotReadyError) as error:
+        except (PortTakenError, NotReadyError) as error:
             last = time.monotonic() >= deadline
             server.process.close(keep=last)
             if last:
-                raise LocalServerError(_with_log(error.message, server.log)) from error
+                raise LocalServerError(with_log(error.message, server.log)) from error
             # A server that ended by itself leaves its log; that of a try that is made again explains nothing.
             shutil.rmtree(server.folder, ignore_errors=True)
         except BaseException as error:
@@ -141,25 +129,15 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
             return server
 
 
-def _with_log(message: str, log: Path) -> str:
-    return message if str(log) in message else f"{message}; see {log}"
-
-
 def _spawn(options: ServerOptions, java: Java, jars: Path, lock: Path | None) -> Server:
-    if options.port and not is_free(options.port):
-        raise LocalServerError(f"port {options.port} is in use; end what listens there, or use port 0 for any free one")
+    check_port(options.port)
     controller, store, zookeeper = free_ports(3)
     controller = options.port or controller
     folder = Path(tempfile.mkdtemp(prefix="pravega-local-"))
     try:
         (folder / "storage").mkdir()
-        (folder / "temp").mkdir()
-        (folder / "logback.xml").write_text(_LOGBACK)
-        settings = _settings(options, folder, controller, store, zookeeper)
-        # The escapes of Java's properties are those of JSON.
-        lines = [f"{name}={json.dumps(str(value))[1:-1]}\n" for name, value in settings.items()]
-        (folder / "server.properties").write_text("".join(lines))
-        with open(folder / "server.log", "wb") as log:
+        write_configuration(folder, _settings(options, folder, controller, store, zookeeper))
+        with open(folder / LOG_NAME, "wb") as log:
             process = SupervisedProcess(_command(options, java, jars, folder), output=log, folder=folder, lock=lock)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
