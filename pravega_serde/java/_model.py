@@ -87,6 +87,11 @@ class ClassDescriptor:
     def __hash__(self) -> int:
         return hash((self.name, self.serial_version_uid))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without what has been compiled for it meanwhile.
+        fields = self.name, self.serial_version_uid, self.flags, self.fields, self.super_class, self.annotations
+        return ClassDescriptor, fields
+
     @classmethod
     def of(
         cls,
@@ -177,6 +182,9 @@ class ProxyDescriptor:
     fields: tuple[Field, ...] = field(default=(), init=False, repr=False)
     is_enum = False
     is_external = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProxyDescriptor, (self.interfaces, self.super_class, self.annotations)
 
     @property
     def name(self) -> str:

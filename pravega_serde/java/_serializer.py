@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar import PlainPath, as_column, decode_rows, per_row
+from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows, per_row
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.java import _mutf8
 from pravega_serde.java._constants import NULL_EVENT, SHORT_STRING, STRING_EVENT
@@ -56,8 +57,21 @@ class JavaSerializer:
             java_type = self.learn(bytes.fromhex(sample) if isinstance(sample, str) else sample)
         self.java_type = java_type
         self._given_type = arrow_type
-        self._column: ColumnType | None = column_type(java_type, arrow_type)
-        self._fast = fast_path(self._column) if self._column else None
+        # A class without a form in Arrow will do for rows; anything else that has none is a mistake.
+        if arrow_type is not None or not isinstance(java_type, ClassDescriptor):
+            _ = self._column
+
+    def __repr__(self) -> str:
+        name = self.java_type.name if isinstance(self.java_type, ClassDescriptor) else self.java_type
+        return f"JavaSerializer({name!r}, arrow_type={self._given_type})"
+
+    @functools.cached_property
+    def _column(self) -> ColumnType | None:
+        return column_type(self.java_type, self._given_type)
+
+    @functools.cached_property
+    def _fast(self) -> FastPath | None:
+        return fast_path(self._typed())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.java_type, self._given_type, self.limits)

@@ -1,0 +1,193 @@
+"""Objects of classes as plain values and back, by the library that knows the classes: msgspec, or pydantic."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import itertools
+import re
+import typing
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from pravega_serde.adapters._members import classes_in, is_model, members_of, name_of, types_in
+from pravega_serde.errors import (
+    DeserializationError,
+    LimitExceededError,
+    MissingExtraError,
+    SchemaError,
+    SerializationError,
+)
+from pravega_serde.json._read_rows import parse_plainly
+
+try:
+    import msgspec
+except ImportError:
+    _HAVE_MSGSPEC = False
+else:
+    _HAVE_MSGSPEC = True
+
+__all__ = ["Conversion", "conversion_of"]
+
+#: What every format writes itself, and gives back, where it can.
+_NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal, UUID)
+
+#: The end of msgspec's messages: ``Expected `int`, got `str` - at `key` in `$.a[0]` ``.
+_PLACE: Final = re.compile(r" - at (?:`key` in )?`([^`]*)`$")
+
+
+class Conversion(Protocol):
+    """How objects of one type become plain values, and plain values such objects."""
+
+    def dump(self, value: Any) -> Any:
+        """Dicts, lists, scalars; SerializationError for what has no such form."""
+
+    def load(self, value: Any) -> Any:
+        """An object; DeserializationError with the field's path for values that do not fit."""
+
+    def load_json(self, text: bytes, parsed: Callable[[], Any]) -> Any:
+        """An object of JSON text. ``parsed`` gives the text's plain value, or raises what is wrong with it."""
+
+
+def conversion_of(kind: Any) -> Conversion:
+    """The conversion of a class, compiled; SchemaError for a type that has none."""
+    for inner in classes_in(kind):
+        if issubclass(inner, enum.Enum) and not all(isinstance(member.value, str) for member in inner):
+            raise SchemaError(
+                f"the constants of {inner.__qualname__} have values that are not text; Java writes a constant's name: "
+                "make it a StrEnum whose values are those names"
+            )
+    return _ByPydantic(kind) if any(map(is_model, classes_in(kind))) else _ByMsgspec(kind)
+
+
+class _ByMsgspec:
+    def __init__(self, kind: Any) -> None:
+        if not _HAVE_MSGSPEC:
+            raise MissingExtraError("msgspec", "fast", purpose=f"the conversion of {name_of(kind)}")
+        try:
+            self._decode = msgspec.json.Decoder(kind).decode
+        except TypeError as error:
+            raise SchemaError(f"events cannot be read as {name_of(kind)}: {error}") from error
+        self._kind = kind
+
+    def dump(self, value: Any) -> Any:
+        try:
+            return msgspec.to_builtins(value, builtin_types=_NATURAL)
+        except RecursionError as error:
+            raise SerializationError("the value is nested too deeply, or contains itself") from error
+        except (TypeError, ValueError) as error:
+            raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
+
+    def load(self, value: Any) -> Any:
+        try:
+            return msgspec.convert(value, self._kind)
+        except msgspec.ValidationError as error:
+            raise self._located(error) from error
+        except RecursionError as error:
+            raise _too_deep(self._kind) from error
+
+    def load_json(self, text: bytes, parsed: Callable[[], Any]) -> Any:
+        try:
+            # As text, because msgspec does not look whether what it skips is UTF-8.
+            return self._decode(text.decode())
+        except msgspec.ValidationError as error:
+            parsed()
+            raise self._located(error) from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self.load(parsed())
+
+    def _located(self, error: Exception) -> DeserializationError:
+        text = str(error)
+        place = _PLACE.search(text)
+        reason = text[: place.start()] if place else text
+        return _misfit(self._kind, reason, place.group(1) if place else "$")
+
+
+class _ByPydantic:
+    def __init__(self, kind: Any) -> None:
+        # Only here: who has no models does not wait for it.
+        pydantic = importlib.import_module("pydantic")
+        self._kind = kind
+        self._adapter = pydantic.TypeAdapter(kind)
+        self._invalid = pydantic.ValidationError
+        self._decimals = Decimal in types_in(kind)
+        self._bytes_as_text = next((each for each in classes_in(kind) if _reads_bytes_as_text(each)), None)
+        self._has_bytes = bytes in types_in(kind)
+
+    def dump(self, value: Any) -> Any:
+        try:
+            return _plain(self._adapter.dump_python(value, by_alias=True, warnings="error"))
+        except RecursionError as error:
+            raise SerializationError("the value is nested too deeply, or contains itself") from error
+        except (TypeError, ValueError) as error:
+            raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
+
+    def load(self, value: Any) -> Any:
+        return self._validated(self._adapter.validate_python, value)
+
+    def load_json(self, text: bytes, parsed: Callable[[], Any]) -> Any:
+        if self._has_bytes:
+            self._check_bytes()
+        # Pydantic's own parser makes floats of all numbers with a point, and takes more than JSON.
+        if self._decimals:
+            return self._validated(self._adapter.validate_python, parse_plainly(text, decimals=True))
+        parsed()
+        return self._validated(self._adapter.validate_json, text)
+
+    def _check_bytes(self) -> None:
+        """Refuse models whose bytes would silently be their Base64: only pydantic's own JSON decodes it, if told to."""
+        if self._decimals:
+            raise SchemaError(
+                f"{name_of(self._kind)} has bytes and decimals, and pydantic reads JSON right for only one of them; "
+                "make it a dataclass, or the bytes a str"
+            )
+        if self._bytes_as_text is not None:
+            raise SchemaError(
+                f"{name_of(self._bytes_as_text)} reads bytes as text, and JSON has them in Base64: "
+                'set val_json_bytes="base64" in its model_config'
+            )
+
+    def _validated(self, validate: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return validate(value)
+        except self._invalid as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+            place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
+            raise _misfit(self._kind, first["msg"] + more, "$" + place) from error
+        except RecursionError as error:
+            raise _too_deep(self._kind) from error
+
+
+def _reads_bytes_as_text(kind: type) -> bool:
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
+    if not is_model(kind) or config.get("val_json_bytes") == "base64":
+        return False
+    return any(bytes in _arguments(member.type) for member in members_of(kind) or ())
+
+
+def _arguments(kind: Any) -> list[Any]:
+    """A type and its arguments, and theirs, but no fields."""
+    return [kind, *itertools.chain.from_iterable(map(_arguments, typing.get_args(kind)))]
+
+
+def _plain(value: Any) -> Any:
+    """What pydantic leaves: constants of enums as their values, sets as lists."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _misfit(kind: Any, reason: str, path: str) -> DeserializationError:
+    return DeserializationError(f"does not fit {name_of(kind)}: {reason}", field_path=path)
+
+
+def _too_deep(kind: Any) -> LimitExceededError:
+    return LimitExceededError(f"values nested beyond the interpreter's recursion limit do not fit {name_of(kind)}")
