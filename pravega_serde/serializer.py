@@ -9,7 +9,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
 
@@ -24,7 +24,6 @@ T = TypeVar("T")
 OnError = Callable[[DeserializationError], None]
 
 
-@runtime_checkable
 class Serializer(Protocol[T]):
     """Writes and reads events of one format, one by one or a column at a time.
 
