@@ -36,6 +36,7 @@
         ├── ExactlyOnceError                 a batch that cannot be committed exactly once, or not now
         │   ├── FencedError                  another run of the query has taken over
         │   ├── DuplicateWriteError          one run wrote the same batch twice
+        │   ├── LedgerMissingError           the ledger does not know a query that has committed batches
         │   ├── AppIdReusedError             the application id was used by another query
         │   ├── LeaseExpiredError            a transaction ended before its batch was recorded; try again
         │   ├── TornBatchError               a part of a batch is visible and a part is lost
@@ -81,6 +82,7 @@ __all__ = [
     "LeaseExpiredError",
     "LeaseRangeError",
     "LedgerFormatError",
+    "LedgerMissingError",
     "LocalServerError",
     "LostBatchError",
     "MalformedStreamCutError",
@@ -337,6 +339,13 @@ class DuplicateWriteError(ExactlyOnceError):
     """One run wrote the same batch twice: two writes of a batch need application ids of their own."""
 
     code = "PRAVEGA-DUPLICATE-WRITE"
+    fault = "local"
+
+
+class LedgerMissingError(ExactlyOnceError):
+    """The ledger does not know a query that has committed batches: it was deleted, or the query had no ledger."""
+
+    code = "PRAVEGA-LEDGER-MISSING"
     fault = "local"
 
 

@@ -1,5 +1,6 @@
 """Exactly once: which transactions a batch is, who may commit them, and what to do when something went wrong."""
 
+from connector.ledger._carry_out import Servers, carry_out
 from connector.ledger._entries import (
     AppState,
     Barrier,
@@ -13,7 +14,9 @@ from connector.ledger._entries import (
     to_bytes,
 )
 from connector.ledger._machine import Ask, Commit, Job, Request, Role
+from connector.ledger._outcomes import check
 from connector.ledger._state import LedgerState, fold, snapshot_of
+from connector.ledger._stream import Ledger, ledger_name
 from connector.ledger._table import TABLE, Event, Move, Outcome, Phase, Table
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "Entry",
     "Event",
     "Job",
+    "Ledger",
     "LedgerState",
     "Move",
     "Outcome",
@@ -35,10 +39,14 @@ __all__ = [
     "Request",
     "Resolved",
     "Role",
+    "Servers",
     "Snapshot",
     "Table",
+    "carry_out",
+    "check",
     "fold",
     "from_bytes",
+    "ledger_name",
     "snapshot_of",
     "to_bytes",
 ]

@@ -64,6 +64,8 @@ class Job:
     batch: int
     own: tuple[Part, ...] = ()
     role: Role = Role.WRITER
+    adopt: bool = True
+    """Whether a batch that is not the first may be the first in the ledger."""
 
     def ids(self) -> frozenset[UUID]:
         """The own transactions."""
@@ -192,6 +194,8 @@ class Commit:
             return Event.OLDER if prepared.batch < job.batch else Event.RECORDED
         if job.role is not Role.WRITER:
             return Event.NO_TASKS
+        if job.batch > 0 and app.last < 0 and not job.adopt:
+            return Event.STRANGER
         return Event.NOTHING if job.own else Event.EMPTY
 
     def _row_of_committed(self, app: AppState) -> Event:

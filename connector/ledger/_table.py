@@ -54,6 +54,7 @@ class Event(Enum):
 
     FENCED = "a later run has taken over, or a later batch is prepared"
     REUSED = "the application id belongs to another query"
+    STRANGER = "the ledger has nothing of this query, which is not new"
     DUPLICATE = "this run has committed this batch already"
     COMMITTED_BEFORE = "the batch is committed"
     OLDER = "an older batch is prepared"
@@ -89,6 +90,7 @@ class Outcome(Enum):
     ABANDONED = "the own transactions are aborted, or left to the entry that names them"
     FENCED = "another run of the query has taken over"
     REUSED = "the application id was used by another query"
+    STRANGER = "the ledger does not know a query that has committed batches"
     DUPLICATE = "the same batch was written twice by one run"
     EXPIRED = "an own transaction ended too early; the batch must be written again"
     TORN = "a part of the batch is visible and a part is lost"
@@ -112,6 +114,7 @@ _P, _E, _O = Phase, Event, Outcome
 TABLE: Final[Table] = {
     (_P.READ, _E.FENCED): Move(_P.END, _O.FENCED),
     (_P.READ, _E.REUSED): Move(_P.END, _O.REUSED),
+    (_P.READ, _E.STRANGER): Move(_P.END, _O.STRANGER),
     (_P.READ, _E.DUPLICATE): Move(_P.END, _O.DUPLICATE),
     (_P.READ, _E.COMMITTED_BEFORE): Move(_P.ABORT_OWN, _O.SKIPPED),
     (_P.READ, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),

@@ -1,0 +1,125 @@
+"""Doing what the machine asks: calls to the controller and to the ledger, side by side where they may be."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+from uuid import UUID
+
+from connector.client import ControllerClient, StreamName, TransactionStatus
+from connector.errors import (
+    ConnectorError,
+    LeaseRangeError,
+    OutcomeUnknownError,
+    TransactionAbortedError,
+    TransactionCommittedError,
+    TransactionUnknownError,
+)
+from connector.ledger._machine import Ask, Commit, Request
+from connector.ledger._stream import Ledger
+from connector.ledger._table import Phase
+
+__all__ = ["Servers", "carry_out"]
+
+_log: Final = logging.getLogger(__name__)
+#: Calls that are under way at once: a controller works on one transaction of a stream after the other anyway.
+MAX_CALLS: Final = 16
+#: A ping that was answered this part of a lease ago is not repeated: the machine pings before and after it records.
+_FRESH: Final = 0.1
+
+
+class Servers:
+    """The servers as the machine sees them: transactions of one stream, and its ledger."""
+
+    def __init__(
+        self, controller: ControllerClient, stream: StreamName, ledger: Ledger, *, lease: float, timeout: float
+    ) -> None:
+        """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
+        self.stream, self.ledger, self.lease = stream, ledger, lease
+        self._controller, self.timeout = controller, timeout
+        self._deadline = time.monotonic() + timeout
+        self._pinged: dict[UUID, float] = {}
+
+    def answer(self, request: Request) -> Any:
+        """The answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
+        self._check_deadline()
+        if request.ask is Ask.READ:
+            return self.ledger.read()
+        if request.ask is Ask.APPEND:
+            assert request.entry is not None
+            return self.ledger.append(request.entry, request.revision, deadline=self._deadline)
+        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.COMMIT: self._commit, Ask.ABORT: self._abort}
+        return self._each(call[request.ask], request.transactions)
+
+    def _check_deadline(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise OutcomeUnknownError(
+                f"the batch for stream {self.stream} could not be finished within {self.timeout:g} s: the ledger "
+                f"{self.ledger.name} tells how far it came, and the next run of the query goes on from there"
+            )
+
+    def _each(self, call: Callable[[UUID], TransactionStatus], ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
+        if len(ids) == 1:
+            return {ids[0]: call(ids[0])}
+        with ThreadPoolExecutor(min(MAX_CALLS, len(ids)), thread_name_prefix="pravega-ledger") as pool:
+            return dict(zip(ids, pool.map(call, ids), strict=True))
+
+    def _status(self, id_: UUID) -> TransactionStatus:
+        return self._controller.transaction_status(self.stream, id_)
+
+    def _ping(self, id_: UUID) -> TransactionStatus:
+        if time.monotonic() < self._pinged.get(id_, 0.0) + _FRESH * self.lease:
+            return TransactionStatus.OPEN
+        asked = time.monotonic()
+        try:
+            self._controller.ping_transaction(self.stream, id_, round(self.lease * 1000))
+        except LeaseRangeError:
+            return TransactionStatus.OPEN  # it cannot live longer than it does, but live it does
+        except (TransactionCommittedError, TransactionAbortedError, TransactionUnknownError) as error:
+            return _status_of(error)
+        self._pinged[id_] = asked
+        return TransactionStatus.OPEN
+
+    def _commit(self, id_: UUID) -> TransactionStatus:
+        try:
+            return self._controller.commit_transaction(self.stream, id_, timeout=self._left())
+        except (TransactionAbortedError, TransactionUnknownError) as error:
+            return _status_of(error)
+
+    def _abort(self, id_: UUID) -> TransactionStatus:
+        try:
+            return self._controller.abort_transaction(self.stream, id_, timeout=self._left())
+        except (TransactionCommittedError, TransactionUnknownError) as error:
+            return _status_of(error)
+
+    def _left(self) -> float:
+        return max(0.1, self._deadline - time.monotonic())
+
+
+def _status_of(
+    error: TransactionCommittedError | TransactionAbortedError | TransactionUnknownError,
+) -> TransactionStatus:
+    if isinstance(error, TransactionCommittedError):
+        return TransactionStatus.COMMITTED
+    return TransactionStatus.ABORTED if isinstance(error, TransactionAbortedError) else TransactionStatus.UNKNOWN
+
+
+def carry_out(machine: Commit, servers: Servers) -> Commit:
+    """Work through the table to the end. Raises OutcomeUnknownError when time is up; ControllerUnavailableError."""
+    while not machine.ended:
+        machine = machine.answered(_answer(machine, servers))
+    return machine
+
+
+def _answer(machine: Commit, servers: Servers) -> Any:
+    try:
+        return servers.answer(machine.request())
+    except ConnectorError as error:
+        if machine.phase is not Phase.ABORT_OWN:
+            raise
+        # It is decided how this ends, and what nobody needs ends with its lease.
+        _log.info("transactions that are not needed were left to their lease: %s", error)
+        return {}

@@ -1,0 +1,96 @@
+"""What the end of a commit means to who asked for it: nothing, or an error that says what to do."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from connector.client import StreamName, TransactionStatus
+from connector.errors import (
+    AppIdReusedError,
+    DuplicateWriteError,
+    ExactlyOnceError,
+    FencedError,
+    LeaseExpiredError,
+    LedgerMissingError,
+    LostBatchError,
+    TornBatchError,
+    UnfinishedBatchError,
+)
+from connector.ledger._machine import Commit
+from connector.ledger._table import Outcome
+
+__all__ = ["check"]
+
+_log: Final = logging.getLogger(__name__)
+
+_ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
+    Outcome.FENCED: (
+        FencedError,
+        "another run of this query writes to the stream; this one has written nothing that can be seen. Stop one of "
+        "them: two queries must not share a checkpoint",
+    ),
+    Outcome.STRANGER: (
+        LedgerMissingError,
+        "the ledger does not know this query, which is beyond its first batch: the ledger was deleted, or the query "
+        "did not write exactly once before. If no batch can be repeated, set ledger_adopt to true for one run",
+    ),
+    Outcome.REUSED: (
+        AppIdReusedError,
+        "the application id was used by another query, whose versions are as high: choose a new txn_app_id",
+    ),
+    Outcome.DUPLICATE: (
+        DuplicateWriteError,
+        "this run has written this batch already: give each write of a batch a txn_app_id of its own",
+    ),
+    Outcome.EXPIRED: (
+        LeaseExpiredError,
+        "a transaction ended before the batch was committed, because its lease was shorter than the slowest task or "
+        "the driver's pause. Nothing is lost: restart the query, and it writes the batch again; a longer "
+        "transaction_timeout_ms avoids it",
+    ),
+    Outcome.LOST: (
+        LostBatchError,
+        "it was recorded and never became visible, and Spark has gone on to a later batch: was the checkpoint edited? "
+        "Look at it with pravega-serde recover",
+    ),
+    Outcome.UNFINISHED: (
+        UnfinishedBatchError,
+        "its transactions are lost and its rows are not here to write it again: restart the query, or choose with "
+        "pravega-serde recover",
+    ),
+    Outcome.TORN: (
+        TornBatchError,
+        "a part of it is visible and a part is lost, because a lease ended while it was being committed, and the rows "
+        "that Spark gave for it now are others: choose with pravega-serde recover",
+    ),
+    Outcome.UNDECIDABLE: (
+        TornBatchError,
+        "the server has forgotten whether it was committed (after 24 h by default): look for its events, then choose "
+        "with pravega-serde recover",
+    ),
+}
+
+
+def check(machine: Commit, target: StreamName) -> None:
+    """Return if the batch is committed, now or before; else raise the ExactlyOnceError that tells why not."""
+    assert machine.ended
+    outcome = machine.outcome
+    if outcome is Outcome.SKIPPED:
+        _log.info("batch %d for stream %s was committed before; it was not written again", machine.job.batch, target)
+    if outcome in _ERRORS:
+        kind, text = _ERRORS[outcome]
+        batch = machine.recorded.batch if machine.recorded is not None else machine.job.batch
+        raise kind(f"batch {batch} of {machine.job.app or 'a query'} for stream {target}: {text}{_parts(machine)}")
+
+
+def _parts(machine: Commit) -> str:
+    """The transactions of a batch that is not whole."""
+    if machine.outcome not in (Outcome.TORN, Outcome.UNDECIDABLE) or machine.recorded is None:
+        return ""
+    bad = [
+        f"{part.transaction} ({part.rows} rows, {status.value})"
+        for part, status in zip(machine.recorded.parts, machine.statuses, strict=True)
+        if status.is_aborted or status is TransactionStatus.UNKNOWN
+    ]
+    return f"; of {len(machine.statuses)} transactions: {', '.join(bad)}"
