@@ -34,6 +34,11 @@ _LETTERS_A_STEP: Final = 100
 #: Keywords that look at each item or member.
 _EACH: Final = frozenset({"additionalItems", "contains", "items", "prefixItems", "propertyNames", "unevaluatedItems"})
 
+#: Keywords that may have to reckon with fractions.
+_EXACT: Final = frozenset({"divisibleBy", "multipleOf"})
+
+_EXACT_STEPS: Final = 5
+
 Keyword = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
 
 _left: ContextVar[list[int]] = ContextVar("left")
@@ -64,10 +69,10 @@ def bounded(draft: Any) -> Any:
 
 
 def _counted(name: str, check: Keyword) -> Keyword:
-    each = name in _EACH
+    steps, each = _EXACT_STEPS if name in _EXACT else 1, name in _EACH
 
     def keyword(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _spend(1 + len(instance) if each and isinstance(instance, list | dict) else 1)
+        _spend(steps + len(instance) if each and isinstance(instance, list | dict) else steps)
         for error in check(validator, value, instance, schema) or ():
             _spend(_ERROR_STEPS + len(error.message) // _LETTERS_A_STEP)
             yield error

@@ -86,7 +86,8 @@ def _definition(schema: SchemaLike) -> Mapping[str, Any]:
 def _compile(definition: Mapping[str, Any]) -> Any:
     draft = _draft(definition)
     try:
-        draft.check_schema(definition)
+        # Without formats: what a pattern is, RE2 decides.
+        draft.check_schema(definition, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         raise SchemaError(f"not a JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
     specification = referencing.jsonschema.specification_with(draft.META_SCHEMA["$schema"])
@@ -94,7 +95,9 @@ def _compile(definition: Mapping[str, Any]) -> Any:
     try:
         keywords = set(_keywords(REGISTRY.resolver_with_root(root), root))
     except referencing.exceptions.Unresolvable as error:
-        reason = f"the JSON schema refers to {error.ref!r}, which is not in it; other documents are never fetched"
+        reason = (
+            f"the JSON schema refers to something that is not in it ({error.ref}); other documents are never fetched"
+        )
         raise SchemaError(reason) from error
     if keywords >= {"patternProperties", "unevaluatedProperties"}:
         raise SchemaError("patternProperties and unevaluatedProperties in one JSON schema are not supported")
