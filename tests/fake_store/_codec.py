@@ -6,8 +6,10 @@ import struct
 from dataclasses import dataclass
 
 from connector.wire import (
+    ConditionalAppend,
     ConditionalBlockEnd,
     CreateTransientSegment,
+    GetSegmentAttribute,
     GetStreamSegmentInfo,
     Hello,
     KeepAlive,
@@ -15,6 +17,8 @@ from connector.wire import (
     Message,
     ReadSegment,
     SetupAppend,
+    TruncateSegment,
+    UpdateSegmentAttribute,
 )
 
 _REQUESTS = {
@@ -26,7 +30,11 @@ _REQUESTS = {
         GetStreamSegmentInfo,
         CreateTransientSegment,
         MergeSegments,
+        ConditionalAppend,
         ConditionalBlockEnd,
+        GetSegmentAttribute,
+        UpdateSegmentAttribute,
+        TruncateSegment,
         KeepAlive,
     )
 }
@@ -96,6 +104,11 @@ def decode_request(type_code: int, body: bytes) -> Message:
             (size,) = struct.unpack_from(">i", body, at)
             values.append(body[at + 4 : at + 4 + size])
             at += 4 + size
+        elif kind == "e":
+            event, size = struct.unpack_from(">ii", body, at)
+            assert event == 0, "an event has the type 0"
+            values.append(body[at + 8 : at + 8 + size])
+            at += 8 + size
         else:
             size = _SIZES[kind]
             raw = body[at : at + size]

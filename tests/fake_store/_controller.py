@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections import Counter
 
-from connector.client import ControllerClient, PravegaClient, Successor
+from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
+from connector.client._controller_transactions import status_error
 from connector.errors import StreamNotFoundError
-from connector.wire import SegmentRange, StreamCut, StreamName, segment_id, segment_name
+from connector.wire import (
+    SegmentRange,
+    StreamCut,
+    StreamName,
+    segment_id,
+    segment_name,
+    split_transaction,
+    transaction_segment_name,
+)
 from tests.fake_store._server import FakeSegmentStore
 
 
@@ -23,6 +33,7 @@ class FakeStream(ControllerClient):
         self.asked: Counter[str] = Counter()
         self.exists = True
         self.valid_token = ""
+        self.transactions: dict[uuid.UUID, TransactionStatus] = {}
         bounds = [i / segments for i in range(segments + 1)]
         self.ranges = [SegmentRange(i, bounds[i], bounds[i + 1]) for i in range(segments)]
         self.head = {r.id: 0 for r in self.ranges}
@@ -104,6 +115,58 @@ class FakeStream(ControllerClient):
     def stream_exists(self, stream: StreamName) -> bool:
         self._ask("stream_exists")
         return self.exists
+
+    # ---------------------------------------------------------------- transactions
+
+    def create_transaction(self, stream: StreamName, lease_ms: int) -> CreatedTransaction:
+        self._ask("create_transaction")
+        transaction = uuid.UUID(int=len(self.transactions) + 1)
+        self.transactions[transaction] = TransactionStatus.OPEN
+        created = CreatedTransaction(transaction, list(self.ranges))
+        for r in created.segments:
+            self.store.create(self.transaction_segment(r.id, transaction))
+        return created
+
+    def transaction_segment(self, number: int, transaction: uuid.UUID) -> str:
+        return transaction_segment_name(self.segment(number), transaction)
+
+    def transaction_status(self, stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+        self._ask("transaction_status")
+        return self.transactions.get(transaction, TransactionStatus.UNKNOWN)
+
+    def ping_transaction(self, stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> None:
+        self._ask("ping_transaction")
+        self._check_open(transaction, "ping")
+
+    def commit_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, *, wait: bool = False, timeout: float | None = None
+    ) -> TransactionStatus:
+        self._ask("commit_transaction")
+        self._check_open(transaction, "commit")
+        self.end(transaction, TransactionStatus.COMMITTED)
+        return TransactionStatus.COMMITTED
+
+    def abort_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        self._ask("abort_transaction")
+        self._check_open(transaction, "abort")
+        self.end(transaction, TransactionStatus.ABORTED)
+        return TransactionStatus.ABORTED
+
+    def end(self, transaction: uuid.UUID, status: TransactionStatus) -> None:
+        """Merge a transaction's segments into the stream's, or drop them."""
+        self.transactions[transaction] = status
+        with self.store.lock:
+            for name in [name for name in self.store.segments if name.endswith(f"{transaction.int:032x}")]:
+                data = self.store.segments.pop(name).data
+                if status is TransactionStatus.COMMITTED:
+                    self.store.append(split_transaction(name)[0], bytes(data))
+
+    def _check_open(self, transaction: uuid.UUID, action: str) -> None:
+        status = self.transactions.get(transaction, TransactionStatus.UNKNOWN)
+        if status is not TransactionStatus.OPEN:
+            raise status_error(status, action, self.name, transaction)
 
     def __repr__(self) -> str:
         return f"FakeStream({self.ranges})"

@@ -12,10 +12,14 @@ from types import TracebackType
 from typing import Self
 
 from connector.wire import (
+    NO_ATTRIBUTE,
     AppendSetup,
+    ConditionalAppend,
     ConditionalBlockEnd,
+    ConditionalCheckFailed,
     CreateTransientSegment,
     DataAppended,
+    GetSegmentAttribute,
     GetStreamSegmentInfo,
     Hello,
     InvalidEventNumber,
@@ -24,16 +28,21 @@ from connector.wire import (
     Message,
     NoSuchSegment,
     ReadSegment,
+    SegmentAttribute,
+    SegmentAttributeUpdated,
     SegmentCreated,
     SegmentIsSealed,
     SegmentIsTruncated,
     SegmentRead,
     SegmentsMerged,
+    SegmentTruncated,
     SetupAppend,
     StreamSegmentInfo,
+    TruncateSegment,
+    UpdateSegmentAttribute,
     encode,
 )
-from tests.fake_store._codec import Append, RequestDecoder, split_events
+from tests.fake_store._codec import Append, RequestDecoder, frame, split_events
 
 NEVER_WROTE = -(2**63)
 MAX_READ = 2 << 20
@@ -48,6 +57,7 @@ class FakeSegment:
     start: int = 0
     sealed: bool = False
     numbers: dict[bytes, int] = field(default_factory=dict)  # writer id -> last event number
+    attributes: dict[bytes, int] = field(default_factory=dict)
     parked: list[tuple[Session, ReadSegment]] = field(default_factory=list)
 
     @property
@@ -242,7 +252,26 @@ class FakeSegmentStore:
                         session.previous[writer] = segment.numbers.get(writer, NEVER_WROTE)
                         session.reply(AppendSetup(rid, name, writer, session.previous[writer]))
                 case Append(writer_id=writer):
-                    self._append(session, request, self.segments[session.writers[writer]])
+                    if (segment := self._segment(session, request.request_id, session.writers[writer])) is not None:
+                        self._append(session, request, segment)
+                case ConditionalAppend(writer_id=writer, event_number=number, request_id=rid):
+                    segment = self.segments[session.writers[writer]]
+                    if request.expected_offset == len(segment.data):
+                        self._append(session, Append(writer, frame(request.event), 1, number, rid), segment)
+                    else:
+                        session.reply(ConditionalCheckFailed(writer, number, rid))
+                case GetSegmentAttribute(request_id=rid, segment=name, attribute_id=attribute):
+                    if (segment := self._segment(session, rid, name)) is not None:
+                        session.reply(SegmentAttribute(rid, segment.attributes.get(attribute, NO_ATTRIBUTE)))
+                case UpdateSegmentAttribute(request_id=rid, segment=name, attribute_id=attribute):
+                    if (segment := self._segment(session, rid, name)) is not None:
+                        expected = segment.attributes.get(attribute, NO_ATTRIBUTE) == request.expected_value
+                        if expected:
+                            segment.attributes[attribute] = request.new_value
+                        session.reply(SegmentAttributeUpdated(rid, expected))
+                case TruncateSegment(request_id=rid, segment=name, offset=offset):
+                    if (segment := self._segment(session, rid, name)) is not None:
+                        self._truncate(session, rid, segment, offset)
                 case ReadSegment():
                     self._read(session, request)
                 case GetStreamSegmentInfo(request_id=rid, segment=name):
@@ -285,6 +314,13 @@ class FakeSegmentStore:
         previous, session.previous[writer] = session.previous[writer], request.last_event_number
         session.reply(DataAppended(writer, request.last_event_number, previous, rid, len(segment.data)))
         self._wake(segment)
+
+    def _truncate(self, session: Session, rid: int, segment: FakeSegment, offset: int) -> None:
+        if not segment.start <= offset <= len(segment.data):
+            session.reply(SegmentIsTruncated(rid, segment.name, segment.start, "stack", offset))
+            return
+        segment.start = offset
+        session.reply(SegmentTruncated(rid, segment.name))
 
     def _merge(self, session: Session, rid: int, target: str, source: str) -> None:
         parent = self.segments[target]

@@ -1,0 +1,263 @@
+"""What is made of the controller's answers about transactions: a decision, a refusal, or neither."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from connector.client import ControllerClient, TransactionStatus
+from connector.client._grpc import grpc
+from connector.client._proto import controller_pb2 as pb
+from connector.config import PravegaConfig
+from connector.errors import (
+    AuthenticationError,
+    ConfigError,
+    ControllerError,
+    ControllerUnavailableError,
+    LeaseRangeError,
+    OutcomeUnknownError,
+    StreamNotFoundError,
+    StreamSealedError,
+    TransactionAbortedError,
+    TransactionCommittedError,
+    TransactionUnknownError,
+)
+from connector.wire import SegmentRange, StreamName
+from tests.fakes import FakeController
+
+STREAM = StreamName("scope", "stream")
+ID = uuid.UUID("80000001-0000-0002-ffff-ffff00000003")  # both halves are negative as Java's longs
+Code = grpc.StatusCode
+Status = TransactionStatus
+SUCCESS, FAILURE = (pb.TxnStatus(status=s) for s in (pb.TxnStatus.SUCCESS, pb.TxnStatus.FAILURE))
+Action = Callable[..., TransactionStatus]
+
+
+def state(name: str) -> pb.TxnState:
+    return pb.TxnState(state=pb.TxnState.State.Value(name))
+
+
+def ping(name: str) -> pb.PingTxnStatus:
+    return pb.PingTxnStatus(status=pb.PingTxnStatus.Status.Value(name))
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeController]:
+    with FakeController() as server:
+        yield server
+
+
+@pytest.fixture
+def client(fake: FakeController) -> Iterator[ControllerClient]:
+    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=5) as made:
+        yield made
+
+
+@pytest.fixture(params=["commit", "abort"])
+def wish(request: pytest.FixtureRequest, client: ControllerClient) -> tuple[str, Action, Status]:
+    """The method of the controller, that of the client, and the status which it wants."""
+    if request.param == "commit":
+        return "commitTransaction", client.commit_transaction, Status.COMMITTING
+    return "abortTransaction", client.abort_transaction, Status.ABORTING
+
+
+# ---------------------------------------------------------------- beginning
+
+
+def test_a_transaction_is_begun_with_its_id_and_the_parents_of_its_segments(fake, client):
+    segment = pb.SegmentRange(segmentId=pb.SegmentId(segmentId=1 << 32 | 1), minKey=0, maxKey=1)
+    txn_id = pb.TxnId(highBits=-(2**63) + (1 << 32) + 2, lowBits=-(1 << 32) + 3)
+    fake.on("createTransaction", pb.CreateTxnResponse(txnId=txn_id, activeSegments=[segment]))
+    created = client.create_transaction(STREAM, 30_000)
+    assert created.id == ID
+    assert created.segments == [SegmentRange(1 << 32 | 1, 0, 1)]
+    request = fake.calls[0].request
+    assert (request.streamInfo.scope, request.streamInfo.stream, request.lease) == ("scope", "stream", 30_000)
+
+
+@pytest.mark.parametrize(
+    ("said", "longest", "told"),
+    [
+        ("lease value too large, max value is 120000", 120.0, "longer than 120 s"),
+        ("lease should be greater than minimum lease", None, "10 s unless set otherwise"),
+    ],
+)
+def test_a_lease_that_the_server_refuses_is_told_with_its_bounds(said, longest, told):
+    with FakeController(details=said) as fake, ControllerClient(PravegaConfig(controller=fake.uri)) as client:
+        fake.on("createTransaction", Code.UNKNOWN)
+        with pytest.raises(LeaseRangeError, match=told) as caught:
+            client.create_transaction(STREAM, 1)
+    assert (caught.value.longest, caught.value.fault) == (longest, "local")
+
+
+def test_other_trouble_at_the_beginning_is_not_taken_for_the_lease(fake, client):
+    fake.on("createTransaction", Code.UNKNOWN).on("getCurrentSegments", pb.SegmentRanges(segmentRanges=[{}]))
+    with pytest.raises(ControllerError, match="said the fake") as caught:
+        client.create_transaction(STREAM, 30_000)
+    assert type(caught.value) is ControllerError
+
+
+def test_a_sealed_stream_takes_no_transactions(fake, client):
+    fake.on("createTransaction", Code.INTERNAL).on("getCurrentSegments", pb.SegmentRanges())
+    with pytest.raises(StreamSealedError):
+        client.create_transaction(STREAM, 30_000)
+
+
+def test_a_missing_stream_takes_no_transactions(fake, client):
+    exists = pb.ExistsResponse(exists=True)
+    fake.on("createTransaction", Code.NOT_FOUND).on("checkStreamExists", pb.ExistsResponse())
+    fake.on("checkScopeExists", exists).on("getCurrentSegments", Code.NOT_FOUND)
+    with pytest.raises(StreamNotFoundError):
+        client.create_transaction(STREAM, 30_000)
+
+
+@pytest.mark.parametrize("lease", [0, -1, 2**63])
+def test_a_lease_that_is_no_java_long_is_refused_here(client, lease):
+    with pytest.raises(ConfigError, match="positive number of milliseconds"):
+        client.create_transaction(STREAM, lease)
+    with pytest.raises(ConfigError, match="positive number of milliseconds"):
+        client.ping_transaction(STREAM, ID, lease)
+
+
+# ---------------------------------------------------------------- commit and abort
+
+
+def test_an_id_goes_to_the_controller_and_comes_back(fake, client):
+    def listed(request: pb.ListCompletedTxnRequest) -> pb.ListCompletedTxnResponse:
+        committed = fake.calls[0].request.txnId
+        other = pb.TxnResponse(txnId=pb.TxnId(lowBits=1), status=pb.TxnResponse.ABORTED)
+        return pb.ListCompletedTxnResponse(response=[pb.TxnResponse(txnId=committed), other])
+
+    fake.on("commitTransaction", SUCCESS).on("listCompletedTransactions", listed)
+    client.commit_transaction(STREAM, ID)
+    assert client.completed_transactions(STREAM) == {ID: Status.COMMITTED, uuid.UUID(int=1): Status.ABORTED}
+
+
+def test_success_is_a_decision(fake, wish):
+    method, act, decided = wish
+    fake.on(method, SUCCESS)
+    assert act(STREAM, ID) is decided
+    assert fake.count("checkTransactionState") == 0
+
+
+@pytest.mark.parametrize("answer", [FAILURE, Code.INTERNAL, pb.TxnStatus(status=pb.TxnStatus.TRANSACTION_NOT_FOUND)])
+@pytest.mark.parametrize("now", ["COMMITTING", "COMMITTED", "ABORTING", "ABORTED", "UNKNOWN"])
+def test_any_other_answer_is_settled_by_the_state(fake, wish, answer, now):
+    method, act, decided = wish
+    fake.on(method, answer).on("checkTransactionState", state(now))
+    reached = Status[now]
+    if (reached.is_committed, reached.is_aborted) == (decided.is_committed, decided.is_aborted):
+        assert act(STREAM, ID) is reached
+        return
+    errors = {"C": TransactionCommittedError, "A": TransactionAbortedError, "U": TransactionUnknownError}
+    with pytest.raises(errors[now[0]], match=str(ID)):
+        act(STREAM, ID)
+
+
+def test_while_it_is_open_it_is_asked_for_again(fake, wish):
+    method, act, decided = wish
+    fake.on(method, FAILURE, FAILURE, SUCCESS).on("checkTransactionState", state("OPEN"))
+    assert act(STREAM, ID) is decided
+    assert (fake.count(method), fake.count("checkTransactionState")) == (3, 2)
+
+
+def test_nothing_learned_in_time_is_an_error_of_its_own(fake, wish):
+    method, act, _ = wish
+    fake.on(method, FAILURE).on("checkTransactionState", state("OPEN"))
+    with pytest.raises(OutcomeUnknownError, match=r"within 0\.3 s \(the controller answered with a failure\)"):
+        act(STREAM, ID, timeout=0.3)
+
+
+def test_a_controller_that_goes_away_leaves_the_outcome_unknown(fake, wish):
+    _, act, _ = wish
+    fake.close()
+    begin = time.monotonic()
+    with pytest.raises(OutcomeUnknownError, match="could not be reached"):
+        act(STREAM, ID, timeout=0.5)
+    assert time.monotonic() - begin < 3
+
+
+def test_an_answer_that_never_comes_leaves_time_to_ask_for_the_state(fake, wish):
+    method, act, decided = wish
+
+    def hang(request: pb.TxnRequest) -> pb.TxnStatus:
+        time.sleep(1.0)
+        return SUCCESS
+
+    fake.on(method, hang).on("checkTransactionState", state(decided.name))
+    begin = time.monotonic()
+    assert act(STREAM, ID, timeout=0.6) is decided
+    assert time.monotonic() - begin < 0.6
+
+
+def test_a_state_that_cannot_be_had_is_asked_for_again(fake, client):
+    fake.on("commitTransaction", FAILURE)
+    fake.on("checkTransactionState", Code.INTERNAL, Code.INTERNAL, Code.INTERNAL, state("COMMITTED"))
+    assert client.commit_transaction(STREAM, ID) is Status.COMMITTED
+
+
+def test_missing_permission_is_told_at_once(fake, wish):
+    method, act, _ = wish
+    fake.on(method, Code.PERMISSION_DENIED)
+    with pytest.raises(AuthenticationError):
+        act(STREAM, ID)
+    fake.on(method, FAILURE).on("checkTransactionState", Code.UNAUTHENTICATED)
+    with pytest.raises(AuthenticationError):
+        act(STREAM, ID)
+
+
+def test_a_commit_can_wait_until_readers_see_it(fake, client):
+    fake.on("commitTransaction", SUCCESS)
+    fake.on("checkTransactionState", state("COMMITTING"), Code.ABORTED, state("COMMITTED"))
+    assert client.commit_transaction(STREAM, ID, wait=True) is Status.COMMITTED
+
+
+def test_a_commit_that_is_decided_is_one_also_when_the_wait_is_too_short(fake, client):
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
+    assert client.commit_transaction(STREAM, ID, wait=True, timeout=0.2) is Status.COMMITTING
+
+
+def test_a_state_of_a_newer_server_is_an_error(fake, client):
+    fake.on("checkTransactionState", pb.TxnState(state=77))  # type: ignore[arg-type]
+    with pytest.raises(ControllerError, match="unknown transaction state 77"):
+        client.transaction_status(STREAM, ID)
+
+
+# ---------------------------------------------------------------- pings
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("COMMITTED", TransactionCommittedError),
+        ("ABORTED", TransactionAbortedError),
+        ("UNKNOWN", TransactionUnknownError),
+        ("LEASE_TOO_LARGE", LeaseRangeError),
+        ("MAX_EXECUTION_TIME_EXCEEDED", LeaseRangeError),
+        ("SCALE_GRACE_TIME_EXCEEDED", LeaseRangeError),
+    ],
+)
+def test_a_ping_that_does_not_help_says_why(fake, client, answer, error):
+    fake.on("pingTransaction", ping(answer))
+    with pytest.raises(error, match=f"cannot ping transaction {ID} of stream scope/stream"):
+        client.ping_transaction(STREAM, ID, 30_000)
+
+
+def test_a_ping_is_repeated_while_the_controller_comes_and_goes(fake, client):
+    fake.on("pingTransaction", ping("DISCONNECTED"), Code.ABORTED, ping("DISCONNECTED"), ping("OK"))
+    client.ping_transaction(STREAM, ID, 30_000)
+    assert fake.calls[-1].request.lease == 30_000
+
+
+def test_a_ping_that_nobody_takes_is_a_controller_that_is_away(fake):
+    fake.on("pingTransaction", ping("DISCONNECTED"))
+    hurried = ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.3)
+    with hurried, pytest.raises(ControllerUnavailableError, match="kept transaction"):
+        hurried.ping_transaction(STREAM, ID, 30_000)
+
+
+def test_a_ping_answer_of_a_newer_server_is_an_error(fake, client):
+    fake.on("pingTransaction", pb.PingTxnStatus(status=77))  # type: ignore[arg-type]
+    with pytest.raises(ControllerError, match="status 77"):
+        client.ping_transaction(STREAM, ID, 30_000)

@@ -1,0 +1,223 @@
+"""Transactions on a store that fails: every event once and in order, or an error that says what became of them."""
+
+import time
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from connector.client import TransactionStatus
+from connector.errors import (
+    ConfigError,
+    DeadlineExceededError,
+    EventTooLargeError,
+    NoSuchSegmentError,
+    TransactionAbortedError,
+    TransactionCommittedError,
+    TransactionExpiredError,
+    TransactionUnknownError,
+)
+from connector.wire import NoSuchSegment
+from pravega_serde.routing import segment_key
+from tests.fake_store import Append, FakeStream
+
+EVENTS = [b"%d" % i for i in range(120)]
+Status = TransactionStatus
+
+
+def events_of(stream, number=0):
+    return stream.store.segments[stream.segment(number)].events
+
+
+@pytest.fixture
+def transaction(client, stream):
+    """An open transaction on a stream of one segment."""
+    transaction = client.transactions(stream.name, lease=20, timeout=20).begin()
+    yield transaction
+    transaction._writer.abandon()
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def test_events_are_visible_from_the_commit_on(stream, transaction):
+    transaction.write(b"one", "key")
+    transaction.write_column(pa.array([b"two", b"three"]), pa.array(["key", None]))
+    transaction.write_batch(pa.record_batch({"event": pa.array([b"four"])}))
+    transaction.flush()
+    assert events_of(stream) == []
+    assert transaction.status() is Status.OPEN
+    assert transaction.commit() is Status.COMMITTED
+    assert events_of(stream) == [b"one", b"two", b"three", b"four"]
+
+
+def test_a_serializer_and_the_options_of_a_writer_hold_here_too(client, stream):
+    class Upper:
+        def serialize(self, value):
+            return value.upper().encode()
+
+    with client.transactions(stream.name, Upper(), max_event_size=3).begin() as transaction:
+        transaction.write("abc")
+        with pytest.raises(EventTooLargeError):
+            transaction.write("abcd")
+    assert events_of(stream) == [b"ABC"]
+
+
+def fail_within(transaction):
+    with transaction:
+        transaction.write(b"gone")
+        raise ZeroDivisionError
+
+
+def test_an_error_in_the_block_aborts(stream, transaction):
+    with pytest.raises(ZeroDivisionError):
+        fail_within(transaction)
+    assert transaction.status() is Status.ABORTED
+    assert events_of(stream) == []
+
+
+def test_an_error_in_the_block_is_seen_even_if_the_abort_fails(stream, transaction):
+    stream.end(transaction.id, Status.COMMITTED)
+    with pytest.raises(ZeroDivisionError):
+        fail_within(transaction)
+
+
+def test_events_go_beside_the_segments_of_their_keys_and_keep_their_order(store):
+    stream = FakeStream(store, segments=4)
+    keys = [f"key {i % 9}" for i in range(len(EVENTS))]
+    with stream.client() as client, client.transactions(stream.name).begin() as transaction:
+        transaction.write_column(pa.array(EVENTS), pa.array(keys))
+    for segment in stream.ranges:
+        mine = [e for e, key in zip(EVENTS, keys, strict=True) if segment.low <= segment_key(key) < segment.high]
+        assert events_of(stream, segment.id) == mine
+
+
+def test_a_scaling_does_not_touch_an_open_transaction(client, stream, transaction):
+    transaction.write_column(pa.array(EVENTS[:60]))
+    transaction.flush()
+    stream.scale([0], 0.0, 0.5, 1.0)
+    transaction.write_column(pa.array(EVENTS[60:]))
+    transaction.commit()
+    assert events_of(stream) == EVENTS
+    assert stream.asked["successors"] == 0
+
+
+def write_in_steps(client, stream):
+    with client.transactions(stream.name, timeout=20).begin() as transaction:
+        for at in range(0, len(EVENTS), 10):
+            transaction.write_column(pa.array(EVENTS[at : at + 10]))
+
+
+def test_a_connection_cut_at_any_byte_loses_and_repeats_nothing(store):
+    cuts = [("cut_requests_at", at) for at in range(1, 1700, 263)] + [
+        ("cut_replies_at", at) for at in range(1, 520, 97)
+    ]
+    for kind, at in cuts:
+        stream, drops = FakeStream(store), store.drops
+        setattr(store, kind, at)
+        with stream.client() as client:
+            write_in_steps(client, stream)
+        assert store.drops == drops + 1, f"no cut: {kind} {at}"
+        assert events_of(stream) == EVENTS
+        store.drop_all()
+
+
+# ---------------------------------------------------------------- what ends it
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (Status.ABORTED, TransactionAbortedError),
+        (Status.COMMITTED, TransactionCommittedError),
+        (Status.UNKNOWN, TransactionUnknownError),
+    ],
+)
+def test_writing_to_one_that_has_ended_says_how(stream, transaction, end, error):
+    stream.end(transaction.id, end)
+    transaction.write(b"late")
+    with pytest.raises(error, match=f"cannot write to transaction {transaction.id}") as caught:
+        transaction.flush()
+    assert type(caught.value) is error
+    with pytest.raises(error):
+        transaction.write_column(pa.array([b"later"]))
+
+
+def test_one_that_ends_between_two_writes_says_how(stream, transaction):
+    transaction.write(b"early")
+    transaction.flush()
+    stream.end(transaction.id, Status.ABORTED)
+    transaction.write(b"late")
+    with pytest.raises(TransactionAbortedError):
+        transaction.commit()
+    assert stream.asked["commit_transaction"] == 0
+
+
+def test_a_lease_that_ended_is_told_apart_from_an_abort(client, stream):
+    transaction = client.transactions(stream.name, lease=0.01).begin()
+    stream.end(transaction.id, Status.ABORTED)
+    time.sleep(0.02)
+    for attempt in (transaction.commit, transaction.ping):
+        with pytest.raises(TransactionExpiredError, match=r"lease of 0\.01 s"):
+            attempt()
+    # By its id alone nobody knows when it was begun.
+    with pytest.raises(TransactionAbortedError) as caught:
+        client.transaction(stream.name, transaction.id).commit()
+    assert type(caught.value) is TransactionAbortedError
+
+
+def test_a_ping_moves_the_end_of_the_lease(client, stream):
+    transaction = client.transactions(stream.name, lease=0.01).begin()
+    transaction.ping(60)
+    stream.end(transaction.id, Status.ABORTED)
+    time.sleep(0.02)
+    with pytest.raises(TransactionAbortedError) as caught:
+        transaction.commit()
+    assert type(caught.value) is TransactionAbortedError
+
+
+def test_a_missing_segment_of_an_open_transaction_is_no_end_of_it(store, transaction):
+    store.on(Append, lambda session, request: session.reply(NoSuchSegment(1, store_name(session), "stack", -1)))
+    transaction.write(b"x")
+    with pytest.raises(NoSuchSegmentError):
+        transaction.flush()
+
+
+def store_name(session):
+    return next(iter(session.writers.values()))
+
+
+def test_what_is_not_durable_is_not_committed(client, stream, store):
+    transaction = client.transactions(stream.name, timeout=0.2).begin()
+    store.on(Append, lambda session, request: None, times=99)
+    transaction.write(b"x")
+    with pytest.raises(DeadlineExceededError):
+        transaction.commit()
+    assert (transaction.status(), stream.asked["commit_transaction"]) == (Status.OPEN, 0)
+
+
+def test_a_detached_one_is_committed_by_its_id(client, stream, transaction):
+    transaction.write(b"x")
+    transaction.detach()
+    assert (events_of(stream), transaction.status()) == ([], Status.OPEN)
+    with pytest.raises(ConfigError, match="closed"):
+        transaction.write(b"y")
+    other = client.transaction(str(stream.name), uuid.UUID(str(transaction.id)))
+    other.ping()
+    assert other.commit() is Status.COMMITTED
+    assert events_of(stream) == [b"x"]
+
+
+def test_an_aborted_one_takes_nothing_more(stream, transaction):
+    transaction.write(b"x")
+    assert transaction.abort() is Status.ABORTED
+    with pytest.raises(ConfigError, match="closed"):
+        transaction.flush()
+    with pytest.raises(TransactionAbortedError):
+        transaction.commit()
+
+
+@pytest.mark.parametrize("lease", [0, -1, float("inf"), float("nan")])
+def test_a_lease_is_a_time(client, stream, lease):
+    with pytest.raises(ConfigError, match="positive number of seconds"):
+        client.transactions(stream.name, lease=lease)
