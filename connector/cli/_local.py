@@ -1,4 +1,4 @@
-"""``pravega-serde local``: a Pravega server in the background."""
+"""``pravega-serde local``: a Pravega server in the background, and a schema registry if asked for."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ from typing import Final
 
 import click
 
-from connector.local import DetachedServer, ServerOptions, detached_server, start_detached, stop_detached
+from connector.local import (
+    DetachedServer,
+    RegistryOptions,
+    ServerOptions,
+    detached_registry,
+    detached_server,
+    start_detached,
+    start_detached_registry,
+    stop_detached,
+    stop_detached_registry,
+)
 
 __all__ = ["local"]
 
 # Where clients look for a controller when they are told nothing.
 _USUAL_PORT: Final = 9090
+# The registry's own default.
+_REGISTRY_PORT: Final = 9092
 _DEFAULTS: Final = ServerOptions()
 
 
@@ -26,37 +38,67 @@ def local() -> None:
 @click.option("--port", default=_USUAL_PORT, show_default=True, help="The controller's port; 0 for any free one.")
 @click.option("--heap-mb", default=_DEFAULTS.heap_mb, show_default=True, help="The server's Java heap, in MiB.")
 @click.option("--cache-mb", default=_DEFAULTS.cache_mb, show_default=True, help="Room for bursts of writes, in MiB.")
-def up(port: int, heap_mb: int, cache_mb: int) -> None:
+@click.option("--registry", is_flag=True, help="Start a schema registry beside it.")
+@click.option("--registry-port", default=_REGISTRY_PORT, show_default=True, help="Its port; 0 for any free one.")
+@click.option(
+    "--registry-store",
+    type=click.Choice(["memory", "pravega"]),
+    default="memory",
+    show_default=True,
+    help="Where it keeps its groups.",
+)
+def up(*, port: int, heap_mb: int, cache_mb: int, registry: bool, registry_port: int, registry_store: str) -> None:
     """Start a server that runs until 'down'; does nothing if it runs already."""
     before = detached_server()
     if before is None:
         click.echo("Starting Pravega ...", err=True)
     server = start_detached(ServerOptions(port=port, heap_mb=heap_mb, cache_mb=cache_mb))
-    if before is None:
-        click.echo(f"Pravega is up at {server.controller_uri}")
-    else:
-        click.echo(f"Pravega was up already at {server.controller_uri}")
-    if not server.controller_uri.endswith(f":{_USUAL_PORT}"):
-        click.echo(f"export PRAVEGA_CONTROLLER_URI={server.controller_uri}")
+    click.echo(f"Pravega {_is_up(before)} at {server.uri}")
+    if not server.uri.endswith(f":{_USUAL_PORT}"):
+        click.echo(f"export PRAVEGA_CONTROLLER_URI={server.uri}")
+    if registry:
+        _registry_up(
+            RegistryOptions(port=registry_port, controller=server.uri if registry_store == "pravega" else None)
+        )
 
 
 @local.command()
 def status() -> None:
     """Tell where the server is; exit code 1 if there is none."""
-    server = detached_server()
+    server, registry = detached_server(), detached_registry()
     if server is None:
         click.echo("No Pravega server is up; start one with: pravega-serde local up")
+    for running in (server, registry):
+        if running is not None:
+            click.echo(_describe(running))
+    if server is None:
         raise SystemExit(1)
-    click.echo(_describe(server))
 
 
 @local.command()
 def down() -> None:
-    """End the server; what it stored is gone."""
+    """End the server, and the registry beside it; what they stored is gone."""
+    # First whoever may keep its groups in the other.
+    registry = stop_detached_registry()
+    if registry is not None:
+        click.echo(f"The schema registry at {registry.uri} is down")
     server = stop_detached()
-    click.echo("No Pravega server was up" if server is None else f"Pravega at {server.controller_uri} is down")
+    click.echo("No Pravega server was up" if server is None else f"Pravega at {server.uri} is down")
+
+
+def _registry_up(options: RegistryOptions) -> None:
+    before = detached_registry()
+    if before is None:
+        click.echo("Starting the schema registry ...", err=True)
+    server = start_detached_registry(options)
+    click.echo(f"The schema registry {_is_up(before)} at {server.uri}")
+    click.echo(f"export PRAVEGA_REGISTRY_URI={server.uri}")
+
+
+def _is_up(before: DetachedServer | None) -> str:
+    return "is up" if before is None else "was up already"
 
 
 def _describe(server: DetachedServer) -> str:
     uptime = datetime.timedelta(seconds=max(0, round(time.time() - server.started)))
-    return f"{server.controller_uri}  pid {server.pid}  up {uptime}  log {server.log}"
+    return f"{server.uri}  pid {server.pid}  up {uptime}  log {server.log}"

@@ -1,6 +1,14 @@
 """Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it."""
 
-from connector.local._detached import DetachedServer, detached_server, start_detached, stop_detached
+from connector.local._detached import (
+    DetachedServer,
+    detached_registry,
+    detached_server,
+    start_detached,
+    start_detached_registry,
+    stop_detached,
+    stop_detached_registry,
+)
 from connector.local._jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
 from connector.local._pravega import LocalPravega
 from connector.local._registry import LocalSchemaRegistry
@@ -16,9 +24,12 @@ __all__ = [
     "RegistryOptions",
     "RegistryUser",
     "ServerOptions",
+    "detached_registry",
     "detached_server",
     "pravega_jars",
     "registry_jars",
     "start_detached",
+    "start_detached_registry",
     "stop_detached",
+    "stop_detached_registry",
 ]

@@ -1,6 +1,6 @@
-"""One server per user that outlives the command which started it.
+"""Servers that outlive the command which started them: one Pravega and one schema registry per user.
 
-The server's supervisor holds a lock file for as long as the server runs: a held lock is the only proof of life, since
+A server's supervisor holds a lock file for as long as the server runs: a held lock is the only proof of life, since
 process ids are given again. A state file tells the rest.
 """
 
@@ -12,18 +12,28 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from filelock import FileLock
 
 from connector.errors import LocalServerError
 from connector.local._cache import cache_dir
+from connector.local._process import SupervisedProcess
+from connector.local._registry_server import RegistryOptions, launch_registry
 from connector.local._server import ServerOptions, launch
 
-__all__ = ["DetachedServer", "detached_server", "start_detached", "stop_detached"]
+__all__ = [
+    "DetachedServer",
+    "detached_registry",
+    "detached_server",
+    "start_detached",
+    "start_detached_registry",
+    "stop_detached",
+    "stop_detached_registry",
+]
 
 _STOP_SECONDS: Final = 15.0
 _POLL_SECONDS: Final = 0.05
@@ -33,58 +43,127 @@ _POLL_SECONDS: Final = 0.05
 class DetachedServer:
     """A server in the background: its address, its supervisor's process id, when it was ready (Unix time), its log."""
 
-    controller_uri: str
+    uri: str
     pid: int
     started: float
     log: str
 
 
+class _Launched(Protocol):
+    @property
+    def process(self) -> SupervisedProcess: ...
+
+    @property
+    def uri(self) -> str: ...
+
+    @property
+    def log(self) -> Path: ...
+
+
 def start_detached(options: ServerOptions | None = None) -> DetachedServer:
-    """Start a server that runs until :func:`stop_detached`, or return the one that runs already.
+    """Start a Pravega server that runs until :func:`stop_detached`, or return the one that runs already.
 
     Raises JavaNotFoundError, JarDownloadError, LocalServerError.
     """
-    with _changing():
-        running = detached_server()
-        if running is not None:
-            return running
-        server = launch(options or ServerOptions(), lock=_alive_file())
-        pid = server.process.supervisor_pid
-        state = DetachedServer(server.controller_uri, pid, time.time(), str(server.log))
-        # Written before the server is let go: one that nobody knows of could not be stopped.
-        _write(state)
-        server.process.detach()
-        return state
+    return _PRAVEGA.start(lambda lock: launch(options or ServerOptions(), lock=lock))
+
+
+def start_detached_registry(options: RegistryOptions | None = None) -> DetachedServer:
+    """As :func:`start_detached`, a schema registry."""
+    return _REGISTRY.start(lambda lock: launch_registry(options or RegistryOptions(), lock=lock))
 
 
 def detached_server() -> DetachedServer | None:
-    """The server that runs in the background, None if there is none."""
-    if not _is_alive():
-        return None
-    try:
-        return DetachedServer(**json.loads(_state_file().read_text()))
-    except (OSError, ValueError, TypeError):
-        # It is being started, and is nobody's yet.
-        return None
+    """The Pravega server that runs in the background, None if there is none."""
+    return _PRAVEGA.state()
+
+
+def detached_registry() -> DetachedServer | None:
+    """The schema registry that runs in the background, None if there is none."""
+    return _REGISTRY.state()
 
 
 def stop_detached() -> DetachedServer | None:
-    """End the server in the background and wait until it is gone; None if there was none."""
-    with _changing():
-        state = detached_server()
-        if state is not None:
-            os.kill(state.pid, signal.SIGTERM)
-            _await_end(state)
-        _state_file().unlink(missing_ok=True)
-        return state
+    """End the Pravega server in the background and wait until it is gone; None if there was none."""
+    return _PRAVEGA.stop()
 
 
-def _await_end(state: DetachedServer) -> None:
-    deadline = time.monotonic() + _STOP_SECONDS
-    while _is_alive():
-        if time.monotonic() > deadline:
-            raise LocalServerError(f"the Pravega server (process {state.pid}) did not end in {_STOP_SECONDS:.0f} s")
-        time.sleep(_POLL_SECONDS)
+def stop_detached_registry() -> DetachedServer | None:
+    """End the schema registry in the background and wait until it is gone; None if there was none."""
+    return _REGISTRY.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one kind of server is to be found, by the name of its files."""
+
+    name: str
+    title: str
+
+    def start(self, launch_one: Callable[[Path], _Launched]) -> DetachedServer:
+        with _changing():
+            running = self.state()
+            if running is not None:
+                return running
+            server = launch_one(self._alive_file())
+            state = DetachedServer(server.uri, server.process.supervisor_pid, time.time(), str(server.log))
+            # Written before the server is let go: one that nobody knows of could not be stopped.
+            self._write(state)
+            server.process.detach()
+            return state
+
+    def state(self) -> DetachedServer | None:
+        if not self._is_alive():
+            return None
+        try:
+            return DetachedServer(**json.loads(self._state_file().read_text()))
+        except (OSError, ValueError, TypeError):
+            # It is being started, and is nobody's yet.
+            return None
+
+    def stop(self) -> DetachedServer | None:
+        with _changing():
+            state = self.state()
+            if state is not None:
+                os.kill(state.pid, signal.SIGTERM)
+                self._await_end(state)
+            self._state_file().unlink(missing_ok=True)
+            return state
+
+    def _await_end(self, state: DetachedServer) -> None:
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._is_alive():
+            if time.monotonic() > deadline:
+                raise LocalServerError(f"the {self.title} (process {state.pid}) did not end in {_STOP_SECONDS:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def _is_alive(self) -> bool:
+        try:
+            file = os.open(self._alive_file(), os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False
+
+    def _write(self, state: DetachedServer) -> None:
+        partial = self._state_file().with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(state)))
+        partial.replace(self._state_file())
+
+    def _alive_file(self) -> Path:
+        return _folder() / f"{self.name}.lock"
+
+    def _state_file(self) -> Path:
+        return _folder() / f"{self.name}.json"
+
+
+_PRAVEGA: Final = _Place("server", "Pravega server")
+_REGISTRY: Final = _Place("registry", "schema registry")
 
 
 @contextlib.contextmanager
@@ -95,33 +174,5 @@ def _changing() -> Iterator[None]:
         yield
 
 
-def _is_alive() -> bool:
-    try:
-        file = os.open(_alive_file(), os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
-
-
-def _write(state: DetachedServer) -> None:
-    partial = _state_file().with_suffix(".partial")
-    partial.write_text(json.dumps(asdict(state)))
-    partial.replace(_state_file())
-
-
 def _folder() -> Path:
     return cache_dir() / "local"
-
-
-def _alive_file() -> Path:
-    return _folder() / "server.lock"
-
-
-def _state_file() -> Path:
-    return _folder() / "server.json"

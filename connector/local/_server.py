@@ -80,6 +80,11 @@ class Server:
         return f"{'tls' if self.options.tls else 'tcp'}://{HOST}:{self.controller_port}"
 
     @property
+    def uri(self) -> str:
+        """As ``controller_uri``."""
+        return self.controller_uri
+
+    @property
     def config(self) -> PravegaConfig:
         """What clients need to be let in."""
         config = PravegaConfig(controller=self.controller_uri)

@@ -8,6 +8,7 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.local._cache import cache_dir
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat
 
 CLI = "import sys; from connector.cli import main; main(sys.argv[1:])"
 
@@ -55,6 +56,29 @@ def test_up_status_down(cli, is_gone, eventually):
     assert is_gone(pid)
     assert not Path(log).parent.exists()
     assert cli("down") == (0, "No Pravega server was up\n", "")
+
+
+def test_a_registry_beside_it(cli, is_gone):
+    code, output, errors = cli("up", "--port", "0", "--registry", "--registry-port", "0", "--registry-store", "pravega")
+    assert code == 0, errors
+    uri = output.splitlines()[-1].removeprefix("export PRAVEGA_REGISTRY_URI=")
+    assert f"The schema registry is up at {uri}" in output
+    with SchemaRegistryClient(uri) as client:
+        assert client.add_group("kept", GroupProperties(SerializationFormat.AVRO, Compatibility.FULL))
+
+    assert f"The schema registry was up already at {uri}" in cli("up", "--registry", "--registry-port", "0")[1]
+
+    code, output, _ = cli("status")
+    assert code == 0
+    line = output.splitlines()[1]
+    assert line.startswith(f"{uri}  pid ")
+    log = Path(line.split("  log ")[1])
+    pid = int(log.with_name("pid").read_text())
+    assert not is_gone(pid)
+
+    assert cli("down")[1].splitlines()[0] == f"The schema registry at {uri} is down"
+    assert is_gone(pid)
+    assert not log.parent.exists()
 
 
 def test_a_server_that_died_is_not_up(cli, eventually):
