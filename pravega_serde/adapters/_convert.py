@@ -21,7 +21,7 @@ from pravega_serde.errors import (
     SchemaError,
     SerializationError,
 )
-from pravega_serde.json._read_rows import parse_plainly
+from pravega_serde.json._read_rows import is_slow, parse_plainly
 
 try:
     import msgspec
@@ -48,8 +48,8 @@ class Conversion(Protocol):
     def load(self, value: Any) -> Any:
         """An object; DeserializationError with the field's path for values that do not fit."""
 
-    def load_json(self, text: bytes, parsed: Callable[[], Any]) -> Any:
-        """An object of JSON text. ``parsed`` gives the text's plain value, or raises what is wrong with it."""
+    def load_json(self, text: bytes) -> Any:
+        """An object of JSON text."""
 
 
 def conversion_of(kind: Any) -> Conversion:
@@ -89,15 +89,18 @@ class _ByMsgspec:
         except RecursionError as error:
             raise _too_deep(self._kind) from error
 
-    def load_json(self, text: bytes, parsed: Callable[[], Any]) -> Any:
+    def load_json(self, text: bytes) -> Any:
+        if is_slow(text):
+            return self.load(parse_plainly(text, decimals=True))
         try:
             # As text, because msgspec does not look whether what it skips is UTF-8.
             return self._decode(text.decode())
         except msgspec.ValidationError as error:
-            parsed()
+            # It may not have come to where the text ceases to be JSON.
+            parse_plainly(text)
             raise self._located(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self.load(parsed())
+            return self.load(parse_plainly(text, decimals=True))
 
     def _located(self, error: Exception) -> DeserializationError:
         text = str(error)
@@ -128,13 +131,13 @@ class _ByPydantic:
     def load(self, value: Any) -> Any:
         return self._validated(self._adapter.validate_python, value)
 
-    def load_json(self, text: bytes, parsed: Callable[[], Any]) -> Any:
+    def load_json(self, text: bytes) -> Any:
         if self._has_bytes:
             self._check_bytes()
         # Pydantic's own parser makes floats of all numbers with a point, and takes more than JSON.
         if self._decimals:
             return self._validated(self._adapter.validate_python, parse_plainly(text, decimals=True))
-        parsed()
+        parse_plainly(text)
         return self._validated(self._adapter.validate_json, text)
 
     def _check_bytes(self) -> None:

@@ -108,7 +108,7 @@ def _json_reader(inner: JsonSerializer, conversion: Conversion) -> Callable[[byt
     def read(data: bytes) -> Any:
         if inner.schema is not None:
             inner.deserialize(data)
-        return conversion.load_json(strip(data), lambda: inner.deserialize(data))
+        return conversion.load_json(strip(data))
 
     return read
 

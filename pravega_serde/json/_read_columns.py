@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_of, expand
 from pravega_serde.json._convert import fitted_decimal, limits, millis, parse_times
+from pravega_serde.json._read_rows import is_slow
 
 try:
     import msgspec
@@ -50,7 +51,10 @@ def column_reader(kind: pa.DataType) -> FastPath | None:
     def whole(column: pa.BinaryArray) -> pa.Array:
         # msgspec does not validate what it skips.
         column.cast(pa.string())
-        return build([decode(event) for event in column.to_pylist()])
+        events = column.to_pylist()
+        if any(map(is_slow, events)):
+            raise MalformedError("numbers that take long: by rows")
+        return build([decode(event) for event in events])
 
     refusals = (msgspec.DecodeError, pa.ArrowInvalid, MalformedError, RecursionError, UnicodeError, OverflowError)
     return bisecting(whole, refusals=refusals)
