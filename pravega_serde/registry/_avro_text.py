@@ -1,7 +1,7 @@
 """Avro schemas as the text that Java's ``Schema.toString()`` prints: what Java's serializers register.
 
-Checked against Avro 1.11.1: attributes in a fixed order, names without a namespace that they inherit, unknown attributes
-after the known ones. What other attributes there are (``doc``, defaults, aliases) is kept: they count for the registry.
+Checked against Avro 1.11.1: attributes in a fixed order, names without a namespace that they inherit, unknown
+attributes after the known ones. All of them are kept (``doc``, defaults, aliases): for the registry they count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pravega_serde.avro._schema import SchemaLike, load
 from pravega_serde.errors import SchemaError
 from pravega_serde.json._numbers import NOT_FINITE, java_float
 
-__all__ = ["avro_name", "avro_text"]
+__all__ = ["avro_name", "avro_names", "avro_text"]
 
 _NAMED: Final = frozenset({"enum", "error", "fixed", "record"})
 _TYPE_NAMES: Final = PRIMITIVES | {"array", "enum", "fixed", "map", "record", "union"}
@@ -50,6 +50,15 @@ def avro_name(schema: SchemaLike) -> str:
     if not isinstance(kind, str):
         raise SchemaError("an Avro union has no name of its own; give the registry the schema of one of its branches")
     return _full(_name_of(definition, "")) if kind in _NAMED else kind
+
+
+def avro_names(schema: SchemaLike) -> frozenset[str]:
+    """The full names that a schema goes by: its own, and its aliases."""
+    definition = json.loads(load(schema)[1])
+    if not isinstance(definition, Mapping) or definition["type"] not in _NAMED:
+        return frozenset({avro_name(schema)})
+    name = _name_of(definition, "")
+    return frozenset({_full(name), *(_full(_split(alias, name[1])) for alias in definition.get("aliases") or ())})
 
 
 class _Printer:

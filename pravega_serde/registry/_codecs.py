@@ -1,7 +1,7 @@
 """What an event's payload may be wrapped in: compression, or whatever a user brings.
 
-Names and bytes are those of Java's ``Codecs``. Its writers compress their whole buffer, so that zeros follow the payload
-that comes out of theirs; every format here ignores such zeros, and none are put in.
+Names and bytes are those of Java's ``Codecs``. Its writers compress their whole buffer, so that zeros follow the
+payload that comes out of theirs; every format here ignores such zeros, and none are put in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from pravega_serde.registry._models import CodecType
 try:
     import cramjam
 except ImportError:
-    cramjam = None
+    _snappy_block = None
+else:
+    _snappy_block = cramjam.snappy
 
 __all__ = ["CODEC_GZIP", "CODEC_NONE", "CODEC_SNAPPY", "MAX_DECOMPRESSED_BYTES", "Codec", "codec_named"]
 
@@ -124,20 +126,20 @@ def _gunzip(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG
 
 
 def _snappy(payload: bytes) -> bytes:
-    if cramjam is None:
+    if _snappy_block is None:
         raise _without_cramjam()
-    return bytes(cramjam.snappy.compress_raw(payload))
+    return bytes(_snappy_block.compress_raw(payload))
 
 
 def _unsnap(stored: bytes, properties: Mapping[str, str]) -> bytes:  # noqa: ARG001 -- every codec is given them
-    if cramjam is None:
+    if _snappy_block is None:
         raise _without_cramjam()
-    length = cramjam.snappy.decompress_raw_len(stored)
+    length = _snappy_block.decompress_raw_len(stored)
     if length > len(stored) * _SNAPPY_EXPANSION:
         raise DeserializationError(f"{len(stored)} bytes of snappy cannot unfold into {length}")
     if length > MAX_DECOMPRESSED_BYTES:
         raise _too_large()
-    return bytes(cramjam.snappy.decompress_raw(stored))
+    return bytes(_snappy_block.decompress_raw(stored))
 
 
 def _without_cramjam() -> MissingExtraError:

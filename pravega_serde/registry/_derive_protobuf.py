@@ -7,7 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+    MessageOptions,
+)
 
 from pravega_serde.errors import SchemaError
 
@@ -50,8 +56,8 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
     | a nullable scalar | optional |
 
     Nothing is imported, not even Google's Timestamp: the generic reader of Java's registry serializers takes no schema
-    with imports. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf does
-    not have (lists in lists or maps, durations), and for names that are none there.
+    with imports. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf
+    does not have (lists in lists or maps, durations), and for names that are none there.
     """
     package, _, last = name.rpartition(".")
     for part in name.split("."):
@@ -116,7 +122,7 @@ class _Field:
 
     def _entry(self, name: str, kind: pa.MapType) -> str:
         """The message of a map's entries, which the rules of Protobuf name."""
-        entry = DescriptorProto(name=f"{_camel(name)}Entry", options={"map_entry": True})
+        entry = DescriptorProto(name=f"{_camel(name)}Entry", options=MessageOptions(map_entry=True))
         key = entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL)
         self._single(key, "key", kind.key_type)
         if key.type not in _KEYS:

@@ -151,8 +151,9 @@ def _scalar(kind: Any, form: Any) -> pa.DataType | None:
 def json_schema_of(schema: pa.Schema, name: str) -> str:
     """The JSON schema (draft 7) of the events that columns become, called ``name``.
 
-    The table above backwards; smaller integers are int32, uint32 is int64, uint64 decimal(20,0), float16 float. A nullable
-    field may be null, another is required. Raises :class:`SchemaError` for what JSON cannot hold: times, durations.
+    The table above backwards; smaller integers are int32, uint32 is int64, uint64 decimal(20,0), float16 float. A
+    nullable field may be null, another is required. Raises :class:`SchemaError` for what JSON
+    cannot hold: times, durations.
     """
     text = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_struct(list(schema), "$")}
     return json.dumps(text, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,88 @@
+"""Whether a message can be read as another one by its fields' numbers, without any value changing.
+
+Protobuf itself reads anything as anything: a field of another type is skipped or cut to size. Here that is a misfit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf._schema import descriptor_set, load
+from pravega_serde.registry._models import SchemaInfo
+
+__all__ = ["protobuf_misfit"]
+
+_D: Final = FieldDescriptor
+_WIDER: Final = {
+    _D.TYPE_BOOL: {_D.TYPE_INT32, _D.TYPE_INT64, _D.TYPE_UINT32, _D.TYPE_UINT64},
+    _D.TYPE_BYTES: {_D.TYPE_STRING},
+    _D.TYPE_ENUM: {_D.TYPE_INT32, _D.TYPE_INT64},
+    _D.TYPE_INT32: {_D.TYPE_INT64},
+    _D.TYPE_SINT32: {_D.TYPE_SINT64},
+    _D.TYPE_STRING: {_D.TYPE_BYTES},
+    _D.TYPE_UINT32: {_D.TYPE_INT64, _D.TYPE_UINT64},
+}
+#: Names of messages that have been compared.
+_Pairs = set[tuple[str, str]]
+
+_MESSAGES: Final = (_D.TYPE_MESSAGE, _D.TYPE_GROUP)
+
+
+def protobuf_misfit(writer: SchemaInfo, reader: Any) -> str | None:
+    """Why events of a registered schema cannot be read as a message; None if they can.
+
+    What the registered descriptor set imports and lacks is taken from the reader's files. A set that cannot be
+    completed is not compared.
+    """
+    try:
+        files = FileDescriptorSet.FromString(writer.data)
+        known = {file.name for file in files.file}
+        files.file.extend(file for file in descriptor_set(reader).file if file.name not in known)
+        written: Any = load(files, writer.type).DESCRIPTOR
+    except (SchemaError, ValueError):
+        return None
+    return _message_misfit(written, reader, "$", set())
+
+
+def _message_misfit(writer: Descriptor, reader: Descriptor, path: str, seen: _Pairs) -> str | None:
+    pair = writer.full_name, reader.full_name
+    if pair in seen:
+        return None
+    seen.add(pair)
+    read = {field.number: field for field in reader.fields}
+    for field in writer.fields:
+        if field.number in read:
+            reason = _field_misfit(field, read[field.number], f"{path}.{field.name}", seen)
+            if reason is not None:
+                return reason
+    return None
+
+
+def _field_misfit(writer: FieldDescriptor, reader: FieldDescriptor, path: str, seen: _Pairs) -> str | None:
+    if writer.is_repeated and not reader.is_repeated:
+        return f"{path} is repeated there, single here"
+    if _is_map(writer) != _is_map(reader):
+        return f"{path} is a map on one side only"
+    if writer.type in _MESSAGES and reader.type == writer.type:
+        assert writer.message_type is not None
+        assert reader.message_type is not None
+        return _message_misfit(writer.message_type, reader.message_type, path, seen)
+    if reader.type != writer.type and reader.type not in _WIDER.get(writer.type, ()):
+        return f"{path} (number {writer.number}) is {_kind(writer)} there, {_kind(reader)} here"
+    return None
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return bool(field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry)
+
+
+def _kind(field: FieldDescriptor) -> str:
+    return next(
+        name.removeprefix("TYPE_").lower()
+        for name, value in vars(FieldDescriptor).items()
+        if name.startswith("TYPE_") and value == field.type
+    )

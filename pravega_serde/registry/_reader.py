@@ -1,0 +1,157 @@
+"""Reading events with registry headers: whatever is in a group, by the encoding id of each event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pravega_serde.columnar import as_binary
+from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
+from pravega_serde.registry._columns import ColumnTypes, decode_column
+from pravega_serde.registry._entries import Entries, UnknownEncodingError, relocated
+from pravega_serde.registry._event_types import EventType, event_type
+from pravega_serde.registry._header import HEADER_SIZE, read_header
+from pravega_serde.registry._models import SchemaInfo, SerializationFormat
+from pravega_serde.registry._settings import SerializerConfig, check_codecs, prepare_group
+from pravega_serde.serializer import OnError
+
+__all__ = ["RegistryDeserializer", "WithSchema"]
+
+
+@dataclass(frozen=True, slots=True)
+class WithSchema:
+    """A value and the schema that it was, or is to be, written with."""
+
+    value: Any
+    schema: SchemaInfo
+
+
+class RegistryDeserializer:
+    """Reads anything in a group; made by ``deserializer()``.
+
+    Single values are read by the schema that they were written with, or resolved to the reader's where there is one.
+    Columns have one type from the start: the reader's, or the latest of the group when :attr:`arrow_type` is first
+    asked for; a pickled copy keeps it, and events of other versions are resolved to it.
+
+    A registry that cannot be asked raises a RegistryError, never a DeserializationError: such events may be fine.
+    """
+
+    def __init__(
+        self,
+        config: SerializerConfig,
+        *,
+        readers: tuple[EventType, ...] = (),
+        types: tuple[str, ...] = (),
+        struct_per_type: bool | None = None,
+        unknown_is_corrupt: bool = False,
+        same_schema: bool = False,
+    ) -> None:
+        self._config, self._readers, self._types = config, readers, types
+        self._struct_per_type = struct_per_type
+        self._leniency = {"same_schema": same_schema, "unknown_is_corrupt": unknown_is_corrupt}
+        self._check()
+
+    def _check(self) -> None:
+        config = self._config
+        if not config.write_encoding_header:
+            self._check_headerless()
+        prepare_group(config, self._readers[0].info.format if self._readers else SerializationFormat.ANY)
+        check_codecs(config)
+        for reader in self._readers:
+            if reader.info.type and not config.client.can_read(config.group, reader.info):
+                raise SchemaError(
+                    f"by its compatibility policy the group {config.group!r} has events that the schema given for "
+                    f"{reader.info.type!r} cannot read"
+                )
+
+    def _check_headerless(self) -> None:
+        if len(self._readers) != 1:
+            raise SerdeError("events without encoding header are read with one schema; give it")
+        if self._readers[0].info.format == SerializationFormat.AVRO:
+            raise SerdeError("Avro events need their encoding header: without the writer's schema they cannot be read")
+
+    def __getstate__(self) -> dict[str, Any]:
+        compiled = ("_rows", "_entries")
+        return {name: value for name, value in self.__dict__.items() if name not in compiled}
+
+    def __repr__(self) -> str:
+        types = [reader.info.type for reader in self._readers] or list(self._types)
+        return f"RegistryDeserializer(group={self._config.group!r}, types={types or 'any'})"
+
+    # Single events
+
+    @cached_property
+    def _rows(self) -> Entries:
+        return Entries(self._config, self._readers, **self._leniency)
+
+    def deserialize(self, data: bytes) -> Any:
+        """The value of an event; :class:`DeserializationError` knows its encoding id."""
+        if not self._config.write_encoding_header:
+            return self._readers[0].payloads.deserialize(data)
+        return self._read(data)[1]
+
+    def deserialize_with_schema(self, data: bytes) -> WithSchema:
+        """The value of an event, and the schema that it was written with."""
+        if not self._config.write_encoding_header:
+            return WithSchema(self.deserialize(data), self._readers[0].info)
+        schema, value = self._read(data)
+        return WithSchema(value, schema)
+
+    def _read(self, data: bytes) -> tuple[SchemaInfo, Any]:
+        data = data if isinstance(data, bytes) else bytes(data)
+        encoding_id = read_header(data)
+        try:
+            entry = self._rows.find(encoding_id)
+            return entry.encoding.schema, entry.read(data[HEADER_SIZE:])
+        except UnknownEncodingError as error:
+            raise DeserializationError(error.reason, encoding_id=encoding_id) from error
+        except DeserializationError as error:
+            raise relocated(error, row=None, encoding_id=encoding_id) from error
+
+    # Columns
+
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of decoded columns. Where no schema was given, the group's latest are taken, once."""
+        return self._columns.arrow_type()
+
+    @cached_property
+    def _columns(self) -> ColumnTypes:
+        types = self._readers or self._latest()
+        per_type = len(types) > 1 if self._struct_per_type is None else self._struct_per_type
+        return ColumnTypes(types, per_type, others_are_null=bool(self._types))
+
+    def _latest(self) -> tuple[EventType, ...]:
+        group = self._config.group
+        found = {each.schema.type: each.schema for each in self._config.client.latest_schemas(group)}
+        wanted = self._types or tuple(found)
+        missing = [name for name in wanted if name not in found]
+        if missing or not wanted:
+            what = f"no schema of the type {missing[0]!r}" if missing else "no schema"
+            raise SchemaError(f"the group {group!r} has {what} yet; give one to read with")
+        return tuple(event_type(found[name], custom_formats=self._config.custom_formats) for name in wanted)
+
+    @cached_property
+    def _entries(self) -> Entries:
+        return Entries(self._config, self._columns.types, **self._leniency)
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events, in :attr:`arrow_type`; those of each encoding id are decoded together."""
+        if not self._config.write_encoding_header:
+            return self._readers[0].payloads.decode_column(column, on_error=on_error)
+        return decode_column(as_binary(column), self._columns, self._entries, on_error)
+
+    def serialize(self, value: Any) -> bytes:  # noqa: ARG002
+        """Never: raises :class:`SerializationError`."""
+        raise SerializationError("a registry deserializer only reads; make a serializer to write with")
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:  # noqa: ARG002
+        """Never: raises :class:`SchemaError`."""
+        raise SchemaError("a registry deserializer only reads; make a serializer to write with")
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:  # noqa: ARG002
+        """Never: raises :class:`SchemaError`."""
+        raise SchemaError("a registry deserializer only reads; make a serializer to write with")

@@ -1,0 +1,175 @@
+"""What the registry's serializers are told, with the meanings and defaults of Java's ``SerializerConfig``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypedDict
+
+from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, SerdeError, UnsupportedCodecError
+from pravega_serde.registry._client import SchemaRegistryClient
+from pravega_serde.registry._codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
+from pravega_serde.registry._config import RegistryConfig
+from pravega_serde.registry._event_types import CustomFormats
+from pravega_serde.registry._groups import Compatibility, GroupProperties
+from pravega_serde.registry._models import SchemaInfo, SerializationFormat
+from pravega_serde.registry._shared import shared_client
+
+__all__ = [
+    "ReaderSettings",
+    "SerializerConfig",
+    "WriterSettings",
+    "check_codecs",
+    "encoding_of",
+    "prepare_codec",
+    "prepare_group",
+    "serializer_config",
+]
+
+#: What to do with events whose encoding id the registry does not know, or whose schema is not the reader's.
+Leniency = Literal["fail", "corrupt"]
+Evolution = Literal["resolve", "corrupt"]
+
+_ONLY_AVRO: Final = frozenset({"AllowAny", "DenyAll"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerializerConfig:
+    """The settings of a registry serializer or deserializer. It can be pickled if its codecs' functions can.
+
+    ``create_group`` makes the group where it does not exist: with the properties given, or, if True, for the
+    serializer's format and several types, under ``FULL_TRANSITIVE`` for Avro and ``ALLOW_ANY`` for the others, the only
+    policy besides ``DENY_ALL`` that the registry takes for those (Java's default, ``fullTransitive``, always fails).
+    ``register_schema`` and ``register_codec`` add what is not there; without them a missing schema or codec is an
+    error. ``codec`` wraps what is written: none, gzip, snappy or a :class:`Codec`; ``codecs`` are more that are read,
+    and ``fail_on_codec_mismatch`` makes it an error from the start that the group has one that is not known here.
+    ``write_encoding_header=False`` leaves the header out, as Java allows it for one type of JSON, Protobuf or a custom
+    format without codec. ``typed_java_readers=False`` says that no typed Java reader of a single JSON or Protobuf type
+    will read the stream: those do not undo codecs, so a codec is refused otherwise.
+    """
+
+    registry: RegistryConfig
+    group: str
+    create_group: GroupProperties | bool = False
+    register_schema: bool = False
+    register_codec: bool = False
+    codec: Codec = CODEC_NONE
+    codecs: tuple[Codec, ...] = ()
+    fail_on_codec_mismatch: bool = True
+    write_encoding_header: bool = True
+    typed_java_readers: bool = True
+    custom_formats: CustomFormats = field(default_factory=dict)
+
+    @property
+    def client(self) -> SchemaRegistryClient:
+        """The client of the registry that this process has."""
+        return shared_client(self.registry)
+
+    def known_codecs(self) -> dict[str, Codec]:
+        """Every codec that can be read, by its name."""
+        own = (CODEC_NONE, CODEC_GZIP, CODEC_SNAPPY, self.codec, *self.codecs)
+        return {codec.name: codec for codec in own}
+
+
+class ReaderSettings(TypedDict, total=False):
+    """What readers and writers alike may be told; see :class:`SerializerConfig`."""
+
+    namespace: str | None
+    create_group: GroupProperties | bool
+    codecs: Sequence[Codec]
+    fail_on_codec_mismatch: bool
+    write_encoding_header: bool
+    custom_formats: CustomFormats
+
+
+class WriterSettings(ReaderSettings, total=False):
+    """What writers may be told besides."""
+
+    register_schema: bool
+    register_codec: bool
+    codec: Codec | str | None
+    typed_java_readers: bool
+
+
+def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
+    """The settings in one value; :class:`SerdeError` for ones that cannot be meant."""
+    given = dict(settings)
+    namespace = given.pop("namespace", None)
+    if isinstance(registry, str):
+        registry = RegistryConfig(uri=registry, namespace=namespace)
+    elif namespace not in (None, registry.namespace):
+        raise SerdeError(f"the namespace is {registry.namespace!r} in the registry's configuration, {namespace!r} here")
+    if not group:
+        raise SerdeError("a registry serializer needs the name of a group")
+    unknown = sorted(given.keys() - SerializerConfig.__dataclass_fields__.keys())
+    if unknown:
+        raise SerdeError(f"a registry serializer has no setting {unknown[0]!r}")
+    given["codec"] = codec_named(given.get("codec"))
+    given["codecs"] = tuple(given.get("codecs", ()))
+    return SerializerConfig(registry=registry, group=group, **given)
+
+
+def prepare_group(config: SerializerConfig, default: SerializationFormat) -> None:
+    """Make the group, if that was asked for; ``default`` is its format then.
+
+    Raises :class:`SerdeError` for a policy that the registry refuses for the format.
+    """
+    if config.create_group is False:
+        return
+    properties = config.create_group
+    if properties is True:
+        avro = default == SerializationFormat.AVRO
+        policy = Compatibility.FULL_TRANSITIVE if avro else Compatibility.ALLOW_ANY
+        properties = GroupProperties(default, policy, allow_multiple_types=True)
+    if properties.format != SerializationFormat.AVRO and properties.compatibility.policy not in _ONLY_AVRO:
+        raise SerdeError(
+            f"the registry takes only AllowAny and DenyAll for groups of format {properties.format.name}, not "
+            f"{properties.compatibility.policy}"
+        )
+    config.client.add_group(config.group, properties)
+
+
+def prepare_codec(config: SerializerConfig) -> None:
+    """Add the codec to the group, if that was asked for."""
+    if config.register_codec and config.codec.name:
+        config.client.add_codec(config.group, config.codec.type)
+
+
+def check_codecs(config: SerializerConfig) -> None:
+    """Raise :class:`UnsupportedCodecError` if the group has a codec that is not known here."""
+    if not config.fail_on_codec_mismatch:
+        return
+    missing = [each.name for each in config.client.codecs(config.group) if each.name not in config.known_codecs()]
+    if missing:
+        raise UnsupportedCodecError(
+            f"the group {config.group!r} has the codecs {', '.join(missing)}, which this reader lacks; give them as "
+            "codecs, or fail_on_codec_mismatch=False"
+        )
+
+
+def encoding_of(config: SerializerConfig, schema: SchemaInfo) -> int | None:
+    """The encoding id for events of a schema; None if they get no header.
+
+    Adds or finds the schema, in Java's order of calls. Raises RegistryNotFoundError and RegistryConflictError, which
+    say what to register.
+    """
+    client, group = config.client, config.group
+    if config.register_schema:
+        version = client.add_schema(group, schema)
+    else:
+        try:
+            version = client.find_version(group, schema)
+        except RegistryNotFoundError as error:
+            raise RegistryNotFoundError(
+                f"{error.message}; register the schema of {schema.type!r} first, or write with register_schema=True",
+                status=error.status,
+            ) from error
+    if not config.write_encoding_header:
+        return None
+    try:
+        return client.encoding_id(group, version, config.codec.name)
+    except RegistryConflictError as error:
+        raise RegistryConflictError(
+            f"{error.message}; register the codec {config.codec.name!r} first, or write with register_codec=True",
+            status=error.status,
+        ) from error

@@ -1,0 +1,275 @@
+"""Writing events with registry headers: of one type, of several, or each with a schema of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import Message
+
+from pravega_serde.columnar import as_column
+from pravega_serde.errors import SchemaError, SerdeError, SerializationError
+from pravega_serde.registry._codecs import CODEC_NONE, Codec
+from pravega_serde.registry._columns import column_names
+from pravega_serde.registry._event_types import EventType, event_type
+from pravega_serde.registry._header import header_of, with_header
+from pravega_serde.registry._models import SchemaInfo, SerializationFormat
+from pravega_serde.registry._reader import RegistryDeserializer, WithSchema
+from pravega_serde.registry._settings import SerializerConfig, encoding_of, prepare_codec, prepare_group
+from pravega_serde.serializer import OnError
+
+__all__ = ["MultiTypeSerializer", "RegistrySerializer", "WithSchemaSerializer"]
+
+#: Formats whose typed readers in Java skip the header and take the rest as it is.
+_CARELESS: Final = (SerializationFormat.JSON, SerializationFormat.PROTOBUF)
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoder:
+    """Events of one type: everything that the registry had to say about it is in the header."""
+
+    type: EventType
+    header: bytes
+    codec: Codec
+
+    @classmethod
+    def of(cls, config: SerializerConfig, type: EventType) -> _Encoder:  # noqa: A002
+        encoding_id = encoding_of(config, type.info)
+        return cls(type, b"" if encoding_id is None else header_of(encoding_id), config.codec)
+
+    def write(self, value: Any) -> bytes:
+        payload = self.type.payloads.serialize(value)
+        return self.header + (payload if self.codec.name == "" else self.codec.pack(payload))
+
+    def write_column(self, column: pa.Array) -> pa.BinaryArray:
+        payloads = self.type.payloads.encode_column(self.type.fitted(column))
+        if self.codec.name:
+            packed = [None if payload is None else self.codec.pack(payload) for payload in payloads.to_pylist()]
+            payloads = pa.array(packed, pa.binary())
+        return with_header(self.header, payloads) if self.header else payloads
+
+
+class _Writer:
+    """What all writers share: they read what they wrote, too."""
+
+    _config: SerializerConfig
+
+    @cached_property
+    def _deserializer(self) -> RegistryDeserializer:
+        raise NotImplementedError
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of decoded columns."""
+        return self._deserializer.arrow_type
+
+    def deserialize(self, data: bytes) -> Any:
+        """The value of an event of the group; see :class:`RegistryDeserializer`."""
+        return self._deserializer.deserialize(data)
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events; see :class:`RegistryDeserializer`."""
+        return self._deserializer.decode_column(column, on_error=on_error)
+
+
+class RegistrySerializer(_Writer):
+    """Writes values of one schema as Java's registry serializer of that schema does; made by ``serializer()``.
+
+    The registry is asked when this is made, never again: the encoding id is kept, pickled copies included. What it
+    reads is resolved to its own schema.
+    """
+
+    def __init__(self, config: SerializerConfig, type: EventType) -> None:  # noqa: A002 -- the registry's word
+        _check_header(config, type.info.format)
+        _check_codec(config, type.info.format)
+        prepare_group(config, type.info.format)
+        prepare_codec(config)
+        self._config, self._encoder = config, _Encoder.of(config, type)
+
+    def __repr__(self) -> str:
+        return f"RegistrySerializer(group={self._config.group!r}, type={self._encoder.type.info.type!r})"
+
+    @cached_property
+    def _deserializer(self) -> RegistryDeserializer:
+        return RegistryDeserializer(self._config, readers=(self._encoder.type,))
+
+    @property
+    def schema(self) -> SchemaInfo:
+        """The schema that is written, as the registry has it."""
+        return self._encoder.type.info
+
+    def serialize(self, value: Any) -> bytes:
+        """The event of a value of the schema."""
+        return self._encoder.write(value)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Whether columns of this type fit the schema."""
+        empty = self._encoder.type.fitted(pa.nulls(0, arrow_type))
+        self._encoder.type.payloads.check_encodable(empty.type)
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Events of a column; a null row stays null."""
+        return self._encoder.write_column(as_column(column))
+
+
+class MultiTypeSerializer(_Writer):
+    """Writes values of several types into one stream; made by ``multi_type_serializer()``.
+
+    Columns are a struct with one member per type, of which each row has one: what ``decode_column`` gives.
+    """
+
+    def __init__(
+        self,
+        config: SerializerConfig,
+        types: Mapping[Any, EventType],
+        type_of: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if not types:
+            raise SerdeError("a multi-type serializer needs at least one schema")
+        if not config.write_encoding_header:
+            raise SerdeError("events of several types need their encoding header: only it tells which type they are of")
+        prepare_group(config, next(iter(types.values())).info.format)
+        prepare_codec(config)
+        self._config, self._type_of = config, type_of
+        self._encoders = {key: _Encoder.of(config, made) for key, made in types.items()}
+        self._by_name: dict[Any, _Encoder] = {encoder.type.info.type: encoder for encoder in self._encoders.values()}
+        self._columns = column_names([encoder.type.info for encoder in self._encoders.values()])
+
+    def __repr__(self) -> str:
+        return f"MultiTypeSerializer(group={self._config.group!r}, types={sorted(self._by_name)})"
+
+    @cached_property
+    def _deserializer(self) -> RegistryDeserializer:
+        types = tuple(encoder.type for encoder in self._encoders.values())
+        return RegistryDeserializer(self._config, readers=types, struct_per_type=True)
+
+    def serialize(self, value: Any) -> bytes:
+        """The event of a value, whose type is that which ``type_of`` says, its Python type, or its message type."""
+        key = type(value) if self._type_of is None else self._type_of(value)
+        encoder = self._encoders.get(key)
+        if encoder is None:
+            name = value.DESCRIPTOR.full_name if isinstance(value, Message) else key
+            encoder = self._by_name.get(name)
+        if encoder is None:
+            raise SerializationError(f"there is no schema for a value of the type {key!r}; known: {self._known()}")
+        return encoder.write(value)
+
+    def _known(self) -> str:
+        return ", ".join(str(key) for key in self._encoders)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Whether the type is a struct of which each field is named for a type, and fits it."""
+        for index, encoder in self._members(arrow_type):
+            empty = encoder.type.fitted(pa.nulls(0, arrow_type.field(index).type))
+            encoder.type.payloads.check_encodable(empty.type)
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Events of a column; :class:`SerializationError` names the first row that has not exactly one member."""
+        column = as_column(column)
+        members = self._members(column.type)
+        fields = column.flatten()
+        there = [field.is_valid().to_numpy(zero_copy_only=False) for field in fields]
+        _check_one(np.sum(there, axis=0), column)
+        place = np.full(len(column), -1)
+        parts, before = [pa.nulls(0, pa.binary())], 0
+        for index, encoder in members:
+            rows = np.flatnonzero(there[index])
+            parts.append(encoder.write_column(fields[index].take(pa.array(rows))))
+            place[rows] = before + np.arange(len(rows))
+            before += len(rows)
+        return pa.concat_arrays(parts).take(pa.array(place, mask=place < 0))
+
+    def _members(self, kind: pa.DataType) -> list[tuple[int, _Encoder]]:
+        by_column = dict(zip(self._columns, self._encoders.values(), strict=True))
+        known = pa.types.is_struct(kind) and all(entry.name in by_column for entry in kind)
+        if not known or not kind.num_fields:
+            raise SchemaError(f"a column of several types is a struct of {', '.join(self._columns)}; this is {kind}")
+        return [(index, by_column[entry.name]) for index, entry in enumerate(kind)]
+
+
+class WithSchemaSerializer(_Writer):
+    """Writes values that bring their schema, :class:`WithSchema`, of any format; made by ``with_schema_serializer()``.
+
+    The registry is asked once for each schema that turns up. Such values have no common column.
+    """
+
+    def __init__(self, config: SerializerConfig) -> None:
+        if not config.write_encoding_header:
+            raise SerdeError("events with schemas of their own need their encoding header: only it tells the schema")
+        prepare_group(config, SerializationFormat.ANY)
+        prepare_codec(config)
+        self._config = config
+        self._encoders: dict[SchemaInfo, _Encoder] = {}
+
+    def __repr__(self) -> str:
+        return f"WithSchemaSerializer(group={self._config.group!r})"
+
+    @cached_property
+    def _deserializer(self) -> RegistryDeserializer:
+        return RegistryDeserializer(self._config)
+
+    def serialize(self, value: WithSchema) -> bytes:
+        """The event of a value under its schema."""
+        if not isinstance(value, WithSchema):
+            raise SerializationError(f"a WithSchema is expected, not {type(value).__name__}")
+        encoder = self._encoders.get(value.schema)
+        if encoder is None:
+            type_ = event_type(value.schema, custom_formats=self._config.custom_formats)
+            encoder = self._encoders[value.schema] = _Encoder.of(self._config, type_)
+        return encoder.write(value.value)
+
+    def deserialize(self, data: bytes) -> WithSchema:
+        """The value of an event, with its schema."""
+        return self._deserializer.deserialize_with_schema(data)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Never: raises :class:`SchemaError`."""
+        raise SchemaError(
+            f"a column of type {arrow_type} does not say which schema its values have; write it with one schema, or "
+            "with several types"
+        )
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Never: raises :class:`SchemaError`."""
+        self.check_encodable(as_column(column).type)
+        raise AssertionError
+
+
+def _check_one(members: Any, column: pa.Array) -> None:
+    wrong = np.flatnonzero((members != 1) & column.is_valid().to_numpy(zero_copy_only=False))
+    if len(wrong):
+        raise SerializationError(f"row {wrong[0]}: {members[wrong[0]]} types are set where one is needed")
+
+
+def _check_header(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
+    if config.write_encoding_header:
+        return
+    if format == SerializationFormat.AVRO:
+        raise SerdeError("Avro events need their encoding header: without the writer's schema they cannot be read")
+    if config.codec != CODEC_NONE:
+        raise SerdeError("a codec needs the encoding header: only it tells readers which codec to undo")
+
+
+def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
+    if config.codec.name and config.typed_java_readers and format in _CARELESS:
+        raise SerdeError(
+            f"Java's typed {format.name} deserializer does not undo codecs and would fail on every event; write "
+            "without codec, or say typed_java_readers=False if none reads this stream"
+        )
+
+
+def types_by_key(
+    schemas: Mapping[Any, Any] | Sequence[Any], make: Callable[[Any, str | None], EventType]
+) -> dict[Any, EventType]:
+    """Schemas by the key that tells their values apart: as given, else the types' names.
+
+    A key that is text is the type's name where the schema has none.
+    """
+    if isinstance(schemas, Mapping):
+        return {key: make(schema, key if isinstance(key, str) else None) for key, schema in schemas.items()}
+    made = [make(schema, None) for schema in schemas]
+    return {each.info.type: each for each in made}
