@@ -6,6 +6,7 @@ Equal to ``io.pravega.client.stream.impl.UTF8StringSerializer``, ``ByteArraySeri
 from __future__ import annotations
 
 import codecs
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.serializer import OnError
 
-__all__ = ["ByteArraySerializer", "UTF8StringSerializer", "java_decode", "java_encode"]
+__all__ = ["ByteArraySerializer", "ByteBufferSerializer", "UTF8StringSerializer", "java_decode", "java_encode"]
 
 
 def java_encode(text: str) -> bytes:
@@ -124,4 +125,25 @@ class ByteArraySerializer:
         return as_binary(column)
 
     def __repr__(self) -> str:
-        return "ByteArraySerializer()"
+        return f"{type(self).__name__}()"
+
+
+class ByteBufferSerializer(ByteArraySerializer):
+    """The bytes of a buffer, from its position to its limit, as ``ByteBufferSerializer`` writes them in Java.
+
+    Where Java has a ``ByteBuffer``, Python has a memoryview: ``memoryview(data)[position:limit]``. Any other object
+    that has a buffer (NumPy arrays, ``array``, mmap, Arrow's buffers) will do, and gives all its bytes. Reading gives
+    a read-only memoryview. For columns, and in Spark, this is the format ``bytes``.
+    """
+
+    def serialize(self, value: Any) -> bytes:
+        """The bytes in view."""
+        try:
+            view = memoryview(value)
+        except TypeError as error:
+            raise SerializationError(f"the bytebuffer format writes buffers, not {type(value).__name__}") from error
+        return view.tobytes()
+
+    def deserialize(self, data: bytes) -> memoryview:  # type: ignore[override]
+        """A view of the event's bytes."""
+        return memoryview(data).toreadonly()

@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_serde import SchemaError, SerializationError
-from pravega_serde.text import ByteArraySerializer, UTF8StringSerializer, java_decode
+from pravega_serde.text import ByteArraySerializer, ByteBufferSerializer, UTF8StringSerializer, java_decode
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 TEXT, BYTES = UTF8StringSerializer(), ByteArraySerializer()
@@ -145,3 +146,40 @@ def test_other_column_types_are_refused(serializer: Any, kind: pa.DataType) -> N
 def test_only_bytes_can_be_decoded() -> None:
     with pytest.raises(SchemaError, match="int64 holds no events"):
         TEXT.decode_column(pa.array([1]))
+
+
+class TestByteBuffer:
+    BUFFER = ByteBufferSerializer()
+
+    @pytest.mark.parametrize(
+        "vector", vectors("simple_serializers.jsonl", serializer="ByteBufferSerializer"), ids=lambda v: v["case"]
+    )
+    def test_writes_what_java_wrote(self, vector: dict[str, Any]) -> None:
+        view = memoryview(bytes.fromhex(vector["array_hex"]))[vector["position"] : vector["limit"]]
+        assert self.BUFFER.serialize(view) == bytes.fromhex(vector["hex"])
+        assert self.BUFFER.deserialize(bytes.fromhex(vector["hex"])) == view
+
+    @pytest.mark.parametrize(
+        "value",
+        [b"abcd", bytearray(b"abcd"), memoryview(b"xabcdx")[1:5], memoryview(b"a-b-c-d-")[::2], pa.py_buffer(b"abcd")],
+    )
+    def test_takes_whatever_has_a_buffer(self, value: Any) -> None:
+        assert self.BUFFER.serialize(value) == b"abcd"
+
+    def test_takes_arrays_as_they_lie_in_memory(self) -> None:
+        assert self.BUFFER.serialize(np.array([1, 256], ">i2")) == b"\0\1\1\0"
+
+    def test_refuses_what_has_none(self) -> None:
+        with pytest.raises(SerializationError, match="writes buffers, not str"):
+            self.BUFFER.serialize("text")
+
+    def test_reads_without_copying(self) -> None:
+        event = b"abcd"
+        view = self.BUFFER.deserialize(event)
+        assert view.obj is event
+        assert self.BUFFER.deserialize(bytearray(event)).readonly
+
+    def test_columns_are_those_of_bytes(self) -> None:
+        column = pa.array([b"a", None])
+        assert self.BUFFER.decode_column(self.BUFFER.encode_column(column)) == column
+        assert repr(self.BUFFER) == "ByteBufferSerializer()"
