@@ -1,0 +1,235 @@
+"""Bringing a column into the one form that is written: storage arrays.
+
+Columns come in many Arrow types that mean the same. Storage has those of ``_arrow``, with numbers of microseconds for
+timestamps and durations, and structs with all of a message's fields in the order of their numbers. Which types fit is
+decided here, before any data is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import bounds_of, list_items, map_entries
+from pravega_serde.columnar._arrays import holds_bytes
+from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.protobuf._arrow import LEAVES
+from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
+
+__all__ = ["Lower", "lowering", "storage_type"]
+
+Lower = Callable[[pa.Array], pa.Array]
+
+
+def storage_type(message: MessagePlan) -> pa.DataType:
+    """The type in which a message's columns are written."""
+    if message.shape == "message":
+        return pa.struct([pa.field(f.name, _storage(f)) for f in message.fields])
+    if message.shape == "wrapper":
+        return LEAVES[message.fields[0].kind]
+    return pa.string() if message.shape == "json" else pa.int64()
+
+
+def _storage(field: FieldPlan) -> pa.DataType:
+    if field.label == "map":
+        assert field.message is not None
+        key, item = field.message.fields
+        return pa.map_(LEAVES[key.kind], _single(item))
+    return pa.list_(pa.field("element", _single(field))) if field.label == "repeated" else _single(field)
+
+
+def _single(field: FieldPlan) -> pa.DataType:
+    return LEAVES[field.kind] if field.message is None else storage_type(field.message)
+
+
+def lowering(message: MessagePlan, kind: pa.DataType, path: str = "$") -> Lower:
+    """What brings columns of a type into storage form; :class:`SchemaError` if the type does not fit."""
+    if pa.types.is_null(kind):
+        target = storage_type(message)
+        return lambda column: pa.nulls(len(column), target)
+    if message.shape == "message":
+        return _struct(message, kind, path)
+    if message.shape == "wrapper":
+        return _leaf(message.fields[0], kind, path)
+    return _SHAPES[message.shape](message, kind, path)
+
+
+def _misfit(what: str, kind: pa.DataType, path: str, hint: str = "; cast the column") -> SchemaError:
+    return SchemaError(f"a column of type {kind} does not fit Protobuf's {what} at {path}{hint}")
+
+
+def _item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
+    return _leaf(field, kind, path) if field.message is None else lowering(field.message, kind, path)
+
+
+def _leaf(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
+    if pa.types.is_dictionary(kind):
+        inner = _leaf(field, kind.value_type, path)
+        return lambda column: inner(column.dictionary_decode())
+    target = LEAVES[field.kind]
+    if not pa.types.is_null(kind) and not _TAKES[field.kind](kind):
+        raise _misfit(field.kind, kind, path)
+    return _itself if kind == target else lambda column: column.cast(target)
+
+
+def _itself(column: pa.Array) -> pa.Array:
+    return column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_small(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind.bit_width <= 32 and kind != pa.uint32()
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) and kind != pa.uint64()
+
+
+def _is_unsigned(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) or (pa.types.is_decimal128(kind) and kind.scale == 0 and kind.precision < 21)
+
+
+_TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
+    "bool": pa.types.is_boolean,
+    "bytes": lambda kind: holds_bytes(kind) and not _is_text(kind),
+    "double": lambda kind: pa.types.is_floating(kind) or _is_small(kind),
+    "enum": lambda kind: _is_text(kind) or _is_small(kind),
+    "fixed32": _is_long,
+    "fixed64": _is_unsigned,
+    "float": lambda kind: kind in (pa.float16(), pa.float32()),
+    "int32": _is_small,
+    "int64": _is_long,
+    "sfixed32": _is_small,
+    "sfixed64": _is_long,
+    "sint32": _is_small,
+    "sint64": _is_long,
+    "string": _is_text,
+    "uint32": _is_long,
+    "uint64": _is_unsigned,
+}
+
+_PER_UNIT: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        raise _misfit(message.name, kind, path, "; it takes timestamps with a time zone")
+    return lambda column: _micros(column, kind.unit)
+
+
+def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
+    if not pa.types.is_duration(kind):
+        raise _misfit(message.name, kind, path, "; it takes durations")
+    return lambda column: _micros(column, kind.unit)
+
+
+def _micros(column: pa.Array, unit: str) -> pa.Array:
+    """Numbers of microseconds; finer ones are rounded down."""
+    numbers = column.cast(pa.int64())
+    if unit == "ns":
+        floored = numbers.fill_null(0).to_numpy() // 1000
+        return pa.array(floored, mask=column.is_null().to_numpy(zero_copy_only=False))
+    try:
+        return pc.multiply_checked(numbers, _PER_UNIT[unit])
+    except pa.ArrowInvalid as error:
+        raise SerializationError(f"a time beyond the range of microseconds: {error}") from error
+
+
+def _json(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
+    if not _is_text(kind):
+        raise _misfit(message.name, kind, path, "; it takes strings of JSON")
+    return lambda column: column.cast(pa.string())
+
+
+_SHAPES: Final[Mapping[str, Callable[[MessagePlan, pa.DataType, str], Lower]]] = {
+    "duration": _duration,
+    "json": _json,
+    "timestamp": _timestamp,
+}
+
+
+def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
+    if not pa.types.is_struct(kind):
+        raise _misfit(f"message {message.name}", kind, path, "; it takes a struct, or a record batch")
+    columns = [entry.name for entry in kind]
+    known = {f.name for f in message.fields}
+    for name in columns:
+        if name not in known or columns.count(name) > 1:
+            why = "twice" if name in known else f"and {message.name} has no such field; drop it"
+            raise SchemaError(f"the column {path}.{name} is there {why}")
+    parts = [_part(f, kind, columns, path) for f in message.fields]
+    fields = list(storage_type(message))
+
+    def lower(column: pa.Array) -> pa.Array:
+        flat = column.flatten()
+        inside = [part(column, flat) for part in parts]
+        if not inside:
+            return pa.array([{} if there else None for there in column.is_valid().to_pylist()], pa.struct([]))
+        return pa.StructArray.from_arrays(inside, fields=fields, mask=column.is_null())
+
+    return lower
+
+
+def _part(
+    field: FieldPlan, kind: pa.DataType, columns: list[str], path: str
+) -> Callable[[pa.Array, list[pa.Array]], pa.Array]:
+    """A field's column in storage form; nulls, where there is no column for it."""
+    if field.name in columns:
+        index = columns.index(field.name)
+        lower = _field(field, kind.field(index).type, f"{path}.{field.name}")
+        return lambda column, flat: lower(flat[index])  # noqa: ARG005
+    if field.label == "required":
+        raise SchemaError(f"there is no column for the required field {path}.{field.name}")
+    target = _storage(field)
+    return lambda column, flat: pa.nulls(len(column), target)  # noqa: ARG005
+
+
+def _field(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
+    if field.label not in ("repeated", "map"):
+        return _item(field, kind, path)
+    if pa.types.is_null(kind):
+        target = _storage(field)
+        return lambda column: pa.nulls(len(column), target)
+    return _list(field, kind, path) if field.label == "repeated" else _map(field, kind, path)
+
+
+def _list(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
+    t = pa.types
+    if not (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)):
+        raise _misfit(f"repeated {field.kind}", kind, path, "; it takes a list")
+    inner = _item(field, kind.value_type, f"{path}[]")
+    target = _storage(field)
+
+    def lower(column: pa.Array) -> pa.Array:
+        lengths, items = list_items(column)
+        return pa.ListArray.from_arrays(_offsets(lengths), inner(items), type=target, mask=column.is_null())
+
+    return lower
+
+
+def _offsets(lengths: Int64s) -> pa.Array:
+    return pa.array(bounds_of(lengths), pa.int32())
+
+
+def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
+    assert field.message is not None
+    key, item = field.message.fields
+    if not pa.types.is_map(kind):
+        raise _misfit("map", kind, path, "; it takes a map")
+    lower_key = _leaf(key, kind.key_type, f"{path}{{}}.key")
+    lower_item = _item(item, kind.item_type, f"{path}{{}}")
+    target: Any = _storage(field)
+
+    def lower(column: pa.Array) -> pa.Array:
+        lengths, keys, values = map_entries(column)
+        parts = lower_key(keys), lower_item(values)
+        return pa.MapArray.from_arrays(_offsets(lengths), *parts, type=target, mask=column.is_null())
+
+    return lower

@@ -1,0 +1,150 @@
+"""A message type as the readers and writers need it: plain data, compiled once from its descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+__all__ = ["EnumPlan", "FieldPlan", "Label", "MessagePlan", "Shape", "plan"]
+
+#: How often a field can be there. ``implicit``: not told apart from its default value (proto3 without ``optional``).
+Label = Literal["implicit", "explicit", "required", "repeated", "map"]
+
+#: What a message is seen as: itself, or one of Google's types with a natural value of its own.
+Shape = Literal["message", "timestamp", "duration", "wrapper", "json"]
+
+_SHAPES: Final[Mapping[str, Shape]] = {
+    "google.protobuf.Timestamp": "timestamp",
+    "google.protobuf.Duration": "duration",
+    "google.protobuf.Struct": "json",
+    "google.protobuf.Value": "json",
+    "google.protobuf.ListValue": "json",
+    **{
+        f"google.protobuf.{name}Value": "wrapper"
+        for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+    },
+}
+
+#: Numbers, as ``.proto`` files spell them.
+NUMBER_KINDS: Final = (
+    *("bool", "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64"),
+    *("fixed32", "fixed64", "sfixed32", "sfixed64"),
+)
+
+_KINDS: Final[Mapping[int, str]] = {
+    getattr(FieldDescriptor, f"TYPE_{name.upper()}"): name
+    for name in (*NUMBER_KINDS, "bytes", "enum", "group", "message", "string")
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnumPlan:
+    """An enum; the first of several names of a number counts."""
+
+    name: str
+    names: Mapping[int, str]
+    numbers: Mapping[str, int]
+    closed: bool
+    """Whether other numbers than these are unknown fields, not values (proto2)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldPlan:
+    """One field."""
+
+    name: str
+    number: int
+    kind: str
+    """Its type as ``.proto`` files spell it; "enum", "message" or "group" for the named ones."""
+    label: Label
+    packed: bool
+    """Whether it is written packed; both forms can be read."""
+    oneof: str | None
+    message: MessagePlan | None
+    """Of a map, the message of its entries."""
+    enum: EnumPlan | None
+
+
+@dataclass(slots=True, eq=False)
+class MessagePlan:
+    """One message type. A recursive one holds itself, so it is filled after it is made."""
+
+    name: str
+    shape: Shape
+    unknown_matter: bool
+    """Whether unknown fields do: they may be extensions, and Google's parser puts an entry of a map with any aside."""
+    fields: tuple[FieldPlan, ...] = ()
+    """In the order of their numbers, which is the order of writing."""
+    by_number: dict[int, FieldPlan] = field(default_factory=dict)
+    order: tuple[int, ...] = ()
+    """Indices of ``fields`` in the order of their declaration, which is the order of columns."""
+
+
+def plan(descriptor: Descriptor) -> MessagePlan:
+    """The plan of a message type, and of all that are in it."""
+    return _Planner().message(descriptor)
+
+
+class _Planner:
+    def __init__(self) -> None:
+        self._done: dict[str, MessagePlan] = {}
+
+    def message(self, descriptor: Descriptor) -> MessagePlan:
+        name = descriptor.full_name
+        if name not in self._done:
+            matter = descriptor.is_extendable or descriptor.GetOptions().map_entry
+            made = MessagePlan(name, _SHAPES.get(name, "message"), matter)
+            self._done[name] = made
+            declared = list(descriptor.fields)
+            made.fields = tuple(self._field(f) for f in sorted(declared, key=lambda f: f.number))
+            made.by_number = {f.number: f for f in made.fields}
+            numbers = [f.number for f in made.fields]
+            made.order = tuple(numbers.index(f.number) for f in declared)
+            if not _is_googles(made):
+                made.shape = "message"
+        return self._done[name]
+
+    def _field(self, given: FieldDescriptor) -> FieldPlan:
+        oneof = given.containing_oneof
+        return FieldPlan(
+            name=given.name,
+            number=given.number,
+            kind=_KINDS[given.type],
+            label=_label(given),
+            packed=bool(given.is_repeated and given.is_packed),
+            oneof=oneof.name if oneof is not None and len(oneof.fields) > 1 else None,
+            message=None if given.message_type is None else self.message(given.message_type),
+            enum=None if given.enum_type is None else _enum(given.enum_type),
+        )
+
+
+def _is_googles(made: MessagePlan) -> bool:
+    """Whether a message of a name of Google's has its fields, too: a descriptor set can bring anything."""
+    fields = [(f.name, f.kind, f.label) for f in made.fields]
+    if made.shape in ("timestamp", "duration"):
+        return fields == [("seconds", "int64", "implicit"), ("nanos", "int32", "implicit")]
+    return made.shape != "wrapper" or fields == [("value", made.fields[0].kind if fields else "", "implicit")]
+
+
+def _label(given: FieldDescriptor) -> Label:
+    if given.is_repeated:
+        entry = given.message_type is not None and given.message_type.GetOptions().map_entry
+        return "map" if entry else "repeated"
+    if given.is_required:
+        return "required"
+    assert given.containing_type is not None
+    if given.containing_type.GetOptions().map_entry and given.message_type is None:
+        # Both parts of an entry are always there, whether written or not.
+        return "explicit" if given.enum_type is not None and given.enum_type.is_closed else "implicit"
+    return "explicit" if given.has_presence else "implicit"
+
+
+def _enum(descriptor: EnumDescriptor) -> EnumPlan:
+    numbers = {value.name: value.number for value in descriptor.values}
+    names: dict[int, str] = {}
+    for name, number in numbers.items():
+        names.setdefault(number, name)
+    return EnumPlan(descriptor.full_name, names, numbers, descriptor.is_closed)

@@ -1,0 +1,188 @@
+"""From what the user has of a message type (a class, a descriptor, a descriptor set) to its message class."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError, Message
+
+from pravega_serde.errors import SchemaError
+
+__all__ = ["ProtobufSchema", "descriptor_of", "descriptor_set", "is_importable", "load", "same_type"]
+
+#: What a message type can be given as; ``str`` and ``Path`` are the path of a descriptor set's file.
+ProtobufSchema = type[Message] | Descriptor | FileDescriptorSet | bytes | str | Path
+
+#: Google's own files, which Python's package brings as ``google.protobuf.<name>_pb2``.
+_BUNDLED: Final = frozenset(
+    f"google/protobuf/{name}.proto"
+    for name in (
+        *("any", "api", "descriptor", "duration", "empty", "field_mask"),
+        *("source_context", "struct", "timestamp", "type", "wrappers"),
+    )
+)
+
+
+def load(schema: ProtobufSchema, message_type: str | None) -> type[Message]:
+    """The message class; :class:`SchemaError` says what is wrong with the schema, and what to do.
+
+    Descriptor sets are put into a pool of their own: the default one, which a whole program shares, stays as it is.
+    """
+    if isinstance(schema, type) and issubclass(schema, Message):
+        return _named(schema, message_type)
+    if isinstance(schema, Descriptor):
+        return _named(message_factory.GetMessageClass(schema), message_type)
+    if isinstance(schema, str | Path):
+        schema = _read(Path(schema))
+    if isinstance(schema, bytes | bytearray | memoryview):
+        schema = _parse(bytes(schema))
+    if isinstance(schema, FileDescriptorSet):
+        return _from_set(schema, message_type)
+    raise SchemaError(
+        "a Protobuf schema is a message class, a descriptor, a FileDescriptorSet, its bytes, or the path of its file; "
+        f"not {type(schema).__name__}"
+    )
+
+
+def _named(message: type[Message], wanted: str | None) -> type[Message]:
+    name = descriptor_of(message).full_name
+    if wanted is not None and wanted != name:
+        raise SchemaError(
+            f"the schema given is of {name}, the message type asked for is {wanted}; leave one of them out"
+        )
+    return message
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise SchemaError(f"cannot read the descriptor set {str(path)!r}: {error}") from error
+
+
+_HOW: Final = "make it with: protoc --include_imports --descriptor_set_out=FILE"
+
+
+def _parse(data: bytes) -> FileDescriptorSet:
+    try:
+        files = FileDescriptorSet.FromString(data)
+    except DecodeError as error:
+        raise SchemaError(f"these {len(data)} bytes are no FileDescriptorSet; {_HOW}") from error
+    if not files.file:
+        raise SchemaError(f"the FileDescriptorSet has no file; {_HOW}")
+    return files
+
+
+def _from_set(files: FileDescriptorSet, message_type: str | None) -> type[Message]:
+    pool = descriptor_pool.DescriptorPool()
+    protos = {proto.name: proto for proto in files.file}
+    for name in protos:
+        _add(pool, name, protos, [])
+    name = message_type or _only_message(files)
+    try:
+        found = pool.FindMessageTypeByName(name)
+    except KeyError:
+        raise SchemaError(f"there is no message {name!r} in the descriptor set; it has {_messages(files)}") from None
+    return message_factory.GetMessageClass(found)
+
+
+def _add(
+    pool: descriptor_pool.DescriptorPool, name: str, protos: dict[str, FileDescriptorProto], path: list[str]
+) -> None:
+    """Add a file, after those that it imports."""
+    if _is_in(pool, name):
+        return
+    if name in path:
+        raise SchemaError(f"the file {name} of the descriptor set imports itself by way of {', '.join(path)}")
+    proto = protos.get(name) or _bundled(name)
+    if proto is None:
+        raise SchemaError(f"the descriptor set lacks {name!r}, which {path[-1]!r} imports; {_HOW}")
+    for imported in proto.dependency:
+        _add(pool, imported, protos, [*path, name])
+    try:
+        pool.AddSerializedFile(proto.SerializeToString())
+        pool.FindFileByName(name)
+    except (TypeError, KeyError) as error:
+        raise SchemaError(f"the file {name!r} of the descriptor set is invalid: {error}") from error
+
+
+def _is_in(pool: descriptor_pool.DescriptorPool, name: str) -> bool:
+    try:
+        pool.FindFileByName(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _bundled(name: str) -> FileDescriptorProto | None:
+    """One of Google's own files. Java's ``ProtobufSchema.of(Class)`` leaves even these out."""
+    if name not in _BUNDLED:
+        return None
+    module = importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+    return _proto_of(module.DESCRIPTOR)
+
+
+def _only_message(files: FileDescriptorSet) -> str:
+    names = _names(files)
+    if len(names) == 1:
+        return names[0]
+    raise SchemaError(f"give message_type: the descriptor set has {_messages(files)}")
+
+
+def _names(files: FileDescriptorSet) -> list[str]:
+    own = [proto for proto in files.file if proto.name not in _BUNDLED] or files.file
+    return [f"{p.package}.{message.name}".lstrip(".") for p in own for message in p.message_type]
+
+
+def _messages(files: FileDescriptorSet) -> str:
+    names = _names(files)
+    more = f", and {len(names) - 20} more" if len(names) > 20 else ""
+    return (", ".join(names[:20]) + more) or "no message"
+
+
+def _proto_of(file: FileDescriptor) -> FileDescriptorProto:
+    proto = FileDescriptorProto()
+    file.CopyToProto(proto)
+    return proto
+
+
+def descriptor_of(message: type[Message] | Message) -> Descriptor:
+    """A message's descriptor, whose class is another one than its type says."""
+    return cast("Descriptor", message.DESCRIPTOR)
+
+
+def descriptor_set(descriptor: Descriptor) -> FileDescriptorSet:
+    """The file of a message and all that it imports, imports first."""
+    files: dict[str, FileDescriptor] = {}
+
+    def visit(file: FileDescriptor) -> None:
+        if file.name not in files:
+            for imported in file.dependencies:
+                visit(imported)
+            files[file.name] = file
+
+    visit(descriptor.file)
+    return FileDescriptorSet(file=[_proto_of(file) for file in files.values()])
+
+
+@lru_cache(maxsize=256)
+def same_type(first: Descriptor, second: Descriptor) -> bool:
+    """Whether two descriptors, perhaps of different pools, are of the same message type."""
+    if first.full_name != second.full_name:
+        return False
+    return first is second or descriptor_set(first) == descriptor_set(second)
+
+
+def is_importable(message: type[Message]) -> bool:
+    """Whether a class can be pickled by its name, as those of generated modules can."""
+    found: Any = sys.modules.get(message.__module__)
+    for name in message.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is message

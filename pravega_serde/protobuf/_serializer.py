@@ -1,0 +1,122 @@
+"""The Protobuf serializer: rows and columns of one message type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.message import Message
+
+from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows
+from pravega_serde.errors import SerializationError
+from pravega_serde.protobuf._arrow import arrow_type
+from pravega_serde.protobuf._plan import plan
+from pravega_serde.protobuf._read_columns import ColumnReader
+from pravega_serde.protobuf._read_values import value_reader
+from pravega_serde.protobuf._rows import RowReader, RowWriter, message_bytes, value_of
+from pravega_serde.protobuf._schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
+from pravega_serde.protobuf._write_columns import ColumnWriter
+from pravega_serde.protobuf._write_rows import filler
+from pravega_serde.serializer import OnError
+
+__all__ = ["ProtobufSerializer"]
+
+
+class ProtobufSerializer:
+    """Protobuf messages of one type: one message is one event, not length-delimited.
+
+    ``schema`` is a generated message class, a descriptor, or a ``FileDescriptorSet`` (the object, its bytes, or the
+    path of its file), of which ``message_type`` names the message (``package.Message``); it can be left out where there
+    is only one. Imports of ``google/protobuf/*.proto`` may be missing from a set.
+
+    Values are written from messages of the type and from mappings of field names to natural values; read, they are
+    messages: of the generated class, where one was given. :meth:`as_dict` makes a message natural. What natural values
+    and Arrow columns look like is told in ``pravega_serde.protobuf._arrow``.
+
+    Zeros behind a message are cut off, because some of Java's writers pad. A string of proto3 that is not UTF-8 is an
+    error, as in Java; in one of proto2 the wrong bytes are replaced when it is looked at, as in Java.
+
+    Raises :class:`SchemaError` for a schema that is malformed, incomplete, or lacks the message.
+    """
+
+    def __init__(self, schema: ProtobufSchema, *, message_type: str | None = None) -> None:
+        self._message = load(schema, message_type)
+        self._plan = plan(descriptor_of(self._message))
+        self._read = RowReader(self._message, self._plan)
+        self._write = RowWriter(self._message, filler(self._plan, arrow=False))
+        self._natural = value_reader(self._plan, arrow=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if is_importable(self._message):
+            return ProtobufSerializer, (self._message,)
+        descriptor = descriptor_of(self._message)
+        return _rebuild, (descriptor_set(descriptor).SerializeToString(), descriptor.full_name)
+
+    def __repr__(self) -> str:
+        return f"ProtobufSerializer({self._plan.name})"
+
+    @property
+    def message_class(self) -> type[Message]:
+        """The class of the messages that are read."""
+        return self._message
+
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of decoded columns; :class:`SchemaError` for a message that contains itself."""
+        return arrow_type(self._plan)
+
+    def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
+        """The event of a message, or of a mapping. Equal values have equal bytes: maps are sorted by their keys."""
+        if not isinstance(value, Message):
+            return self._write(value)
+        if not same_type(descriptor_of(value), descriptor_of(self._message)):
+            name = descriptor_of(value).full_name
+            raise SerializationError(f"a message {name} is no {self._plan.name} of this serializer's schema")
+        return message_bytes(value)
+
+    def deserialize(self, data: bytes) -> Any:
+        """The message of an event, unknown fields included."""
+        return self._read(data if isinstance(data, bytes) else bytes(data))
+
+    def as_dict(self, message: Message) -> Any:
+        """A message as natural values; fields that are not there are None. Unknown fields are left out."""
+        return value_of(message, self._natural)
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Whether each column has a field, of a type that fits."""
+        self._column_writer.check(arrow_type)
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Events of a column of structs, or of a batch. A null is a field that is not there."""
+        return self._column_writer(as_column(column))
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events, in :attr:`arrow_type`. Unknown fields are left out."""
+        columns = self._columns
+        return decode_rows(column, plain=columns.plain, fast=columns.fast, on_error=on_error)
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        kind = self.arrow_type
+        read = RowReader(self._message, self._plan, value_reader(self._plan, arrow=True))
+        return _Columns(PlainPath(read, kind), ColumnReader(self._plan, kind))
+
+    @cached_property
+    def _column_writer(self) -> ColumnWriter:
+        arrow_type(self._plan)  # or a SchemaError, for one that contains itself
+        return ColumnWriter(self._plan, RowWriter(self._message, filler(self._plan, arrow=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Both ways to read columns, made when the first column comes."""
+
+    plain: PlainPath
+    fast: FastPath
+
+
+def _rebuild(schema: bytes, message_type: str) -> ProtobufSerializer:
+    return ProtobufSerializer(schema, message_type=message_type)
