@@ -72,6 +72,7 @@ _CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
     "bytes": ("pravega_serde.text", "ByteArraySerializer"),
     "java": ("pravega_serde.java", "JavaSerializer"),
     "json": ("pravega_serde.json", "JsonSerializer"),
+    "protobuf": ("pravega_serde.protobuf", "ProtobufSerializer"),
     "string": ("pravega_serde.text", "UTF8StringSerializer"),
 }
 
