@@ -11,13 +11,14 @@ from contextlib import closing
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
+from connector.client._blocks import MAX_EVENT_SIZE
 from connector.client._reader import SegmentSlice, data_loss, read_slice
 from connector.client._revisions import Revision
 from connector.client._segment_appender import SegmentAppender
 from connector.client._segment_calls import SegmentCalls
 from connector.client._stores import SegmentStores
 from connector.errors import ConfigError, EventTooLargeError, SegmentTruncatedError, StreamSealedError
-from connector.wire import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, NO_ATTRIBUTE, StreamName
+from connector.wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName
 from pravega_serde.errors import DeserializationError
 
 __all__ = ["RevisionedStreamClient", "SupportsBoth"]
