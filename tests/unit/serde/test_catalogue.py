@@ -7,6 +7,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 import pravega_serde
 from pravega_serde import SerdeError, Serializer, UnsupportedFormatError, formats, serializer_for
@@ -16,6 +17,7 @@ OPTIONS = {
     "avro": {"schema": AVRO},
     "java": {"java_type": "java.lang.String"},
     "json": {"arrow_type": pa.struct([("id", pa.int64())])},
+    "protobuf": {"schema": FieldMask},
 }
 PACKAGES = [
     "pravega_serde",
@@ -23,6 +25,7 @@ PACKAGES = [
     "pravega_serde.columnar",
     "pravega_serde.errors",
     "pravega_serde.json",
+    "pravega_serde.protobuf",
     "pravega_serde.routing",
     "pravega_serde.serializer",
     "pravega_serde.text",
