@@ -54,9 +54,6 @@ def _no_lease(target: StreamName | str | None, said: str) -> ConnectorError:
 ABORT_TRANSACTION: Final = Rpc("abortTransaction", pb.TxnRequest, pb.TxnStatus)
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
 COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus)
-COMPLETED_TRANSACTIONS: Final = Rpc(
-    "listCompletedTransactions", pb.ListCompletedTxnRequest, pb.ListCompletedTxnResponse
-)
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus)
 # Repeated after a lost answer it begins another one; the first, which nobody knows, ends with its lease.

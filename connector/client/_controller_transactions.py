@@ -89,10 +89,6 @@ class CreatedTransaction:
 
 
 _STATES: Final = {getattr(pb.TxnState, status.name): status for status in TransactionStatus}
-_COMPLETED: Final = {
-    pb.TxnResponse.COMMITTED: TransactionStatus.COMMITTED,
-    pb.TxnResponse.ABORTED: TransactionStatus.ABORTED,
-}
 
 
 def status_error(
@@ -202,15 +198,6 @@ class TransactionCalls:
         if not status.is_aborted:
             raise status_error(status, "abort", stream, transaction)
         return status
-
-    def completed_transactions(self: _Caller, stream: StreamName) -> dict[uuid.UUID, TransactionStatus]:
-        """The last completed transactions of a stream, at most 500, COMMITTED or ABORTED.
-
-        Open ones are listed nowhere: keep their ids.
-        """
-        request = pb.ListCompletedTxnRequest(streamInfo=stream_message(stream))
-        found = self._call(calls.COMPLETED_TRANSACTIONS, request, stream).response
-        return {decode_transaction(entry.txnId): _COMPLETED[entry.status] for entry in found}
 
 
 def _check_lease(lease_ms: int) -> None:

@@ -256,32 +256,6 @@ class TxnState(_message.Message):
     state: TxnState.State
     def __init__(self, state: _Optional[_Union[TxnState.State, str]] = ...) -> None: ...
 
-class ListCompletedTxnRequest(_message.Message):
-    __slots__ = ("streamInfo",)
-    STREAMINFO_FIELD_NUMBER: _ClassVar[int]
-    streamInfo: StreamInfo
-    def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ...) -> None: ...
-
-class TxnResponse(_message.Message):
-    __slots__ = ("txnId", "status")
-    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = ()
-        COMMITTED: _ClassVar[TxnResponse.Status]
-        ABORTED: _ClassVar[TxnResponse.Status]
-    COMMITTED: TxnResponse.Status
-    ABORTED: TxnResponse.Status
-    TXNID_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    txnId: TxnId
-    status: TxnResponse.Status
-    def __init__(self, txnId: _Optional[_Union[TxnId, _Mapping]] = ..., status: _Optional[_Union[TxnResponse.Status, str]] = ...) -> None: ...
-
-class ListCompletedTxnResponse(_message.Message):
-    __slots__ = ("response",)
-    RESPONSE_FIELD_NUMBER: _ClassVar[int]
-    response: _containers.RepeatedCompositeFieldContainer[TxnResponse]
-    def __init__(self, response: _Optional[_Iterable[_Union[TxnResponse, _Mapping]]] = ...) -> None: ...
-
 class ContinuationToken(_message.Message):
     __slots__ = ("token",)
     TOKEN_FIELD_NUMBER: _ClassVar[int]

@@ -123,15 +123,13 @@ def test_a_lease_that_is_no_java_long_is_refused_here(client, lease):
 # ---------------------------------------------------------------- commit and abort
 
 
-def test_an_id_goes_to_the_controller_and_comes_back(fake, client):
-    def listed(request: pb.ListCompletedTxnRequest) -> pb.ListCompletedTxnResponse:
-        committed = fake.calls[0].request.txnId
-        other = pb.TxnResponse(txnId=pb.TxnId(lowBits=1), status=pb.TxnResponse.ABORTED)
-        return pb.ListCompletedTxnResponse(response=[pb.TxnResponse(txnId=committed), other])
-
-    fake.on("commitTransaction", SUCCESS).on("listCompletedTransactions", listed)
-    client.commit_transaction(STREAM, ID)
-    assert client.completed_transactions(STREAM) == {ID: Status.COMMITTED, uuid.UUID(int=1): Status.ABORTED}
+def test_an_id_goes_to_the_controller_as_two_longs(fake, wish):
+    method, act, _ = wish
+    fake.on(method, SUCCESS)
+    act(STREAM, ID)
+    request = fake.calls[0].request
+    assert (request.streamInfo.scope, request.streamInfo.stream) == ("scope", "stream")
+    assert uuid.UUID(int=(request.txnId.highBits % 2**64) << 64 | request.txnId.lowBits % 2**64) == ID
 
 
 def test_success_is_a_decision(fake, wish):
