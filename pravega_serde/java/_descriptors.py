@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pravega_serde.errors import LimitExceededError
 from pravega_serde.java import _mutf8
@@ -22,11 +22,9 @@ from pravega_serde.java._constants import (
 )
 from pravega_serde.java._model import ClassDescriptor, Field, ProxyDescriptor
 from pravega_serde.java._plans import CachedClass, MalformedError
+from pravega_serde.java._state import ReadState
 
-if TYPE_CHECKING:
-    from pravega_serde.java._reader import Reader
-
-__all__ = ["UNRESOLVED", "read_descriptor", "read_string"]
+__all__ = ["read_descriptor", "read_string"]
 
 MAX_HIERARCHY: Final = 100
 """Superclasses of one class; the deepest hierarchies of the JDK have 10."""
@@ -36,19 +34,10 @@ _INTERFACES_MAX: Final = 65535
 """``ObjectStreamClass`` refuses proxies with more interfaces, as the class file format does."""
 
 
-class _Unresolved:
-    """Stands in the handle table for an object that is not complete and has no form before it is."""
-
-    def __repr__(self) -> str:
-        return "<object that is still being read>"
-
-
-UNRESOLVED: Final = _Unresolved()
-
 Descriptor = ClassDescriptor | ProxyDescriptor
 
 
-def read_descriptor(reader: Reader, pos: int) -> tuple[Descriptor | None, int]:
+def read_descriptor(reader: ReadState, pos: int) -> tuple[Descriptor | None, int]:
     """The class descriptor at ``pos`` and the position after it; None for a null descriptor."""
     data, handles = reader.data, reader.handles
     token = data[pos]
@@ -70,7 +59,7 @@ def read_descriptor(reader: Reader, pos: int) -> tuple[Descriptor | None, int]:
     return descriptor, end
 
 
-def _referred(reader: Reader, pos: int) -> Descriptor:
+def _referred(reader: ReadState, pos: int) -> Descriptor:
     at = int.from_bytes(reader.data[pos + 1 : pos + 5], "big") - BASE_HANDLE
     if not 0 <= at < len(reader.handles) or pos + 5 > len(reader.data):
         msg = f"reference to handle {at}, of {len(reader.handles)} so far"
@@ -83,7 +72,7 @@ def _referred(reader: Reader, pos: int) -> Descriptor:
     return found
 
 
-def _read_chain(reader: Reader, pos: int) -> tuple[Descriptor | None, int]:
+def _read_chain(reader: ReadState, pos: int) -> tuple[Descriptor | None, int]:
     """Reads a class and its superclasses in a loop; they are built from the topmost down."""
     parts: list[tuple[int, Any]] = []
     top: Descriptor | None = None
@@ -116,7 +105,7 @@ def _read_chain(reader: Reader, pos: int) -> tuple[Descriptor | None, int]:
     return top, pos
 
 
-def _read_class(reader: Reader, pos: int) -> tuple[Any, int]:
+def _read_class(reader: ReadState, pos: int) -> tuple[Any, int]:
     data = reader.data
     name, pos = _utf(data, pos)
     uid, flags, count = _UID_FLAGS_COUNT.unpack_from(data, pos)
@@ -157,7 +146,7 @@ def _read_class(reader: Reader, pos: int) -> tuple[Any, int]:
     return (handle, make), pos
 
 
-def _read_proxy(reader: Reader, pos: int) -> tuple[Any, int]:
+def _read_proxy(reader: ReadState, pos: int) -> tuple[Any, int]:
     data = reader.data
     handle = reader.reserve()
     count = int.from_bytes(data[pos : pos + 4], "big")
@@ -174,7 +163,7 @@ def _read_proxy(reader: Reader, pos: int) -> tuple[Any, int]:
     return (handle, lambda above: ProxyDescriptor(tuple(interfaces), above, notes)), pos
 
 
-def _annotation(reader: Reader, pos: int) -> tuple[tuple[Any, ...], int]:
+def _annotation(reader: ReadState, pos: int) -> tuple[tuple[Any, ...], int]:
     if reader.data[pos] == TC_ENDBLOCKDATA:
         return (), pos + 1
     reader.lowest = -1  # contents may refer to anything: such a descriptor is not for the cache
@@ -190,7 +179,7 @@ def _utf(data: bytes, pos: int) -> tuple[str, int]:
     return _mutf8.decode(raw), end
 
 
-def _type_string(reader: Reader, pos: int, code: str) -> tuple[str, int]:
+def _type_string(reader: ReadState, pos: int, code: str) -> tuple[str, int]:
     """The signature of an object field: a string object of the stream, often a reference to an earlier one."""
     if reader.data[pos] == TC_REFERENCE:
         at = int.from_bytes(reader.data[pos + 1 : pos + 5], "big") - BASE_HANDLE

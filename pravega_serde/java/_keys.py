@@ -12,16 +12,14 @@ import struct
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pravega_serde.java import _boxes as box
 from pravega_serde.java._containers import JavaKey
 from pravega_serde.java._limits import KEY_BYTES
 from pravega_serde.java._model import JavaClass, JavaEnum, JavaObject
+from pravega_serde.java._state import ReadState
 from pravega_serde.java._temporal import NanoDatetime, NanoDuration, NanoTime
-
-if TYPE_CHECKING:
-    from pravega_serde.java._reader import Reader
 
 __all__ = ["put_all", "put_each"]
 
@@ -57,7 +55,7 @@ _LONGEST_NUMBER: Final = 64
 """Bits of a number that is hashed as it is: hashes of numbers are not keyed, and their cost grows with the length."""
 
 
-def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: Reader) -> None:
+def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState) -> None:
     """Fill an empty dict with entries."""
     kinds = set(map(type, keys))
     if kinds <= _HASHABLE and (len(keys) <= _FEW or kinds <= _KEYED):
@@ -71,7 +69,7 @@ def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], 
 
 
 def put_each(
-    target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: Reader, *, by_identity: bool = False
+    target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState, *, by_identity: bool = False
 ) -> None:
     """Fill an empty dict entry by entry, keeping apart what Java keeps apart; equal keys replace each other."""
     known: dict[Any, Any] = {}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pravega_serde.java._reader import Frame
+from pravega_serde.java._state import Frame
 
 __all__ = ["path_of"]
 

@@ -35,14 +35,15 @@ from pravega_serde.java._constants import (
     TC_STRING,
 )
 from pravega_serde.java._containers import JavaArray
-from pravega_serde.java._descriptors import UNRESOLVED, read_descriptor, read_string
+from pravega_serde.java._descriptors import read_descriptor, read_string
 from pravega_serde.java._jdk import codec_of
-from pravega_serde.java._limits import HEAVY_BYTES, HEAVY_FACTOR, MAX_ANNOTATION_NESTING, Limits
+from pravega_serde.java._limits import MAX_ANNOTATION_NESTING
 from pravega_serde.java._model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
 from pravega_serde.java._paths import path_of
-from pravega_serde.java._plans import DescriptorCache, MalformedError, Plan, compile_plan
+from pravega_serde.java._plans import MalformedError, compile_plan
+from pravega_serde.java._state import UNRESOLVED, Frame, ReadState
 
-__all__ = ["Frame", "Reader"]
+__all__ = ["Reader"]
 
 _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 """What decoding of malformed bytes can raise: short reads above all."""
@@ -54,53 +55,10 @@ _UNLIMITED: Final = -1
 """A frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
 
 
-class Frame:
-    """An object, array or run of annotations that is being read."""
+class Reader(ReadState):
+    """Reads one event."""
 
-    __slots__ = ("handle", "items", "need", "notes", "plan", "shell", "step", "values")
-
-    def __init__(self, plan: Plan | None, handle: int, shell: Any, items: list[Any], need: int) -> None:
-        self.plan = plan
-        self.handle = handle
-        self.shell = shell
-        self.items = items
-        """Where the next values go."""
-        self.need = need
-        """How many more of them."""
-        self.values = items
-        self.notes: list[tuple[Any, ...]] = []
-        self.step = 0
-
-
-class Reader:
-    """Reads one event. ``cache`` is shared by the events of a serializer."""
-
-    __slots__ = (
-        "cache",
-        "classes",
-        "copied",
-        "data",
-        "handles",
-        "heavy",
-        "limits",
-        "lowest",
-        "nesting",
-        "singles",
-        "size",
-    )
-
-    def __init__(self, data: bytes, cache: DescriptorCache, limits: Limits) -> None:
-        self.data, self.size = data, len(data)
-        self.cache, self.limits = cache, limits
-        self.handles: list[Any] = []
-        self.singles: set[int] = set()
-        self.classes = self.heavy = self.copied = self.nesting = self.lowest = 0
-        if self.size > limits.size:
-            msg = f"{self.size} bytes, the limit is {limits.size}"
-            raise LimitExceededError(msg)
-        if not data.startswith(STREAM_HEADER):
-            msg = f"not a Java object stream: it begins with {data[:4].hex() or 'nothing'}, not {STREAM_HEADER.hex()}"
-            raise DeserializationError(msg)
+    __slots__ = ()
 
     def read_event(self) -> Any:
         """The object of an event; what follows it is ignored, as Java's deserializer ignores it."""
@@ -129,36 +87,6 @@ class Reader:
         pos = self._run(pos, frame)
         self.nesting -= 1
         return tuple(frame.items), pos
-
-    def reserve(self) -> int:
-        """Take the next handle for an object that is not there yet."""
-        self.handles.append(UNRESOLVED)
-        if len(self.handles) > self.limits.handles:
-            msg = f"more than {self.limits.handles} objects in one event"
-            raise LimitExceededError(msg)
-        return len(self.handles) - 1
-
-    def unique(self, value: Any, kind: type[Any]) -> Any:
-        """A value that is an object of its own: CPython shares small numbers and strings, a stream need not."""
-        if id(value) in self.singles:
-            return kind(value)
-        self.singles.add(id(value))
-        return value
-
-    def charge(self, memory: int) -> None:
-        """Account for a value whose Python form takes much more memory than its bytes."""
-        self.heavy += memory
-        if self.heavy > HEAVY_BYTES + HEAVY_FACTOR * self.size:
-            msg = f"sets, deques or keys that take {self.heavy} bytes of memory in an event of {self.size}"
-            raise LimitExceededError(msg)
-
-    def copies(self, count: int) -> bool:
-        """Account for ``count`` elements or bytes that are copied out of an object which others may share.
-
-        False when more has been copied than the event has bytes: only many references to one object can do that.
-        """
-        self.copied += count
-        return self.copied <= self.size
 
     def _run(self, pos: int, root: Frame) -> int:
         """Read until ``root`` is complete; returns the position after it."""
