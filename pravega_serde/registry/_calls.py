@@ -43,20 +43,20 @@ _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
 class TransientError(Exception):
     """An attempt failed in a way that a later one may not. Never reaches the user.
 
-    ``sent`` is false where the server cannot have seen the request.
+    ``sent`` is false where the server cannot have seen the request; ``late`` is true where it may still be at work.
     """
 
-    def __init__(self, reason: str, *, sent: bool = True, status: int | None = None) -> None:
+    def __init__(self, reason: str, *, sent: bool = True, late: bool = False, status: int | None = None) -> None:
         super().__init__(reason)
-        self.reason, self.sent, self.status = reason, sent, status
+        self.reason, self.sent, self.late, self.status = reason, sent, late, status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
     """``purpose`` completes "cannot …"; ``path`` follows the interface's base; ``answers`` reads each good status.
 
-    ``changes`` is true if the server's state may be another one afterwards, of ``group`` where it names one; all such
-    calls may be repeated, except those that say ``once``. ``refusals`` says what a status means here.
+    ``changes`` is true if the server's state may be another one afterwards, of ``group`` where it names one. Such a
+    call may be sent again after a failure, unless it says ``once``. ``refusals`` says what a status means here.
     """
 
     purpose: str

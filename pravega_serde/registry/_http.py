@@ -25,7 +25,7 @@ T = TypeVar("T")
 _BASE: Final = "/v1"
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
-# A call that changes nothing is given up and sent again after this; the server may still be at work on others.
+# A call that changes nothing is given up and sent again after this.
 _READ_SECONDS: Final = 5.0
 # Of a try, for the connection; the rest is for the answer.
 _CONNECT_SHARE: Final = 0.25
@@ -144,7 +144,7 @@ class _Tries(Generic[T]):
                 f"is there a schema registry at {self._config.uri}?"
             )
         if time.monotonic() > self._end:
-            raise TransientError("the answer did not end in time")
+            raise TransientError("the answer did not end in time", late=True)
 
     def broken(self, error: httpx.HTTPError) -> Exception:
         """What a failure below HTTP means."""
@@ -155,7 +155,7 @@ class _Tries(Generic[T]):
             )
         sent = not isinstance(error, _UNSENT)
         self._sent |= sent
-        return TransientError(_reason(error), sent=sent)
+        return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx.TimeoutException))
 
     def result(self, response: httpx.Response, content: bytes) -> T:
         """What an answer means."""
@@ -173,7 +173,11 @@ class _Tries(Generic[T]):
         )
 
     def _can_help(self, error: BaseException) -> bool:
-        return isinstance(error, TransientError) and not (self._call.once and error.sent)
+        if not isinstance(error, TransientError):
+            return False
+        # Server 0.6.0 on Pravega can be at work on a change for ever, once for each time that it is asked.
+        done = (self._call.once and error.sent) or (self._call.changes and error.late)
+        return not done
 
 
 def _settings(config: RegistryConfig) -> dict[str, Any]:
