@@ -77,11 +77,11 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """Writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
         if overwrite:
             raise UnsupportedModeError("a stream can only be appended to: write with mode('append')")
-        return PravegaBatchWriter(*self._writer_arguments(schema))
+        return PravegaBatchWriter(*self._writer_arguments(schema, streaming=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> PravegaStreamWriter:  # noqa: ARG002, N802
         """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
-        return PravegaStreamWriter(*self._writer_arguments(schema))
+        return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
 
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
         options = _source_options(table.options_of(self.options, schema))
@@ -89,7 +89,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         # What cannot be decoded so is said here, before any task.
         return options, arrow, serializer_of(options, arrow)
 
-    def _writer_arguments(self, schema: StructType) -> tuple[SinkOptions, EventEncoder]:
+    def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
         options = parse_options(SinkOptions, table.options_of(self.options, schema), also_known=_SOURCE_NAMES)
-        options.mode()
+        options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options)

@@ -204,6 +204,7 @@ class PravegaClient:
         self,
         stream: StreamName | str,
         serializer: Any = None,
+        *,
         start: StreamCut | None = None,
         end: StreamCut | None = None,
     ) -> Iterator[Any]:

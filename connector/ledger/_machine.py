@@ -200,7 +200,7 @@ class Commit:
 
     def _row_of_committed(self, app: AppState) -> Event:
         job = self.job
-        if app.query != job.query and job.role is Role.WRITER:
+        if app.query and job.query and app.query != job.query:
             return Event.REUSED
         if app.last != job.batch or app.last_run != job.run:
             return Event.COMMITTED_BEFORE

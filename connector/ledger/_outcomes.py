@@ -28,15 +28,16 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.FENCED: (
         FencedError,
         (
-            "another run of this query writes to the stream; this one has written nothing that can be seen. Stop one of "
-            "them: two queries must not share a checkpoint"
+            "another run of this query writes to the stream; this one has written nothing that can be seen. Stop "
+            "one of them: two queries must not share a checkpoint"
         ),
     ),
     Outcome.STRANGER: (
         LedgerMissingError,
         (
-            "the ledger does not know this query, which is beyond its first batch: the ledger was deleted, or the query "
-            "did not write exactly once before. If no batch can be repeated, set ledger_adopt to true for one run"
+            "the ledger does not know this query, which is beyond its first batch: the ledger was deleted, or the"
+            " query did not write exactly once before. If no batch can be repeated, set ledger_adopt to true for "
+            "one run"
         ),
     ),
     Outcome.REUSED: (
@@ -50,37 +51,37 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.EXPIRED: (
         LeaseExpiredError,
         (
-            "a transaction ended before the batch was committed, because its lease was shorter than the slowest task or "
-            "the driver's pause. Nothing is lost: restart the query, and it writes the batch again; a longer "
-            "transaction_timeout_ms avoids it"
+            "a transaction ended before the batch was committed, because its lease was shorter than the slowest "
+            "task or the driver's pause. Nothing is lost: restart the query, and it writes the batch again; a "
+            "longer transaction_timeout_ms avoids it"
         ),
     ),
     Outcome.LOST: (
         LostBatchError,
         (
-            "it was recorded and never became visible, and Spark has gone on to a later batch: was the checkpoint edited? "
-            "Look at it with pravega-serde recover"
+            "it was recorded and never became visible, and Spark has gone on to a later batch: was the checkpoint"
+            " edited? Look at it with pravega-serde recover"
         ),
     ),
     Outcome.UNFINISHED: (
         UnfinishedBatchError,
         (
-            "its transactions are lost and its rows are not here to write it again: restart the query, or choose with "
-            "pravega-serde recover"
+            "its transactions are lost and its rows are not here to write it again: restart the query, or choose "
+            "with pravega-serde recover"
         ),
     ),
     Outcome.TORN: (
         TornBatchError,
         (
-            "a part of it is visible and a part is lost, because a lease ended while it was being committed, and the rows "
-            "that Spark gave for it now are others: choose with pravega-serde recover"
+            "a part of it is visible and a part is lost, because a lease ended while it was being committed, and "
+            "the rows that Spark gave for it now are others: choose with pravega-serde recover"
         ),
     ),
     Outcome.UNDECIDABLE: (
         TornBatchError,
         (
-            "the server has forgotten whether it was committed (after 24 h by default): look for its events, then choose "
-            "with pravega-serde recover"
+            "the server has forgotten whether it was committed (after 24 h by default): look for its events, then"
+            " choose with pravega-serde recover"
         ),
     ),
 }

@@ -47,7 +47,7 @@ def _after(app: AppState, entry: Prepared | Committed | Resolved) -> AppState:
 
 def _with_run(app: AppState, entry: Prepared | Committed) -> AppState:
     runs = app.runs if not entry.run or entry.run in app.runs else (*app.runs, entry.run)[-MAX_RUNS:]
-    return replace(app, query=entry.query, runs=runs)
+    return replace(app, query=entry.query or app.query, runs=runs)
 
 
 def snapshot_of(state: LedgerState) -> Snapshot:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
-from connector.errors import ConfigError, UnsupportedModeError
+from connector.errors import ConfigError
 from connector.options import CommonOptions, choice, flag, number, option
 
 __all__ = ["SinkOptions"]
@@ -19,15 +19,43 @@ _MAX_LONG: Final = 2**63 - 1
 class SinkOptions(CommonOptions):
     """Options of ``df.write`` and ``df.writeStream``."""
 
-    writer_mode: str = option(
-        "at_least_once",
-        "`at_least_once`: a task succeeds when its events are durable, a repeated task writes them again; "
-        "`best_effort`: events that the servers do not take in time are dropped and counted; `exactly_once`: not in "
-        "this version",
+    writer_mode: str | None = option(
+        None,
+        "`exactly_once`: every row is in the stream once, whatever is repeated or killed (needs `txn_app_id` and "
+        "`txn_version` in batch writes and `foreachBatch`); `at_least_once`: a task succeeds when its events are "
+        "durable, a repeated task writes them again; `best_effort`: events that the servers do not take in time are "
+        "dropped and counted. Default: `exactly_once` in streaming queries and where the two ids are given, "
+        "`at_least_once` in other batch writes",
         choice("exactly_once", "at_least_once", "best_effort"),
     )
     exactly_once: bool | None = option(
         None, "the Scala connector's name: `true` is `writer_mode=exactly_once`, `false` is `at_least_once`", flag
+    )
+    txn_app_id: str | None = option(
+        None,
+        "exactly once in a batch write or `foreachBatch`: who writes. Each of two writes in one `foreachBatch` needs "
+        "an id of its own",
+    )
+    txn_version: int | None = option(
+        None,
+        "exactly once in a batch write or `foreachBatch`: which write of `txn_app_id` this is, a number that grows (in "
+        "`foreachBatch` the batch id); a version that is committed is not written again",
+        number(0, _MAX_LONG),
+    )
+    transaction_timeout_ms: int = option(
+        600_000,
+        "lease of a task's transaction; it must outlive the pauses of the driver and of the slowest task. The servers "
+        "allow 600 s unless set otherwise",
+        number(1_000, _MAX_INT),
+    )
+    commit_timeout_ms: int = option(
+        120_000, "how long the commit of a batch may take before the query fails", number(1_000, 3_600_000)
+    )
+    ledger: str | None = option(
+        None, "stream, beside the target, that keeps which batches are committed (default: `<stream>-ledger`)"
+    )
+    ledger_adopt: bool = option(
+        False, "go on exactly once with a query that the ledger does not know; for one run, after a check by hand", flag
     )
     routing_key_field: str | None = option(
         None,
@@ -63,16 +91,28 @@ class SinkOptions(CommonOptions):
         None, "created streams keep this many bytes", number(1, _MAX_LONG)
     )
 
-    def mode(self) -> str:
-        """The guarantee asked for. Raises UnsupportedModeError for exactly_once, ConfigError for a contradiction."""
+    def mode(self, *, streaming: bool) -> str:
+        """The guarantee that a write has. Raises ConfigError for a contradiction, or an id that is missing."""
         mode = self.writer_mode
         if self.exactly_once is not None:
-            mode = "exactly_once" if self.exactly_once else mode if mode != "exactly_once" else "at_least_once"
-        if mode == "exactly_once":
-            raise UnsupportedModeError(
-                "writer_mode 'exactly_once' is not in this version; set writer_mode to 'at_least_once' and drop "
-                "duplicates downstream, or wait for the version that has it"
+            asked = "exactly_once" if self.exactly_once else "at_least_once"
+            if mode is not None and (mode == "exactly_once") is not self.exactly_once:
+                raise ConfigError(f"exactly_once={self.exactly_once} contradicts writer_mode={mode}: set only one")
+            mode = mode or asked
+        ids = (self.txn_app_id is not None) + (self.txn_version is not None)
+        if ids == 1:
+            raise ConfigError("txn_app_id and txn_version go together: who writes, and which of its writes this is")
+        if streaming and ids:
+            raise ConfigError(
+                "txn_app_id and txn_version are for batch writes and foreachBatch: a streaming query has ids of its own"
             )
+        if mode == "exactly_once" and not (streaming or ids):
+            raise ConfigError(
+                "writer_mode exactly_once needs txn_app_id and txn_version in a batch write: nothing else tells a "
+                "repeated write from a new one"
+            )
+        if mode is None:
+            return "exactly_once" if streaming or ids else "at_least_once"
         return mode
 
     def scaling(self) -> ScalingPolicy:

@@ -17,11 +17,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from connector.client import EventWriter, PravegaClient, shared_client
 from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
 from connector.sink._encoding import EventEncoder
+from connector.sink._exactly_once import ExactlyOnce
 from connector.sink._options import SinkOptions
 
 __all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]
 
 _log: Final = logging.getLogger(__name__)
+
+_Messages = Sequence[WriterCommitMessage | None]
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,27 @@ class TaskWritten(WriterCommitMessage):  # type: ignore[misc]
 class _Writer:
     """What both writers share: rows in, durable events out."""
 
-    def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
+    def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
         self.options, self.encoder = options, encoder
-        self.mode = options.mode()
+        self.mode = options.mode(streaming=streaming)
+        self._exactly_once: ExactlyOnce | None = None
         prepare_stream(self._client(), options)
+        if self.mode == "exactly_once":
+            self._exactly_once = ExactlyOnce(options, encoder, streaming=streaming)
+            self._exactly_once.prepare(self._client())
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        """Write the rows of one task; on return they are durable (``best_effort``: or counted as dropped)."""
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task; on return they are durable (``best_effort``: or counted as dropped).
+
+        With ``exactly_once`` they are durable in a transaction that only the commit of the batch makes visible.
+        """
+        if self._exactly_once is not None:
+            return self._exactly_once.write(self._client(), iterator)
         if self.mode == "best_effort":
             return self._write_best_effort(iterator)
+        return self._write_at_least_once(iterator)
+
+    def _write_at_least_once(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         writer = self._event_writer()
         rows = size = 0
         with writer:
@@ -88,32 +103,46 @@ class _Writer:
     def _client(self) -> PravegaClient:
         return shared_client(self.options.config(), self.options.timeout_ms / 1000)
 
-    def _report(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def _commit(self, messages: _Messages, batch: int) -> None:
+        if self._exactly_once is not None:
+            self._exactly_once.commit(self._client(), messages, batch)
         dropped = sum(m.dropped for m in messages if isinstance(m, TaskWritten))
         if dropped:
             _log.warning("%d events for stream %s were dropped (best_effort)", dropped, self.options.stream_name())
+
+    def _abort(self, messages: _Messages, batch: int) -> None:
+        if self._exactly_once is not None:
+            self._exactly_once.abort(self._client(), messages, batch)
 
 
 class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """Appends the rows of a DataFrame to a stream."""
 
+    def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
+        super().__init__(options, encoder, streaming=False)
+
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Every task has made its events durable; say what best_effort dropped."""
-        self._report(messages)
+        """Exactly once: make all rows visible, unless this ``txn_version`` is. Else they are durable already."""
+        self._commit(messages, self.options.txn_version or 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to undo: what tasks wrote before the failure stays (at least once)."""
+        """Exactly once: drop the rows. Else there is nothing to undo: what tasks wrote before the failure stays."""
+        self._abort(messages, self.options.txn_version or 0)
 
 
 class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Appends the rows of each micro-batch to a stream."""
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Every task has made its events durable; say what best_effort dropped."""
-        self._report(messages)
+    def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
+        super().__init__(options, encoder, streaming=True)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Exactly once: make the batch visible, unless it is. Else its rows are durable already."""
+        self._commit(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing to undo: what tasks wrote before the failure stays, and Spark repeats the batch (at least once)."""
+        """Exactly once: drop the rows, unless the batch is recorded. Else what tasks wrote stays, and is repeated."""
+        self._abort(messages, batchId)
 
 
 # (process, stream) pairs that were seen to exist: Spark makes writers anew for every micro-batch.

@@ -76,7 +76,7 @@ def test_java_reads_from_and_to_our_cut(java: JavaPeer, written: StreamCut) -> N
 def test_we_read_between_the_cuts_of_java(client: PravegaClient, java: JavaPeer, written: StreamCut) -> None:
     head, tail = java.cuts(written.stream)
     start, end = StreamCut.from_text(head.text), StreamCut.from_bytes(tail.data)
-    assert len(list(client.read(written.stream, None, start, end))) == 200
+    assert len(list(client.read(written.stream, start=start, end=end))) == 200
     middle = StreamCut.from_text(java.parse(data=[written.to_bytes()])[0].text)
-    after = list(client.read(written.stream, None, middle, end))
+    after = list(client.read(written.stream, start=middle, end=end))
     assert sorted(after) == sorted(f"after {number}".encode() for number in range(100))

@@ -139,7 +139,7 @@ def test_event_too_large(save: Callable[..., None], stream: StreamName, client: 
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"writer_mode": "exactly_once"}, "PRAVEGA-UNSUPPORTED-MODE"),
+        ({"writer_mode": "exactly_once"}, "PRAVEGA-CONFIG"),
         ({"writer_mode": "perhaps"}, "PRAVEGA-CONFIG"),
         ({"format": "xml"}, "PRAVEGA-UNSUPPORTED-FORMAT"),
         ({"format": "avro"}, "PRAVEGA-CONFIG"),

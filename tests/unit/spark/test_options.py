@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from connector.client import RetentionPolicy, ScalingPolicy
-from connector.errors import ConfigError, InvalidNameError, UnsupportedModeError
+from connector.errors import ConfigError, InvalidNameError
 from connector.options import PravegaOptionWarning, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
@@ -98,23 +98,41 @@ def test_a_username_needs_its_password():
         source(path="a/b", username="me").config()
 
 
-@pytest.mark.parametrize("options", [{"writer_mode": "exactly_once"}, {"exactly_once": "true"}])
-def test_exactly_once_is_refused_and_not_downgraded(options: dict[str, str]):
-    with pytest.raises(UnsupportedModeError, match="at_least_once"):
-        sink(**options).mode()
+_IDS = {"txn_app_id": "job", "txn_version": "7"}
 
 
 @pytest.mark.parametrize(
-    ("options", "mode"),
+    ("options", "streaming", "mode"),
     [
-        ({}, "at_least_once"),
-        ({"exactly_once": "false"}, "at_least_once"),
-        ({"writer_mode": "BEST_EFFORT"}, "best_effort"),
-        ({"exactly_once": "false", "writer_mode": "best_effort"}, "best_effort"),
+        ({}, True, "exactly_once"),
+        ({}, False, "at_least_once"),
+        (_IDS, False, "exactly_once"),
+        ({"exactly_once": "true"}, True, "exactly_once"),
+        ({"exactly_once": "false"}, True, "at_least_once"),
+        ({**_IDS, "writer_mode": "at_least_once"}, False, "at_least_once"),
+        ({"writer_mode": "BEST_EFFORT"}, True, "best_effort"),
+        ({"exactly_once": "false", "writer_mode": "best_effort"}, False, "best_effort"),
     ],
 )
-def test_writer_mode(options: dict[str, str], mode: str):
-    assert sink(**options).mode() == mode
+def test_writer_mode(options: dict[str, str], streaming: bool, mode: str):
+    assert sink(**options).mode(streaming=streaming) == mode
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming"),
+    [
+        ({"writer_mode": "exactly_once"}, False),
+        ({"exactly_once": "true"}, False),
+        ({"txn_app_id": "job"}, False),
+        ({"txn_version": "7"}, False),
+        (_IDS, True),
+        ({"exactly_once": "true", "writer_mode": "at_least_once"}, True),
+        ({"exactly_once": "false", "writer_mode": "exactly_once"}, True),
+    ],
+)
+def test_a_guarantee_that_cannot_be_given_is_refused(options: dict[str, str], streaming: bool):
+    with pytest.raises(ConfigError):
+        sink(**options).mode(streaming=streaming)
 
 
 def test_scaling_and_retention_of_a_created_stream():

@@ -1,0 +1,215 @@
+"""Exactly once: what the tasks do, and what the driver does with what they tell.
+
+A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
+The driver works through the commit table (:mod:`connector.ledger`) with the messages. What a task that failed, or lost
+a race, has written is in no message, so nobody ever commits it, and it ends with its lease.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, Transaction
+from connector.errors import ConfigError, ConnectorError
+from connector.ledger import Commit, Job, Ledger, Outcome, Part, Phase, Role, Servers, carry_out, check, ledger_name
+from connector.sink._digest import RowDigest
+from connector.sink._encoding import EventEncoder
+from connector.sink._options import SinkOptions
+
+__all__ = ["ExactlyOnce", "TaskPrepared", "WriteId"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteId:
+    """Which write of which application a task belongs to."""
+
+    app: str
+    query: str
+    run: str
+    batch: int
+
+
+@dataclass(frozen=True)
+class TaskPrepared(WriterCommitMessage):  # type: ignore[misc]
+    """A task has flushed its rows into a transaction; without rows there is none."""
+
+    write: WriteId
+    partition: int
+    part: Part | None
+
+
+class ExactlyOnce:
+    """Writes the rows of tasks into transactions, and commits those of a batch. Can be pickled."""
+
+    def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
+        self._options, self._encoder, self._streaming = options, encoder, streaming
+        self._run = str(uuid.uuid4())  # of a batch write; a streaming query has runs of its own
+
+    # ---- in tasks ----------------------------------------------------------------------------------------------------
+
+    def write(self, client: PravegaClient, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
+        """Write the rows of one task; on return they are durable in a transaction that is kept open."""
+        context = TaskContext.get()
+        assert context is not None
+        write = self._write_id(context)
+        task = _Task(client, self._options)
+        try:
+            for batch in iterator:
+                task.add(*self._encoder.encode(batch))
+            return TaskPrepared(write, context.partitionId(), task.prepare(write))
+        except BaseException:
+            task.drop()
+            raise
+
+    def _write_id(self, context: TaskContext) -> WriteId:
+        query = context.getLocalProperty("sql.streaming.queryId") or ""
+        if not self._streaming:
+            options = self._options
+            assert options.txn_app_id is not None
+            assert options.txn_version is not None
+            return WriteId(options.txn_app_id, query, self._run, options.txn_version)
+        batch, run = context.getLocalProperty("streaming.sql.batchId"), context.getLocalProperty("spark.jobGroup.id")
+        if not query or batch is None:
+            raise ConfigError(
+                "this Spark does not tell its tasks which query and batch they belong to; set writer_mode to "
+                "at_least_once"
+            )
+        return WriteId(query, query, run or "", int(batch))
+
+    # ---- in the driver -----------------------------------------------------------------------------------------------
+
+    def prepare(self, client: PravegaClient) -> None:
+        """Say before the first task what cannot work. Raises LeaseRangeError, AuthenticationError, ConfigError."""
+        options = self._options
+        key = (os.getpid(), str(options.stream_name()), options.transaction_timeout_ms)
+        if key not in _probed:
+            self._ledger(client).read()
+            # Only a transaction tells whether the servers allow its lease.
+            client.transactions(options.stream_name(), lease=self._lease()).begin().abort()
+            _probed.add(key)
+
+    def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+        """Make the batch visible, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger."""
+        machine = carry_out(Commit(self._job(messages, batch)), self._servers(client))
+        check(machine, self._options.stream_name())
+        if machine.outcome is Outcome.COMMITTED:
+            self._ledger(client).compact()
+
+    def abort(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+        """Drop what the tasks wrote, unless the ledger names it: Spark calls this after a failed commit too."""
+        job = self._job(messages, batch)
+        if job.own:
+            carry_out(Commit(job, Phase.ABANDON_READ), self._servers(client))
+
+    def _job(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> Job:
+        prepared = sorted((m for m in messages if isinstance(m, TaskPrepared)), key=lambda m: m.partition)
+        nonce, options = str(uuid.uuid4()), self._options
+        own = tuple(message.part for message in prepared if message.part is not None)
+        if prepared:
+            write = prepared[0].write
+        elif options.txn_app_id is not None and options.txn_version is not None:
+            # Without a task nobody has told the query; the ledger then keeps the one that it has.
+            write = WriteId(options.txn_app_id, "", self._run, options.txn_version)
+        else:
+            return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
+        adopt = options.ledger_adopt or not self._streaming
+        return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt)
+
+    def _servers(self, client: PravegaClient) -> Servers:
+        timeout = self._options.commit_timeout_ms / 1000
+        return Servers(
+            client.controller, self._options.stream_name(), self._ledger(client), lease=self._lease(), timeout=timeout
+        )
+
+    def _ledger(self, client: PravegaClient) -> Ledger:
+        name = ledger_name(self._options.stream_name(), self._options.ledger)
+        key = (os.getpid(), id(client), str(name))
+        if key not in _ledgers:
+            _ledgers[key] = Ledger(client, name)
+        return _ledgers[key]
+
+    def _lease(self) -> float:
+        return self._options.transaction_timeout_ms / 1000
+
+
+class _Task:
+    """The transaction of one task: begun with the first row, kept open until the batch is done with."""
+
+    def __init__(self, client: PravegaClient, options: SinkOptions) -> None:
+        self._client, self._options = client, options
+        self._transaction: OpenTransaction[bytes] | None = None
+        self._digest = RowDigest()
+
+    def add(self, events: pa.Array, keys: pa.Array | None) -> None:
+        """Write rows."""
+        if not len(events):
+            return
+        if self._transaction is None:
+            self._transaction = self._begin()
+        self._transaction.write_column(events, keys)
+        self._digest.add(events, keys)
+
+    def _begin(self) -> OpenTransaction[bytes]:
+        options = self._options
+        transaction: OpenTransaction[bytes] = self._client.transactions(
+            options.stream_name(),
+            lease=options.transaction_timeout_ms / 1000,
+            max_event_size=options.max_event_size,
+            timeout=options.write_timeout_ms / 1000,
+        ).begin()
+        _keeper().add(transaction)
+        return transaction
+
+    def prepare(self, write: WriteId) -> Part | None:
+        """Make the rows durable in the transaction, which from now on lives for a lease and as long as it is kept."""
+        transaction = self._transaction
+        if transaction is None:
+            return None
+        transaction.detach()
+        transaction.ping()
+        _keep_until_next(write, transaction)
+        return Part(transaction.id, self._digest.rows, self._digest.bytes, self._digest.hex())
+
+    def drop(self) -> None:
+        """Abort: the task has failed."""
+        if self._transaction is not None:
+            _keeper().discard(self._transaction)
+            # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
+            with contextlib.suppress(ConnectorError):
+                self._transaction.abort()
+
+
+# (process, stream, lease) whose settings were tried; Spark makes writers anew for every micro-batch.
+_probed: Final[set[tuple[int, str, int]]] = set()
+_ledgers: Final[dict[tuple[int, int, str], Ledger]] = {}
+
+# Finished transactions wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute
+# without work), and keeps them open until it works for another batch.
+_keepers: Final[dict[int, LeaseKeeper]] = {}
+_kept: Final[list[tuple[WriteId, Transaction]]] = []
+
+
+def _keeper() -> LeaseKeeper:
+    """The keeper of this process; a forked one gets its own."""
+    if os.getpid() not in _keepers:
+        _keepers.clear()
+        _kept.clear()
+        _keepers[os.getpid()] = LeaseKeeper()
+    return _keepers[os.getpid()]
+
+
+def _keep_until_next(write: WriteId, transaction: Transaction) -> None:
+    keeper = _keeper()
+    for kept in [kept for kept in _kept if kept[0] != write]:
+        keeper.discard(kept[1])
+        _kept.remove(kept)
+    _kept.append((write, transaction))
