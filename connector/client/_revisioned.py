@@ -92,11 +92,11 @@ class RevisionedStreamClient(Generic[T]):
     def write_conditionally(self, latest: Revision, value: T) -> Revision | None:
         """Write an entry if ``latest`` is the latest revision; the new one, or None if others came first.
 
-        Durable on return. A lost connection or a late answer is settled, so that None means refused for certain.
-        Raises OutcomeUnknownError when that takes longer than the client's timeout: the entry may be there, may come
-        yet, or never will. Then write the same value at the same revision again, with this object: it goes on until
-        the outcome is known. A reading that does not show the entry proves nothing. Raises EventTooLargeError,
-        StreamSealedError.
+        Durable on return. A lost connection or a late answer is settled: None means refused for certain, and that the
+        entry which was first can be read (:meth:`entry_after`). Raises OutcomeUnknownError when that takes longer than
+        the client's timeout: the entry may be there, may come yet, or never will. Then write the same value at the same
+        revision again, with this object: it goes on until the outcome is known. A reading that does not show the entry
+        proves nothing. Raises EventTooLargeError, StreamSealedError.
         """
         return self._write(latest, self._serialized(value))
 

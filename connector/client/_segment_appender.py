@@ -12,6 +12,10 @@ after the set-up. It is repeated then, with the same number, and
 - is refused because the segment has grown: by the first one, or by somebody else's. Once the segment is seen to be
   longer, no append that expected the old length can land any more, and a set-up tells whose it was.
 
+A store refuses already for an append that it has only begun to make durable, which nobody can read yet (seen with two
+clients in a race), and which it forgets if it fails now. So every refusal waits until the segment is seen to be longer:
+what was there first can be read when it is told.
+
 Only when the time is up before this ends is the outcome unknown. The append is kept then, and asking again for the same
 bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`` takes the last case for a refusal.)
 """
@@ -19,8 +23,10 @@ bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from dataclasses import dataclass
+from typing import Final
 
 from connector.client._connection import Connection
 from connector.client._deadline import Deadline
@@ -49,6 +55,10 @@ from connector.wire import (
 )
 
 __all__ = ["SegmentAppender"]
+
+# Seconds for an append that is being made durable; a segment store that takes longer has other trouble.
+_SETTLING: Final = 1.0
+_FIRST_PAUSE: Final = 0.001
 
 
 @dataclass(slots=True)
@@ -146,13 +156,19 @@ class SegmentAppender:
             return True
         if not isinstance(reply, ConditionalCheckFailed):
             raise error_of(reply, self._name)
-        if not in_doubt:
-            return False
         assert append.expected is not None
-        if self._calls.info().write_offset <= append.expected:
-            # Refused for an append that is not durable yet, or never will be: the store has failed since then.
-            raise ConnectionLostError(f"segment {self._name} has not yet settled what was appended")
-        return self._set_up(deadline) >= append.number
+        self._await_longer(append.expected)
+        return in_doubt and self._set_up(deadline) >= append.number
+
+    def _await_longer(self, length: int) -> None:
+        """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
+        end = time.monotonic() + _SETTLING
+        pause = _FIRST_PAUSE
+        while self._calls.info().write_offset <= length:
+            if time.monotonic() >= end:
+                raise ConnectionLostError(f"segment {self._name} was refused to grow, but it has not grown")
+            time.sleep(pause)
+            pause *= 2
 
     def _set_up(self, deadline: Deadline) -> int:
         """Bind the writer id to the connection; the number of its last append that took effect."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import Revision
+from connector.client import Revision, _segment_appender
 from connector.client._connection import Connection
 from connector.errors import (
     ConfigError,
@@ -21,6 +21,7 @@ from connector.errors import (
 from connector.wire import (
     ConditionalAppend,
     ConditionalCheckFailed,
+    GetStreamSegmentInfo,
     InvalidEventNumber,
     SetupAppend,
     StreamName,
@@ -218,12 +219,35 @@ def test_an_append_that_lands_after_the_new_set_up_is_not_repeated(log, stream, 
     assert entries(stream) == [b"first", b"mine"]
 
 
-def test_a_refusal_in_doubt_counts_only_once_the_segment_has_grown(log, stream, store):
-    """A store refuses for an append that it has not made durable, fails, and has forgotten it."""
+def refuse(session, request):
+    session.reply(ConditionalCheckFailed(request.writer_id, request.event_number, request.request_id))
 
-    def refuse(session, request):
-        session.reply(ConditionalCheckFailed(request.writer_id, request.event_number, request.request_id))
 
+def test_a_refusal_is_told_once_the_entry_before_can_be_read(log, stream, store):
+    """A store refuses for an append that it has not made durable yet."""
+
+    def grow_later(session, request):
+        store.serve(session, request)
+        store.append(stream.segment(0), frame(b"other"))
+
+    start = log.oldest_revision()
+    store.on(ConditionalAppend, refuse)
+    store.on(GetStreamSegmentInfo, grow_later)
+    assert log.write_conditionally(start, b"mine") is None
+    assert log.entry_after(start)[1] == b"other"
+
+
+def test_a_refusal_for_an_append_that_was_forgotten_is_none(log, stream, store, monkeypatch):
+    """The store has failed before it made the other append durable."""
+    monkeypatch.setattr(_segment_appender, "_SETTLING", 0.05)
+    start = log.oldest_revision()
+    store.on(ConditionalAppend, refuse)
+    assert log.write_conditionally(start, b"mine") is not None
+    assert entries(stream) == [b"mine"]
+
+
+def test_a_refusal_in_doubt_for_an_append_that_was_forgotten_is_none(log, stream, store, monkeypatch):
+    monkeypatch.setattr(_segment_appender, "_SETTLING", 0.05)
     start = log.oldest_revision()
     store.on(ConditionalAppend, lose)
     store.on(ConditionalAppend, refuse)
