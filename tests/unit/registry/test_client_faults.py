@@ -1,0 +1,255 @@
+"""A registry that is down, slow, broken, restarting, or something else: clear errors, few calls, no bad data."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pravega_serde.errors import (
+    DeserializationError,
+    RegistryConflictError,
+    RegistryError,
+    RegistryNotFoundError,
+    RegistryProtocolError,
+    RegistryUnavailableError,
+)
+from pravega_serde.registry import Compatibility, GroupProperties, SerializationFormat, VersionInfo, _client, _http
+from pravega_serde.registry import _group_calls as on_groups
+from pravega_serde.registry import _schema_calls as on_schemas
+from pravega_serde.registry._calls import TransientError
+from tests.unit.registry._scripted import ENCODING, LATEST, VERSION, answer, hang_up, scripted
+
+PROPERTIES = GroupProperties(SerializationFormat.AVRO, Compatibility.FULL)
+
+
+def failing(client, *, within=2.0):
+    """The error of a lookup, and the seconds that it took."""
+    begin = time.monotonic()
+    with pytest.raises(RegistryError) as caught:
+        client.encoding_info("g", 7)
+    took = time.monotonic() - begin
+    assert took < within
+    assert not isinstance(caught.value, DeserializationError)
+    assert "\n" not in str(caught.value)
+    assert caught.value.fault != "data"
+    return caught.value
+
+
+def test_nobody_listens(connect):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    error = failing(connect(f"http://127.0.0.1:{port}", timeout=0.5))
+    assert type(error) is RegistryUnavailableError
+    assert error.retriable
+    assert error.status is None
+    assert f"is the schema registry at http://127.0.0.1:{port} up?" in str(error)
+
+
+def test_it_hangs_up_for_ever(connect):
+    with scripted(hang_up) as registry:
+        error = failing(connect(registry.uri, timeout=0.6))
+    assert type(error) is RegistryUnavailableError
+    assert 2 <= len(registry.requests) <= 5
+    assert f"after {len(registry.requests)} tries" in str(error)
+
+
+def test_it_does_not_answer(connect):
+    go_on = threading.Event()
+    with scripted(lambda handler: go_on.wait(10)) as registry:
+        error = failing(connect(registry.uri, timeout=0.4))
+        go_on.set()
+    assert type(error) is RegistryUnavailableError
+    assert "it did not answer in time" in str(error)
+    assert 1 <= len(registry.requests) <= 2
+
+
+def test_a_lookup_that_hangs_is_given_up_and_sent_again(connect, monkeypatch):
+    monkeypatch.setattr(_http, "_READ_SECONDS", 0.2)
+    go_on = threading.Event()
+    with scripted(lambda handler: go_on.wait(10), (200, ENCODING)) as registry:
+        assert connect(registry.uri, timeout=5).encoding_info("g", 7).version.id == 0
+        go_on.set()
+    assert len(registry.requests) == 2
+
+
+def test_a_change_that_hangs_is_sent_once(connect, monkeypatch):
+    monkeypatch.setattr(_http, "_READ_SECONDS", 0.1)
+    go_on = threading.Event()
+    with scripted(lambda handler: go_on.wait(10)) as registry:
+        with pytest.raises(RegistryUnavailableError, match=r"after 1 try .* it may have been done all the same"):
+            connect(registry.uri, timeout=0.8).add_group("g", PROPERTIES)
+        go_on.set()
+    assert len(registry.requests) == 1
+
+
+def test_an_answer_that_never_ends(connect):
+    def drip(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        for _ in range(100):
+            handler.wfile.write(b" ")
+            time.sleep(0.02)
+
+    with scripted(drip) as registry:
+        error = failing(connect(registry.uri, timeout=0.3))
+    assert type(error) is RegistryUnavailableError
+
+
+def test_an_answer_without_bounds(connect, monkeypatch):
+    monkeypatch.setattr(_http, "_LARGEST_ANSWER", 1000)
+    with scripted((200, b" " * 100_000)) as registry:
+        error = failing(connect(registry.uri))
+    assert type(error) is RegistryProtocolError
+    assert len(registry.requests) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+def test_faults_of_the_server_for_ever(connect, status):
+    with scripted((status, b"out of\nluck")) as registry:
+        error = failing(connect(registry.uri, timeout=0.5))
+    assert type(error) is RegistryUnavailableError
+    assert (error.status, error.retriable) == (status, True)
+    assert f"the server answers with status {status}: out of luck" in str(error)
+    # 0.1 s, then twice as long each time, half of it at least.
+    assert 2 <= len(registry.requests) <= 5
+
+
+def test_faults_that_pass(connect):
+    with scripted((500, b""), hang_up, (503, b""), (200, ENCODING)) as registry:
+        assert connect(registry.uri).encoding_info("g", 7).schema.type == "n.R"
+    assert len(registry.requests) == 4
+
+
+def test_a_null_pointer_of_the_server_is_not_asked_for_again(connect):
+    with scripted((500, b'Cannot invoke "X.get()" because "x" is null')) as registry:
+        error = failing(connect(registry.uri))
+    assert type(error) is RegistryError
+    assert (error.status, error.retriable, len(registry.requests)) == (500, False, 1)
+
+
+def test_it_restarts_within_the_deadline(connect):
+    with scripted((200, LATEST)) as registry:
+        client = connect(registry.uri, timeout=10, latest_seconds=0)
+        assert len(client.latest_schemas("g")) == 1
+    found = []
+    asking = threading.Thread(target=lambda: found.append(client.latest_schemas("g")))
+    asking.start()
+    asking.join(0.3)
+    assert not found
+    with scripted((200, LATEST), port=registry.port) as again:
+        asking.join(10)
+    assert len(found[0]) == 1
+    assert len(again.requests) == 1
+
+
+def test_an_id_that_is_known_is_not_found(connect, monkeypatch):
+    monkeypatch.setattr(_client, "MISSING_SECONDS", 0.3)
+    with scripted((404, b""), (404, b""), (200, ENCODING)) as registry:
+        client = connect(registry.uri)
+        for _ in range(50):
+            error = failing(client)
+        assert type(error) is RegistryNotFoundError
+        assert "encoding id 7 in group 'g'" in str(error)
+        # Events with this id come by the thousand; one call tells of all of them for a moment, and only for that.
+        assert len(registry.requests) == 1
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                assert client.encoding_info("g", 7).version.id == 0
+            except RegistryNotFoundError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            else:
+                break
+        assert len(registry.requests) == 3
+
+
+GARBAGE = [
+    (200, b""),
+    (200, b"<html>Welcome</html>"),
+    (200, b'{"schemaInfo": '),
+    (200, []),
+    (200, {}),
+    (200, {**ENCODING, "versionInfo": {**VERSION, "id": "0"}}),
+    (200, {**ENCODING, "versionInfo": {**VERSION, "id": True}}),
+    (200, {**ENCODING, "versionInfo": None}),
+    (200, {**ENCODING, "schemaInfo": {**ENCODING["schemaInfo"], "schemaData": "%%%"}}),
+    (200, {**ENCODING, "schemaInfo": {**ENCODING["schemaInfo"], "properties": {"a": 1}}}),
+    (200, b"[" * 100_000),
+    (200, b"\xff\xfe\x00"),
+    (204, b""),
+    (302, b""),
+    (405, b""),
+]
+
+
+@pytest.mark.parametrize("action", GARBAGE, ids=lambda action: f"{action[0]}-{str(action[1])[:30]}")
+def test_something_else_answers(connect, action):
+    with scripted(action) as registry:
+        error = failing(connect(registry.uri))
+    assert type(error) is RegistryProtocolError
+    assert f"is there a schema registry at {registry.uri}?" in str(error)
+    assert len(registry.requests) == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*ENCODING, *VERSION, "x"]), inner),
+    max_leaves=10,
+)
+CALLS = [
+    on_groups.groups_page(None, None),
+    on_groups.group_properties("g"),
+    on_groups.encoding_info("g", 0),
+    on_groups.codecs("g"),
+    on_schemas.history("g"),
+    on_schemas.schema_versions("g"),
+    on_groups.encoding_id("g", VersionInfo("t", "Avro", 0, 0), ""),
+]
+
+
+@settings(max_examples=200)
+@given(call=st.sampled_from(CALLS), status=st.integers(100, 599), body=JSON.map(json.dumps) | st.text())
+def test_any_answer_is_a_value_or_an_error_of_this_project(call, status, body):
+    transient = False
+    try:
+        call.result(status, body.encode("utf-8", "surrogatepass"), server="here")
+    except RegistryError:
+        pass
+    except TransientError:
+        transient = True
+    assert transient == (status == 429 or status >= 500)
+
+
+def test_unknown_members_are_ignored(connect):
+    more = {**ENCODING, "new": 1, "versionInfo": {**VERSION, "new": {"a": []}}}
+    with scripted((200, more)) as registry:
+        assert connect(registry.uri).encoding_info("g", 7).version == VersionInfo("n.R", "Avro", 0, 0)
+
+
+def test_a_conditional_change_is_not_repeated_once_it_may_have_been_seen(connect):
+    with scripted(hang_up, (409, b"")) as registry:
+        with pytest.raises(RegistryUnavailableError, match="may have been done"):
+            connect(registry.uri).update_compatibility("g", Compatibility.FULL, Compatibility.BACKWARD)
+        assert len(registry.requests) == 1
+    with scripted(hang_up, (409, b"")) as registry:
+        with pytest.raises(RegistryConflictError):
+            connect(registry.uri).update_compatibility("g", Compatibility.FULL)
+        assert len(registry.requests) == 2
+
+
+def test_a_listing_that_goes_round(connect):
+    page = {"groups": {"a": PROPERTIES.to_json()}, "continuationToken": "1"}
+
+    def slowly(handler):
+        answer(handler, 200, page)
+
+    with scripted(slowly) as registry:
+        with pytest.raises(RegistryProtocolError, match="again and again"):
+            list(connect(registry.uri).groups())
+        assert len(registry.requests) == 2
