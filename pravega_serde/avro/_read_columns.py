@@ -226,9 +226,21 @@ def _map(node: MapNode, kind: pa.DataType) -> Read:
 
     def read(cursor: Cursor) -> pa.Array:
         counts, (keys, values) = _read_items(cursor, [(Cursor.strings, pa.string()), (read_value, kind.item_type)])
+        cursor.fail(_with_repeated_key(counts, keys))
         return pa.MapArray.from_arrays(pa.array(bounds_of(counts), pa.int32()), keys, values, type=kind)
 
     return read
+
+
+def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
+    """Rows whose map has a key twice: of these, which nobody's map writes, the plain path keeps the last."""
+    repeated = np.zeros(len(counts), np.bool_)
+    if len(keys) and counts.max() > 1:
+        encoded = keys.dictionary_encode()
+        owners = np.repeat(np.arange(len(counts)), counts)
+        entries = np.sort(owners * len(encoded.dictionary) + encoded.indices.to_numpy())
+        repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
+    return repeated
 
 
 def _read_items(cursor: Cursor, parts: list[tuple[Read, pa.DataType]]) -> tuple[Int64s, list[pa.Array]]:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pravega_serde.avro._budget import Budget, TooMuchError, Weights
 from pravega_serde.avro._model import Field
 from pravega_serde.avro._nodes import (
     ArrayNode,
@@ -42,8 +43,9 @@ __all__ = ["RowReader", "row_reader"]
 #: A record may contain itself this often. Each level takes Python frames, of which there are 1000 by default.
 MAX_DEPTH: Final = 200
 
-#: Items that take no bytes (nulls, empty records) can be claimed in any number by a few bytes: so many are believed.
-MAX_EMPTY_ITEMS: Final = 65_536
+#: Memory of an item's place in a list; of an entry: its key, its place in a dict, and a tuple for a while.
+_SLOT: Final = 8
+_ENTRY: Final = 200
 
 #: What stands between a reader's error and the event's: everything that reading beyond the end or wrong bytes cause.
 _WRONG: Final = (IndexError, struct.error, MalformedError)
@@ -52,18 +54,21 @@ _WRONG: Final = (IndexError, struct.error, MalformedError)
 class RowReader:
     """Reads single events by a plan."""
 
-    __slots__ = ("_budget", "_read")
+    __slots__ = ("_budget", "_read", "_weight")
 
     def __init__(self, node: Node, *, arrow: bool = False) -> None:
-        self._budget = _Budget()
-        self._read = _Compiler(self._budget, arrow=arrow).compile(node)
+        self._budget = Budget()
+        compiler = _Compiler(self._budget, arrow=arrow)
+        self._read = compiler.compile(node)
+        self._weight = compiler.weights.of(node)
 
     def __call__(self, data: bytes) -> Any:
         """The value of an event. Zeros behind it are ignored: some of Java's writers pad; anything else is an error."""
-        self._budget.left = MAX_EMPTY_ITEMS
+        self._budget.start(len(data))
         try:
+            self._budget.spend(self._weight)
             value, end = self._read(data, 0)
-        except _TooMuchError as error:
+        except TooMuchError as error:
             raise LimitExceededError(error.reason, field_path=error.field_path()) from error
         except _WRONG as error:
             wrong = _as_malformed(error)
@@ -77,21 +82,6 @@ class RowReader:
         return value
 
 
-class _TooMuchError(MalformedError):
-    """Valid so far, but beyond a limit."""
-
-
-class _Budget(threading.local):
-    """How many more items without bytes the event being read may have."""
-
-    left = 0
-
-    def spend(self, count: int) -> None:
-        self.left -= count
-        if self.left < 0:
-            raise _TooMuchError(f"{count} items that take no bytes; at most {MAX_EMPTY_ITEMS} in an event are believed")
-
-
 def _as_malformed(error: Exception) -> MalformedError:
     return error if isinstance(error, MalformedError) else MalformedError("the event ends too early")
 
@@ -99,10 +89,11 @@ def _as_malformed(error: Exception) -> MalformedError:
 class _Compiler:
     """Makes the closure of every node once, so that shared and recursive records share theirs."""
 
-    def __init__(self, budget: _Budget, *, arrow: bool) -> None:
+    def __init__(self, budget: Budget, *, arrow: bool) -> None:
         self._budget = budget
         self._arrow = arrow
         self._done: dict[Node, Read] = {}
+        self.weights = Weights(arrow=arrow)
 
     def compile(self, node: Node) -> Read:
         if node not in self._done:
@@ -129,15 +120,15 @@ class _Compiler:
 
     def _array(self, node: ArrayNode) -> Read:
         read_item = self.compile(node.item)
-        budget = self._budget if min_size(node.item) == 0 else None
+        spend = self._budget.for_items(_SLOT + self.weights.of(node.item), min_size(node.item))
 
         def read(data: bytes, at: int) -> tuple[list[Any], int]:
             items: list[Any] = []
             try:
                 count, at = _block(data, at)
                 while count:
-                    if budget is not None:
-                        budget.spend(count)
+                    if spend is not None:
+                        spend(count, len(data) - at)
                     for _ in range(count):
                         item, at = read_item(data, at)
                         items.append(item)
@@ -150,7 +141,8 @@ class _Compiler:
 
     def _map(self, node: MapNode) -> Read:
         read_value = self.compile(node.value)
-        collect: Callable[[list[tuple[str, Any]]], Any] = list if self._arrow else dict
+        spend = self._budget.for_items(_ENTRY + self.weights.of(node.value), 1 + min_size(node.value))
+        collect: Callable[[list[tuple[str, Any]]], Any] = _last_of_each if self._arrow else dict
 
         def read(data: bytes, at: int) -> tuple[Any, int]:
             entries: list[tuple[str, Any]] = []
@@ -158,6 +150,8 @@ class _Compiler:
             try:
                 count, at = _block(data, at)
                 while count:
+                    if spend is not None:
+                        spend(count, len(data) - at)
                     for _ in range(count):
                         key = None
                         key, at = read_string(data, at)
@@ -189,8 +183,9 @@ class _Compiler:
     def _union(self, node: UnionNode) -> Read:
         tagged = set() if self._arrow else ambiguous_labels(node)
         arms = []
+        counted = self.weights.least(node)
         for arm in node.arms:
-            read = None if arm.node is None else self.compile(arm.node)
+            read = None if arm.node is None else self._weighed(arm.node, counted)
             if read is not None and self._arrow and arm.member is not None:
                 read = _wrapped(read, f"member{arm.member}")
             elif read is not None and arm.label in tagged:
@@ -211,15 +206,28 @@ class _Compiler:
 
         return read_union
 
+    def _weighed(self, node: Node, counted: int) -> Read:
+        """A branch of a union; what it takes beyond the lightest one is counted when it is chosen."""
+        read_value = self.compile(node)
+        spend = self._budget.for_value(self.weights.of(node) - counted, 1 + min_size(node))
+        if spend is None:
+            return read_value
+
+        def read(data: bytes, at: int) -> tuple[Any, int]:
+            spend()
+            return read_value(data, at)
+
+        return read
+
     def _link(self, node: Link) -> Read:
-        return _Linked(self, node)
+        return _Linked(self, node, self._budget)
 
 
 class _Linked:
     """A record inside itself: compiled when first met, with its depth counted."""
 
-    def __init__(self, compiler: _Compiler, link: Link) -> None:
-        self._compiler, self._link = compiler, link
+    def __init__(self, compiler: _Compiler, link: Link, budget: Budget) -> None:
+        self._compiler, self._link, self._budget = compiler, link, budget
         self._depth = threading.local()
 
     def __call__(self, data: bytes, at: int) -> tuple[Any, int]:
@@ -227,7 +235,8 @@ class _Linked:
         read = self._compiler.compile(self._link.target)
         depth = getattr(self._depth, "value", 0) + 1
         if depth > MAX_DEPTH:
-            raise _TooMuchError(f"{self._link.name} inside itself more than {MAX_DEPTH} times")
+            raise TooMuchError(f"{self._link.name} inside itself more than {MAX_DEPTH} times")
+        self._budget.spend(self._compiler.weights.of(self._link.target))
         self._depth.value = depth
         try:
             return read(data, at)
@@ -298,6 +307,12 @@ def _tagged(read_value: Read, label: str) -> Read:
         return (label, value), at
 
     return read
+
+
+def _last_of_each(entries: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Arrow would keep all entries of a key; Java's maps keep the last."""
+    last = dict(entries)
+    return entries if len(last) == len(entries) else list(last.items())
 
 
 def _block(data: bytes, at: int) -> tuple[int, int]:

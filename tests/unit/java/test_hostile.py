@@ -6,7 +6,6 @@ import json
 import struct
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError
-from pravega_serde.java import JavaKey, JavaObject, JavaSerializer, Limits, dump_stream, load_stream
-from pravega_serde.java._jdk_table import jdk_descriptor
+from pravega_serde.java import JavaObject, JavaSerializer, Limits, dump_stream, load_stream
+from tests.fuzz.java_bombs import BOMBS
 
 LINES = (Path(__file__).parents[2] / "vectors/java_serializer.jsonl").read_text().splitlines()
 EVENTS = [
@@ -88,101 +87,11 @@ COLUMNS = [
 COLUMNS.append(JavaSerializer(sample=next(event for event in EVENTS if b"SensorEvent" in event and event[4] == 0x73)))
 
 
-def descriptor(name: str) -> bytes:
-    return dump_stream([jdk_descriptor(name)])[4:]
-
-
-#: The beginning of an ``Object[]``, up to its length.
-ARRAY = HEADER + bytes.fromhex("757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870")
-
-
-def repeated(first: bytes, again: bytes) -> bytes:
-    """An ``Object[]`` of one object written in full and then as often as fits."""
-    count = (MEBIBYTE - len(ARRAY) - 4 - len(first)) // len(again) + 1
-    return ARRAY + struct.pack(">i", count) + first + again * (count - 1)
-
-
-#: The array's own descriptor and object take two handles, so the class of its first element has this one.
-CLASS = bytes.fromhex("71007e0002")
-
-
-def many(name: str, data: bytes) -> bytes:
-    return repeated(b"\x73" + descriptor(name) + data, b"\x73" + CLASS + data)
-
-
-def deep_arrays() -> bytes:
-    inner = bytes.fromhex("7571007e000000000001")
-    return ARRAY + struct.pack(">i", 1) + inner * (MEBIBYTE // len(inner))
-
-
-def deep_lists() -> bytes:
-    one = b"\0\0\0\1\x77\4\0\0\0\1"
-    return HEADER + b"\x73" + descriptor("java.util.ArrayList") + (one + bytes.fromhex("7371007e0000")) * 60_000
-
-
-def colliding_keys() -> bytes:
-    """A HashMap of numbers that are one number modulo 2**61 - 1, and so have one hash in Python."""
-    numbers = [(2**61 - 1) * (i + 2**70) for i in range(12_000)]
-    return SERIALIZER.serialize({JavaKey(number): None for number in numbers})
-
-
-def shared_list_in_vectors() -> bytes:
-    """Many Vectors that share one long array."""
-    array = b"\x75" + bytes.fromhex("71007e0000") + struct.pack(">i", 100_000) + b"\x70" * 100_000
-    first = b"\x73" + descriptor("java.util.Vector") + struct.pack(">ii", 0, 100_000) + array + b"\x78"
-    data = struct.pack(">ii", 0, 100_000) + bytes.fromhex("71007e0005") + b"\x78"
-    return repeated(first, b"\x73" + CLASS + data)
-
-
-def shared_magnitude() -> bytes:
-    """Many BigIntegers that share one long byte array."""
-    array = (
-        b"\x75" + bytes.fromhex("7200025b42acf317f8060854e00200007870") + struct.pack(">i", 400_000) + b"\x7f" * 400_000
-    )
-    numbers = struct.pack(">iiiii", -1, -1, -2, -2, 1)
-    first = b"\x73" + descriptor("java.math.BigInteger") + numbers + array + b"\x78"
-    return repeated(first, b"\x73" + CLASS + numbers + bytes.fromhex("71007e0007") + b"\x78")
-
-
-def many_classes() -> bytes:
-    classes = (b"\x72\0\x08" + f"c{i:07}".encode() + b"\0" * 11 + b"\x78\x70" for i in range(40_000))
-    return ARRAY + struct.pack(">i", 40_000) + b"".join(classes)
-
-
-BOMBS: dict[str, Callable[[], bytes]] = {
-    "nested arrays": deep_arrays,
-    "nested lists": deep_lists,
-    "colliding keys": colliding_keys,
-    "shared array": shared_list_in_vectors,
-    "shared magnitude": shared_magnitude,
-    "empty sets": lambda: many("java.util.Collections$EmptySet", b""),
-    "empty lists": lambda: many("java.util.Collections$EmptyList", b""),
-    "deques": lambda: many("java.util.ArrayDeque", b"\x77\4\0\0\0\0\x78"),
-    "hash sets": lambda: many("java.util.HashSet", b"\x77\x0c\0\0\0\x10\x3f\x40\0\0\0\0\0\0\x78"),
-    "maps": lambda: many("java.util.LinkedHashMap", b"\x3f\x40\0\0\0\0\0\0\x77\x08\0\0\0\x10\0\0\0\0\x78\0"),
-    "integers": lambda: many("java.lang.Integer", b"\0\0\0\5"),
-    "dates": lambda: many("java.util.Date", b"\x77\x08" + b"\0" * 8 + b"\x78"),
-    "uuids": lambda: many("java.util.UUID", b"\1" * 16),
-    "nulls": lambda: repeated(b"\x70", b"\x70"),
-    "empty strings": lambda: repeated(b"\x74\0\0", b"\x74\0\0"),
-    "short strings": lambda: repeated(b"\x74\0\1x", b"\x74\0\1x"),
-    "overlong text": lambda: HEADER + b"\x7c" + struct.pack(">q", MEBIBYTE) + b"\xc1\x81" * (MEBIBYTE // 2),
-    "surrogates": lambda: HEADER + b"\x7c" + struct.pack(">q", 3 * 340_000) + b"\xed\xa0\x80" * 340_000,
-    "classes": many_classes,
-    "ends of annotations": lambda: HEADER + b"\x78" * MEBIBYTE,
-    "exceptions": lambda: HEADER + b"\x7b" * MEBIBYTE,
-    "resets": lambda: HEADER + b"\x79" * MEBIBYTE,
-    "blocks": lambda: HEADER + b"\x73" + descriptor("java.util.ArrayList") + b"\0\0\0\0" + b"\x77\0" * (MEBIBYTE // 2),
-    "copies": lambda: HEADER + b"\x73" + descriptor("java.util.Collections$CopiesList") + b"\x7f\xff\xff\xff\x70",
-    "huge array": lambda: HEADER + bytes.fromhex("757200025b494dba602676eab2a50200007870") + b"\x7f\xff\xff\xff",
-}
-
-
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs(name: str) -> None:
     """No hang over 1 s, no memory beyond 64 MiB, for less than a MiB or so of bytes."""
     event = BOMBS[name]()
-    assert len(event) < 1.6 * MEBIBYTE
+    assert len(event) < MEBIBYTE
     start = time.process_time()
     attempt(event)
     # Three times the bound: the machine may be busy, and the aim is to catch what is not linear.

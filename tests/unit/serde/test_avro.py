@@ -17,8 +17,9 @@ import pytest
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro._budget import MAX_EMPTY_ITEMS
 from pravega_serde.avro._cursor import MAX_THIN_ROUNDS, THIN
-from pravega_serde.avro._read_rows import MAX_DEPTH, MAX_EMPTY_ITEMS
+from pravega_serde.avro._read_rows import MAX_DEPTH
 
 
 def record(*fields: tuple[Any, ...], name: str = "R") -> dict[str, Any]:
@@ -534,6 +535,29 @@ def test_items_of_no_bytes_are_bounded(items: Any) -> None:
             serializer.deserialize(bomb)
         with pytest.raises(LimitExceededError, match="items that take no bytes"):
             serializer.decode_column(pa.array([some, bomb]))
+
+
+def test_values_far_larger_than_their_event_are_refused() -> None:
+    point = record(("ok", "boolean"), name="Point")
+    serializer = AvroSerializer({"type": "array", "items": point})
+    long = AvroSerializer("long")
+    count = 1 << 17
+    some = long.serialize(count) + b"\1" * count + b"\0"
+    assert len(serializer.deserialize(some)) == count
+    count = 1 << 20
+    bomb = long.serialize(count) + b"\1" * count + b"\0"
+    with pytest.raises(LimitExceededError, match=r"values of 1048581 bytes take more than 60 MiB of memory"):
+        serializer.deserialize(bomb)
+    with pytest.raises(LimitExceededError, match="row 1"):
+        serializer.decode_column(pa.array([some, bomb]))
+
+
+def test_the_last_entry_of_a_key_counts() -> None:
+    serializer = AvroSerializer({"type": "map", "values": "int"})
+    event = b"\4\2a\2\2b\4\2\2a\6\0"
+    assert serializer.deserialize(event) == {"a": 3, "b": 2}
+    for events in ([event], [event, serializer.serialize({"a": 1}), event]):
+        assert serializer.decode_column(pa.array(events))[0].as_py() == [("a", 3), ("b", 2)]
 
 
 def test_items_of_no_bytes_are_counted_over_the_whole_event() -> None:

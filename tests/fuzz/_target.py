@@ -1,0 +1,42 @@
+"""What is fuzzed: a serializer, the events to begin with, and what belongs to its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pravega_serde import Serializer
+
+__all__ = ["Format", "Target"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One serializer."""
+
+    name: str
+    serializer: Serializer[Any]
+    corpus: Sequence[bytes]
+    """Events to mutate, good ones most of them."""
+    bombs: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
+    """Made when they are needed: each has up to a mebibyte."""
+    columns: bool = True
+    """Whether the format has columns for it."""
+    rows_take_more: bool = False
+    """Whether a good row can be bad in a column: so where the row itself says what it is."""
+    columns_take_more: bool = False
+    """Whether a good value in a column can be bad as a row: so where Python's type has a smaller range."""
+    rewritten: bool = False
+    """Whether what was read as a row and as a column is also compared by writing it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format's targets, and what mutations put into its events."""
+
+    targets: Sequence[Target]
+    """Those without a corpus have only bombs."""
+    tokens: Sequence[bytes]
+    keep: int = 0
+    """Bytes at the start that are left alone: without them nothing else would be looked at."""
