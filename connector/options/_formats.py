@@ -96,11 +96,15 @@ class FormatOptions:
     )
     protobuf_descriptor: str | None = _of(
         "protobuf",
-        "descriptor",
+        "schema",
         "path of a file descriptor set (`protoc --include_imports --descriptor_set_out`)",
         required=True,
     )
-    protobuf_message: str | None = _of("protobuf", "message_type", "full name of the events' message type")
+    protobuf_message: str | None = _of(
+        "protobuf",
+        "message_type",
+        "full name of the events' message type (`shop.v1.Order`), where the set has more than one",
+    )
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an option of another format than the one given."""
@@ -122,14 +126,19 @@ class FormatOptions:
         return serializer_for(self.format, **arguments)
 
     def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
-        """The serializer, which knows the columns of the events. Raises ConfigError if nothing tells them."""
+        """The serializer, which knows the columns of the events.
+
+        Raises ConfigError if nothing tells them, SchemaError if they have no form in Arrow.
+        """
         assert self.format is not None
         told = any(each.metadata.get("tells_columns") and getattr(self, each.name) for each in fields(self))
         if wanted is None and not told and self.format in _WITHOUT_COLUMNS:
             raise ConfigError(
                 f"events of format {self.format!r} do not say which columns they have: {_WITHOUT_COLUMNS[self.format]}"
             )
-        return self.serializer(wanted)
+        serializer = self.serializer(wanted)
+        _ = serializer.arrow_type
+        return serializer
 
     def _arguments(self) -> dict[str, Any]:
         arguments = {}

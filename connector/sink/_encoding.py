@@ -61,7 +61,8 @@ def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     try:
         serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
     except SchemaError as error:
-        raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}") from error
+        hint = "; option 'java_sample' takes such an event" if options.format == "java" else ""
+        raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
     return EventEncoder(columns, single, Portable(serializer), router)
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
+from tests.integration.spark._cases import Case, cases
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -72,3 +73,17 @@ def load(spark: SparkSession, config: PravegaConfig) -> Callable[..., DataFrame]
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
     return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture(scope="session")
+def all_cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
+    """Every format with the widest rows that it can hold, by name."""
+    return {case.name: case for case in cases(tmp_path_factory.mktemp("cases"))}
+
+
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[None]:
+    """A session whose local time is not UTC, so that a time zone lost or taken twice is seen."""
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from connector.client import PravegaClient
@@ -127,31 +126,6 @@ def test_json_both_ways(spark: SparkSession, config: PravegaConfig, client: Prav
     assert events[::2] == events[1::2], "Spark wrote the same bytes as the plain program"
 
 
-def test_bytes_that_are_not_avro(load: Load, client: PravegaClient, stream_name: StreamName):
-    client.create_stream(stream_name)
-    good = serializer_for("avro", schema=SCHEMA).serialize(reading(1))
-    with client.writer(stream_name) as writer:
-        for event in (good, good, b"\xff\xff not avro", good):
-            writer.write(event)
-    offset = 2 * (8 + len(good))
-    with pytest.raises(PySparkException) as error:
-        load(stream_name, format="avro", avro_schema=SCHEMA).collect()
-    line = next(line for line in str(error.value).splitlines() if "[PRAVEGA-DESERIALIZATION]" in line)
-    assert f"stream {stream_name}, segment 0, offset {offset}" in line
-
-    rows = load(stream_name, format="avro", avro_schema=SCHEMA, mode="PERMISSIVE").collect()
-    assert [row.id for row in rows] == [1, 1, None, 1]
-    assert [row._corrupt_record and bytes(row._corrupt_record) for row in rows] == [
-        None,
-        None,
-        b"\xff\xff not avro",
-        None,
-    ]
-
-    rows = load(stream_name, format="avro", avro_schema=SCHEMA, mode="DROPMALFORMED", columns="offset").collect()
-    assert [(row.id, row.offset) for row in rows] == [(1, 0), (1, 8 + len(good)), (1, offset + 8 + 11)]
-
-
 @pytest.mark.parametrize(
     ("fmt", "query", "events"),
     [
@@ -160,6 +134,7 @@ def test_bytes_that_are_not_avro(load: Load, client: PravegaClient, stream_name:
         ({"format": "avro", "avro_schema": '"string"'}, "SELECT 'abc' AS value", [b"\x06abc"]),
         ({"format": "json"}, "SELECT 'abc' AS value", [b'{"value":"abc"}']),
         ({"format": "string"}, "SELECT 'v' AS value, 'k' AS routing_key", [b"v"]),
+        ({"format": "java"}, "SELECT 'v' AS value", [b"\xac\xed\x00\x05t\x00\x01v"]),
     ],
 )
 def test_one_column(

@@ -1,0 +1,91 @@
+"""From events to Spark's record batches: metadata, decoded columns, bad records in all three modes."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from connector.client import EventBatch
+from connector.errors import ConfigError
+from connector.options import parse_options
+from connector.source import SourceOptions, decoded_fields, serializer_of
+from connector.source._columns import RowBuilder, batches
+from connector.wire import StreamName
+from pravega_serde import DeserializationError
+
+STREAM = StreamName("shop", "orders")
+DDL = pa.schema([("id", pa.int64()), ("item", pa.string())])
+EVENTS = [b'{"id": 1, "item": "tea"}', b'{"id": "x"}', b"{", b'{"item": null}']
+OFFSETS = np.array([100, 140, 160, 170])
+JSON = {"format": "json"}
+
+
+def rows(events: list[bytes] = EVENTS, wanted: pa.Schema | None = None, **given: str) -> pa.RecordBatch:
+    options = parse_options(SourceOptions, given)
+    serializer = serializer_of(options, wanted)
+    schema = pa.schema(decoded_fields(options, serializer)) if wanted is None else wanted
+    batch = EventBatch(STREAM, 7, pa.array(events, pa.binary()), OFFSETS[: len(events)])
+    (made,) = [*batches(RowBuilder(schema, options, serializer), iter([batch]))] or [None]
+    return made
+
+
+def test_raw_events_have_the_scala_connectors_columns():
+    assert rows([b"a", b"b"]).to_pylist() == [
+        {"event": b"a", "scope": "shop", "stream": "orders", "segment_id": 7, "offset": 100},
+        {"event": b"b", "scope": "shop", "stream": "orders", "segment_id": 7, "offset": 140},
+    ]
+
+
+def test_failfast_tells_event_and_field():
+    with pytest.raises(DeserializationError, match=r"stream shop/orders, segment 7, offset 140, field \$\.id") as error:
+        rows(wanted=DDL, **JSON)
+    assert str(error.value).count("PRAVEGA-DESERIALIZATION") == 1
+
+
+def test_permissive_keeps_event_and_error_of_bad_records():
+    wanted = pa.schema([*DDL, ("_corrupt_record", pa.binary()), ("_corrupt_record_error", pa.string())])
+    found = rows(wanted=wanted, mode="PERMISSIVE", **JSON)
+    assert found.column("id").to_pylist() == [1, None, None, None]
+    assert found.column("_corrupt_record").to_pylist() == [None, EVENTS[1], EVENTS[2], None]
+    texts = found.column("_corrupt_record_error").to_pylist()
+    assert (texts[0], texts[3]) == (None, None)
+    assert texts[1].startswith("[PRAVEGA-DESERIALIZATION] ")
+    assert "offset 140, field $.id" in texts[1]
+    assert "offset 160" in texts[2]
+
+
+def test_a_batch_without_bad_records_has_nulls_for_them():
+    found = rows([b"a"], format="string", mode="PERMISSIVE", column_name_of_corrupt_record="bad")
+    assert found.to_pylist() == [{"value": "a", "bad": None, "bad_error": None}]
+
+
+def test_dropmalformed_leaves_bad_records_out():
+    wanted = pa.schema([("offset", pa.int64()), *DDL, ("event", pa.binary())])
+    found = rows(wanted=wanted, mode="DROPMALFORMED", columns="offset,event", **JSON)
+    assert found.column("offset").to_pylist() == [100, 170]
+    assert found.column("event").to_pylist() == [EVENTS[0], EVENTS[3]]
+    assert found.column("item").to_pylist() == ["tea", None]
+    assert rows([EVENTS[1]], wanted=wanted, mode="DROPMALFORMED", columns="offset,event", **JSON) is None
+
+
+def test_types_are_those_that_spark_asks_for():
+    wanted = pa.schema([("value", pa.time64("ns"))])
+    at = pa.array([0], pa.time64("us")).to_pylist()[0]
+    event = serializer_of(parse_options(SourceOptions, JAVA_TIME), None).get().serialize(at)
+    assert rows([event], wanted=wanted, **JAVA_TIME).column(0).to_pylist() == [at]
+
+
+JAVA_TIME = {"format": "java", "java_type": "java.time.LocalTime"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "words"),
+    [
+        (DDL, {"format": "avro", "avro_schema": '{"type":"record","name":"R","fields":[]}'}, "no field 'id'"),
+        (DDL, {}, "raw events have no column 'id'"),
+        (None, {"format": "json"}, r"\.schema"),
+        (None, {"format": "string", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "value"}, "twice"),
+    ],
+)
+def test_columns_that_cannot_be(wanted: pa.Schema | None, given: dict[str, str], words: str):
+    with pytest.raises(ConfigError, match=words):
+        rows([b""], wanted=wanted, **given)
