@@ -25,7 +25,7 @@ __all__ = ["RevisionedStreamClient", "SupportsBoth"]
 
 T = TypeVar("T")
 # Java's SegmentAttribute.RevisionStreamClientMark: the id under which a segment keeps the mark.
-_MARK: Final = uuid.UUID("7df9a874-246c-c6d9-9397-cdd19ead68c5").bytes
+_MARK: Final = uuid.UUID("7df9a874-246c-c9d6-9397-cdd19ead68c5").bytes
 
 
 class SupportsBoth(Protocol[T]):

@@ -3,12 +3,14 @@
 import itertools
 import threading
 
+import mmh3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.client import Revision, _segment_appender
 from connector.client._connection import Connection
+from connector.client._revisioned import _MARK
 from connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -418,6 +420,13 @@ def test_a_mark_whose_answer_was_lost_is_found_in_place(log, store):
     store.on(UpdateSegmentAttribute, take_effect_without_a_word)
     assert log.compare_and_set_mark(None, start)
     assert log.mark() == start
+
+
+def test_the_marks_id_is_the_hash_that_java_makes_of_its_name():
+    seed = 0
+    for character in "SegmentAttribute":  # String.hashCode
+        seed = (31 * seed + ord(character)) % 2**32
+    assert mmh3.hash_bytes("RevisionStreamClientMark".encode("utf-16-le"), seed, x64arch=True) == _MARK
 
 
 # ---------------------------------------------------------------- revisions as text
