@@ -230,3 +230,44 @@ def test_a_segment_store_that_is_gone_is_told_in_time(config, stream):
             writer.flush()
         writer.abandon()
         assert time.monotonic() - began < 10
+
+
+# ---------------------------------------------------------------- conditional appends and transactions
+
+
+def test_conditional_appends_cut_at_random_bytes_are_told_truly(config, stream, proxy):
+    """Against another writer that is not cut: what each says of its writes is what the stream holds."""
+    chance = random.Random(3)
+    with (
+        PravegaClient(config) as straight,
+        proxy.between(PravegaClient(config)) as client,
+        straight.revisioned(stream) as other,
+        client.revisioned(stream) as log,
+    ):
+        expected, revision = [], log.oldest_revision()
+        for number in range(60):
+            proxy.cut_after(chance.randrange(1, 90))
+            mine = b"mine %d" % number
+            theirs = b"theirs %d" % number
+            rival = threading.Thread(target=other.write_conditionally, args=(revision, theirs))
+            rival.start()
+            written = log.write_conditionally(revision, mine)
+            rival.join()
+            revision, entry = other.entry_after(revision)
+            assert (written == revision) == (entry == mine)
+            expected.append(entry)
+        assert [entry for _, entry in other.read_from(other.oldest_revision())] == expected
+    assert proxy.cuts > 30
+    assert any(entry.startswith(b"mine") for entry in expected)
+
+
+def test_a_transaction_cut_at_random_bytes_holds_its_events_once(config, stream, proxy):
+    chance = random.Random(4)
+    events = numbered(4000, 100)
+    with proxy.between(PravegaClient(config)) as client, client.transactions(stream).begin() as transaction:
+        for at in range(0, len(events), 200):
+            proxy.cut_after(chance.randrange(1, 200 * 108))
+            transaction.write_column(pa.array(events[at : at + 200]))
+            transaction.flush()
+    assert proxy.cuts == 20
+    assert read_all(config, stream) == events
