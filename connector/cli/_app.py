@@ -16,6 +16,7 @@ __all__ = ["main"]
 _COMMANDS: Final = {
     "local": ("connector.cli._local", "Run a Pravega server on this machine."),
     "options": ("connector.cli._options", "Show the options of the Spark source and sink."),
+    "recover": ("connector.cli._recover", "Look at the ledger of a stream, and finish what a crash has left."),
 }
 
 

@@ -15,6 +15,7 @@ from connector.ledger._entries import (
 )
 from connector.ledger._machine import Ask, Commit, Job, Request, Role
 from connector.ledger._outcomes import check
+from connector.ledger._recover import Finding, Recovery
 from connector.ledger._state import LedgerState, fold, snapshot_of
 from connector.ledger._stream import Ledger, ledger_name
 from connector.ledger._table import TABLE, Event, Move, Outcome, Phase, Table
@@ -28,6 +29,7 @@ __all__ = [
     "Committed",
     "Entry",
     "Event",
+    "Finding",
     "Job",
     "Ledger",
     "LedgerState",
@@ -36,6 +38,7 @@ __all__ = [
     "Part",
     "Phase",
     "Prepared",
+    "Recovery",
     "Request",
     "Resolved",
     "Role",

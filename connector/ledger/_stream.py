@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Final
 
 from connector.client import PravegaClient, Revision, ScalingPolicy, StreamName
@@ -97,3 +98,13 @@ class Ledger:
         if self._stream.compare_and_set_mark(before, revision) and before is not None:
             self._stream.truncate_to_revision(before)
         return True
+
+    def close(self) -> None:
+        """Close the connection that appends."""
+        self._stream.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,83 @@
+"""A target stream with a ledger on the shared server, and drivers that can be stopped anywhere."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
+from connector.config import PravegaConfig
+from connector.ledger import Commit, Job, Ledger, Part, Phase, Role, Servers, carry_out, check, ledger_name
+from connector.sink._digest import RowDigest
+
+
+class Target:
+    """One stream, and the ledger beside it."""
+
+    def __init__(self, client: PravegaClient, stream: StreamName) -> None:
+        client.create_stream(stream, ScalingPolicy.fixed(2))
+        self.client, self.stream = client, stream
+        self.ledger = Ledger(client, ledger_name(stream))
+
+    def write(self, *events: bytes, lease: float = 60.0) -> Part:
+        """What a task does: events in a transaction that is left open."""
+        import pyarrow as pa
+
+        transaction = self.client.transactions(self.stream, lease=lease).begin()
+        column, digest = pa.array(events, pa.binary()), RowDigest()
+        transaction.write_column(column)
+        digest.add(column, None)
+        transaction.detach()
+        return Part(transaction.id, digest.rows, digest.bytes, digest.hex())
+
+    def job(self, batch: int, *own: Part, run: str = "run-1", role: Role = Role.WRITER, **more: object) -> Job:
+        app = "" if role is Role.BYSTANDER else "query"
+        return Job(app, "query", run, str(uuid.uuid4()), batch, own, role, **more)  # type: ignore[arg-type]
+
+    def servers(self, *, ledger: Ledger | None = None) -> Servers:
+        return Servers(self.client.controller, self.stream, ledger or self.ledger, lease=60.0, timeout=60.0)
+
+    def commit(self, batch: int, *own: Part, ledger: Ledger | None = None, **more: object) -> Commit:
+        """What the driver does. Raises as the sink does."""
+        servers = self.servers(ledger=ledger)
+        machine = carry_out(Commit(self.job(batch, *own, **more)), servers)  # type: ignore[arg-type]
+        check(machine, self.stream)
+        return machine
+
+    def crash(self, at: Phase, batch: int, *own: Part, **more: object) -> Commit:
+        """A driver that is gone before it asks what ``at`` asks."""
+        machine, servers = Commit(self.job(batch, *own, **more)), self.servers()  # type: ignore[arg-type]
+        while machine.phase is not at:
+            assert not machine.ended, f"it ended as {machine.outcome} and never came to {at}"
+            machine = machine.answered(servers.answer(machine.request()))
+        return machine
+
+    def events(self) -> list[bytes]:
+        return sorted(self.client.read(self.stream))
+
+    def status(self, part: Part) -> TransactionStatus:
+        return self.client.controller.transaction_status(self.stream, part.transaction)
+
+    def abort(self, part: Part) -> None:
+        """As a lease that ends does."""
+        self.client.transaction(self.stream, part.transaction).abort()
+
+
+@pytest.fixture
+def target(config: PravegaConfig, stream_name: StreamName) -> Iterator[Target]:
+    with PravegaClient(config) as client:
+        client.controller.create_scope(stream_name.scope)
+        target = Target(client, stream_name)
+        with target.ledger:
+            yield target
+
+
+@pytest.fixture
+def sees(target: Target, eventually: Callable[..., None]) -> Callable[..., None]:
+    """Await that the stream has exactly these events: a commit is decided a moment before it is visible."""
+
+    def wait(*events: bytes) -> None:
+        eventually(lambda: len(target.events()) >= len(events))
+        assert target.events() == sorted(events)
+
+    return wait

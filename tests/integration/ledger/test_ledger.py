@@ -1,0 +1,214 @@
+"""The commit table on real servers: what the model explores, with transactions that are real."""
+
+import dataclasses
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from connector.client import TransactionStatus
+from connector.errors import (
+    AppIdReusedError,
+    DuplicateWriteError,
+    FencedError,
+    LeaseExpiredError,
+    LedgerFormatError,
+    LedgerMissingError,
+    TornBatchError,
+    UnfinishedBatchError,
+)
+from connector.ledger import Commit, Ledger, Outcome, Phase, Recovery, Role, carry_out, check
+from connector.ledger import _stream as stream_module
+from tests.integration.ledger.conftest import Target
+
+Sees = Callable[..., None]
+
+
+def test_a_batch_becomes_visible_with_its_commit(target: Target, sees: Sees):
+    parts = [target.write(b"a"), target.write(b"b"), target.write(b"c", b"d")]
+    assert target.events() == []
+    machine = target.commit(0, *parts)
+    assert machine.outcome is Outcome.COMMITTED
+    sees(b"a", b"b", b"c", b"d")
+    _, state = target.ledger.read()
+    assert (state["query"].last, state["query"].last_rows, state["query"].open) == (0, 4, None)
+
+
+@pytest.mark.parametrize("at", [Phase.RECORD, Phase.COMMIT_REST, Phase.COMMIT_PILOT, Phase.PING_RECORDED])
+def test_what_was_recorded_is_finished_by_the_next_run(target: Target, sees: Sees, at: Phase):
+    first = [target.write(b"a"), target.write(b"b")]
+    target.crash(at, 0, *first)
+    again = [target.write(b"a", b"b")]  # another number of partitions
+    assert target.commit(0, *again, run="run-2").outcome is Outcome.COMMITTED
+    sees(b"a", b"b")
+    assert target.status(again[0]) in (TransactionStatus.ABORTING, TransactionStatus.ABORTED)
+
+
+def test_what_was_not_recorded_is_written_by_the_next_run(target: Target, sees: Sees):
+    target.crash(Phase.PREPARE, 0, target.write(b"a"))
+    target.commit(0, target.write(b"a"), run="run-2")
+    sees(b"a")
+
+
+def test_a_batch_that_is_committed_is_not_written_again(target: Target, sees: Sees):
+    target.commit(0, target.write(b"a"))
+    assert target.commit(0, target.write(b"a"), run="run-2").outcome is Outcome.SKIPPED
+    sees(b"a")
+
+
+def test_two_writes_of_one_batch_by_one_run_are_an_error(target: Target, sees: Sees):
+    target.commit(0, target.write(b"a"))
+    with pytest.raises(DuplicateWriteError, match="txn_app_id"):
+        target.commit(0, target.write(b"b"))
+    sees(b"a")
+
+
+def test_a_run_that_was_followed_by_another_is_fenced(target: Target, sees: Sees):
+    target.commit(0, target.write(b"a"), run="run-1")
+    target.commit(1, target.write(b"b"), run="run-2")
+    with pytest.raises(FencedError, match="checkpoint"):
+        target.commit(2, target.write(b"c"), run="run-1")
+    sees(b"a", b"b")
+
+
+def test_a_lost_transaction_fails_the_batch_and_the_next_run_writes_it(target: Target, sees: Sees):
+    lost, other = target.write(b"a"), target.write(b"b")
+    target.abort(lost)
+    with pytest.raises(LeaseExpiredError, match="transaction_timeout_ms"):
+        target.commit(0, other, lost)
+    assert target.events() == []
+    target.commit(0, target.write(b"a", b"b"), run="run-2")
+    sees(b"a", b"b")
+
+
+def test_a_set_whose_pilot_is_lost_is_replaced(target: Target, sees: Sees):
+    pilot, other = target.write(b"a"), target.write(b"b")
+    target.crash(Phase.COMMIT_PILOT, 0, pilot, other)
+    target.abort(pilot)
+    target.commit(0, target.write(b"b"), target.write(b"a"), run="run-2")
+    sees(b"a", b"b")
+    assert target.status(other).is_aborted
+
+
+def test_lost_rows_that_come_again_repair_a_torn_batch(target: Target, sees: Sees):
+    pilot, other = target.write(b"a"), target.write(b"b")
+    target.crash(Phase.COMMIT_REST, 0, pilot, other)
+    target.abort(other)
+    target.commit(0, target.write(b"a"), target.write(b"b"), run="run-2")
+    sees(b"a", b"b")
+
+
+def test_a_torn_batch_is_reported_and_an_operator_accepts_it(target: Target, sees: Sees):
+    pilot, other = target.write(b"a"), target.write(b"b")
+    target.crash(Phase.COMMIT_REST, 0, pilot, other)
+    target.abort(other)
+    with pytest.raises(TornBatchError, match=str(other.transaction)):
+        target.commit(0, target.write(b"a", b"b"), run="run-2")
+    recovery = Recovery(target.client, target.stream, target.ledger)
+    assert recovery.finish("query") is Outcome.TORN
+    recovery.resolve("query", "accept")
+    assert target.commit(0, target.write(b"a", b"b"), run="run-3").outcome is Outcome.SKIPPED
+    sees(b"a")
+
+
+def test_an_operator_discards_a_torn_batch_and_it_is_written_again(target: Target, sees: Sees):
+    pilot, other = target.write(b"a"), target.write(b"b")
+    target.crash(Phase.COMMIT_REST, 0, pilot, other)
+    target.abort(other)
+    Recovery(target.client, target.stream, target.ledger).resolve("query", "discard")
+    target.commit(0, target.write(b"a", b"b"), run="run-2")
+    sees(b"a", b"a", b"b")
+
+
+def test_an_operator_finishes_a_batch_without_spark(target: Target, sees: Sees):
+    target.crash(Phase.COMMIT_PILOT, 0, target.write(b"a"), target.write(b"b"))
+    recovery = Recovery(target.client, target.stream, target.ledger)
+    assert [finding.verdict for finding in recovery.survey()] == ["all live"]
+    assert recovery.finish("query") is Outcome.COMMITTED
+    sees(b"a", b"b")
+    assert [finding.verdict for finding in recovery.survey()] == ["nothing to do"]
+    target.commit(1, target.write(b"c"), run="run-1")  # an operator is no run that would fence the query's
+    sees(b"a", b"b", b"c")
+
+
+def test_a_batch_without_tasks_finishes_what_was_recorded_of_it(target: Target, sees: Sees):
+    target.crash(Phase.COMMIT_PILOT, 0, target.write(b"a"))
+    target.commit(0, role=Role.BYSTANDER, run="")
+    sees(b"a")
+
+
+def test_a_batch_without_tasks_cannot_replace_what_is_lost(target: Target):
+    part = target.write(b"a")
+    target.crash(Phase.COMMIT_PILOT, 0, part)
+    target.abort(part)
+    with pytest.raises(UnfinishedBatchError, match="recover"):
+        target.commit(0, role=Role.BYSTANDER, run="")
+
+
+def test_a_batch_without_tasks_stops_what_was_on_its_way(target: Target):
+    """A driver that read the ledger before, and appends after, is refused: it starts again and sees the truth."""
+    slow = target.crash(Phase.PREPARE, 0, target.write(b"a"))
+    target.commit(0, role=Role.BYSTANDER, run="")
+    assert slow.answered(target.servers().answer(slow.request())).phase is Phase.READ
+
+
+def test_an_empty_batch_has_no_transaction_and_is_remembered(target: Target):
+    target.commit(0)
+    assert target.commit(0, target.write(b"a"), run="run-2").outcome is Outcome.SKIPPED
+    assert target.events() == []
+
+
+def test_a_query_that_the_ledger_should_know_is_not_adopted_in_silence(target: Target, sees: Sees):
+    with pytest.raises(LedgerMissingError, match="ledger_adopt"):
+        target.commit(7, target.write(b"a"), adopt=False)
+    target.commit(7, target.write(b"a"), run="run-2", adopt=True)
+    sees(b"a")
+
+
+def test_an_application_id_belongs_to_one_query(target: Target):
+    target.commit(5, target.write(b"a"))
+    job = dataclasses.replace(target.job(0, target.write(b"b"), run="other"), query="another query")
+    with pytest.raises(AppIdReusedError, match="txn_app_id"):
+        check(carry_out(Commit(job), target.servers()), target.stream)
+
+
+def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Sees):
+    """Each has rows of its own for each batch, and its own view of the ledger; who wins is nobody's business."""
+
+    def drive(run: str) -> None:
+        with Ledger(target.client, target.ledger.name) as ledger:
+            for batch in range(3):
+                own = [target.write(b"%d-a" % batch), target.write(b"%d-b" % batch)]
+                try:
+                    target.commit(batch, *own, run=run, ledger=ledger)
+                except (FencedError, LeaseExpiredError):
+                    return
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(drive, [f"run-{number}" for number in range(4)]))  # raises what any of them raised
+    _, state = target.ledger.read()
+    visible = state["query"].last + 1
+    for batch in range(visible, 3):  # those that fenced each other off leave the rest to a last run
+        target.commit(batch, target.write(b"%d-a" % batch), target.write(b"%d-b" % batch), run="last")
+    sees(*(b"%d-%s" % (batch, row) for batch in range(3) for row in (b"a", b"b")))
+
+
+def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stream_module, "COMPACT_AFTER", 4)
+    behind, fresh = (Ledger(target.client, target.ledger.name) for _ in range(2))
+    behind.read()
+    compactions = 0
+    for batch in range(8):
+        target.commit(batch)
+        compactions += target.ledger.compact()
+    assert compactions >= 2, "the ledger was not compacted"
+    assert fresh.read() == target.ledger.read() == behind.read()
+    assert fresh.read()[1]["query"].last == 7
+    assert len(list(fresh.history())) < 12
+
+
+def test_a_stream_that_is_no_ledger_is_refused(target: Target):
+    with target.client.revisioned(target.ledger.name) as stream:
+        stream.write_unconditionally(b"hello")
+    with pytest.raises(LedgerFormatError, match="something else"):
+        target.commit(0, target.write(b"a"))
