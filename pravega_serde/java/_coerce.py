@@ -20,7 +20,7 @@ from pravega_serde.java._arrays import array_class
 from pravega_serde.java._containers import JavaArray, JavaList, JavaMap, JavaSet
 from pravega_serde.java._jdk_table import array_descriptor
 
-__all__ = ["coerce"]
+__all__ = ["coerce", "is_coerced"]
 
 _NUMPY: Final = {"C": "u2", "D": "f8", "F": "f4", "I": "i4", "J": "i8", "S": "i2", "Z": "?"}
 
@@ -37,6 +37,11 @@ def coerce(value: Any, signature: str) -> Any:
     if signature.startswith("[") and type(value) in (list, tuple):
         return _array(value, signature)
     return value
+
+
+def is_coerced(signature: str) -> bool:
+    """Whether values of fields of this type may need another form."""
+    return signature in _BY_TYPE or signature.startswith("[")
 
 
 def _made(make: Callable[[Any], Any], value: Any, signature: str) -> Any:

@@ -13,11 +13,12 @@ from pravega_serde.errors import SerializationError
 from pravega_serde.java import _boxes as box
 from pravega_serde.java import _temporal as temporal
 from pravega_serde.java._content import Content, block, content
+from pravega_serde.java._jdk_table import jdk_descriptor
 from pravega_serde.java._limits import MAX_DECIMAL_BITS
-from pravega_serde.java._model import BlockData
+from pravega_serde.java._model import BlockData, ClassDescriptor
 from pravega_serde.java._plans import Codec, MalformedError
 
-__all__ = ["READERS", "WRITERS"]
+__all__ = ["BOXES", "READERS", "WRITERS"]
 
 _EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LONG: Final = struct.Struct(">q")
@@ -196,6 +197,27 @@ def _write_character(value: str) -> Content:
         msg = f"a Java char is one UTF-16 code unit, not {value!r}"
         raise SerializationError(msg)
     return content("java.lang.Character", [str(value)])
+
+
+def _box(name: str, layout: str) -> tuple[ClassDescriptor, Callable[[Any], bytes]]:
+    descriptor = jdk_descriptor(f"java.lang.{name}")
+    assert descriptor is not None
+    return descriptor, struct.Struct(layout).pack
+
+
+BOXES: Final[dict[type[Any], tuple[ClassDescriptor, Callable[[Any], bytes]]]] = {
+    bool: _box("Boolean", ">?"),
+    box.Boolean: _box("Boolean", ">?"),
+    int: _box("Integer", ">i"),
+    box.Integer: _box("Integer", ">i"),
+    box.Long: _box("Long", ">q"),
+    box.Short: _box("Short", ">h"),
+    box.Byte: _box("Byte", ">b"),
+    float: _box("Double", ">d"),
+    box.Double: _box("Double", ">d"),
+    box.Float: _box("Float", ">f"),
+}
+"""Type -> class and bytes of its box, for the values that fit it; the others are left to :data:`WRITERS`."""
 
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {

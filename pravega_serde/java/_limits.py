@@ -44,6 +44,10 @@ KEY_BYTES: Final = 160
 MAX_DECIMAL_BITS: Final = 32_768
 """Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""
 
+MAX_SHARED: Final = 100_000
+"""Elements and fields that one event may become, beyond its number of bytes, where values become copies (in Arrow
+columns, in dataclasses): each takes a byte at least, so only objects that others share can become more."""
+
 CACHED_CLASSES: Final = 256
 """Compiled class descriptors that a serializer keeps; the cache is emptied when it is full."""
 

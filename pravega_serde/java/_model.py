@@ -83,9 +83,12 @@ class ClassDescriptor:
         if not -_MAX_UID <= self.serial_version_uid < _MAX_UID:
             msg = f"serialVersionUID of {self.name} is not a Java long: {self.serial_version_uid}"
             raise SerializationError(msg)
+        # Looked up for each object that is written: the hash of a tuple takes as long as all the rest.
+        self.__dict__["_hash"] = hash((self.name, self.serial_version_uid))
 
     def __hash__(self) -> int:
-        return hash((self.name, self.serial_version_uid))
+        known: int = self.__dict__["_hash"]
+        return known
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Without what has been compiled for it meanwhile.

@@ -165,7 +165,7 @@ class JavaSerializer:
     def _plain(self, event: bytes, kind: ColumnType) -> Any:
         value = None if event == NULL_EVENT else self.deserialize(event)
         try:
-            return kind.from_java(value)
+            return kind.from_java(value, len(event))
         except SerializationError as error:
             raise DeserializationError(error.message) from error
 

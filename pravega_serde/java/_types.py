@@ -15,12 +15,10 @@ import pyarrow as pa
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java import _boxes as box
 from pravega_serde.java._coerce import coerce
+from pravega_serde.java._limits import MAX_SHARED
 from pravega_serde.java._model import ClassDescriptor, JavaEnum, JavaObject, signature
 
 __all__ = ["ColumnType", "column_type"]
-
-MAX_ELEMENTS: Final = 4_000_000
-"""List elements and map entries that one event may become: shared lists inside lists multiply."""
 
 _UTC: Final = pa.timestamp("us", "UTC")
 _ARROW: Final = {
@@ -77,8 +75,8 @@ class ColumnType:
     java_type: str | ClassDescriptor | None
     """Signature of the type, or the class; None: only reading, objects of any class with such fields."""
     arrow_type: pa.DataType
-    from_java: Callable[[Any], Any]
-    """Decoded value -> what ``pa.array`` takes; raises SerializationError for a value of another type."""
+    from_java: Callable[[Any, int], Any]
+    """Decoded value, size of its event -> what ``pa.array`` takes; SerializationError for a value of another type."""
     to_java: Callable[[Any], Any]
     """Value of ``to_pylist`` -> what the writer takes."""
 
@@ -128,10 +126,10 @@ def column_type(java_type: str | ClassDescriptor | None, arrow_type: pa.DataType
 def _make(java_type: str | ClassDescriptor | None, arrow_type: pa.DataType) -> ColumnType:
     read = _reader(arrow_type)
 
-    def from_java(value: Any) -> Any:
+    def from_java(value: Any, size: int) -> Any:
         if isinstance(java_type, ClassDescriptor) and value is not None:
             _check_class(value, java_type)
-        return read(value, _Budget())
+        return read(value, _Budget(size))
 
     return ColumnType(
         java_type=java_type, arrow_type=arrow_type, from_java=from_java, to_java=_writer(java_type, arrow_type)
@@ -187,14 +185,14 @@ class _Budget:
 
     __slots__ = ("left",)
 
-    def __init__(self) -> None:
-        self.left = MAX_ELEMENTS
+    def __init__(self, size: int) -> None:
+        self.left = size + MAX_SHARED
 
     def take(self, count: int) -> None:
         """Raise SerializationError when too many have been made."""
         self.left -= count
         if self.left < 0:
-            msg = f"more than {MAX_ELEMENTS} list elements in one event"
+            msg = f"more list elements than bytes, and {MAX_SHARED} more: lists that others share"
             raise SerializationError(msg)
 
 

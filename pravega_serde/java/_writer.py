@@ -23,15 +23,14 @@ from pravega_serde.java._constants import (
     MAX_BLOCK,
     SC_EXTERNALIZABLE,
     SC_SERIALIZABLE,
-    SC_WRITE_METHOD,
     SHORT_BLOCK,
     SHORT_STRING,
     STREAM_HEADER,
-    STRUCT_CODES,
 )
 from pravega_serde.java._containers import JavaArray, JavaKey
 from pravega_serde.java._content import Content
 from pravega_serde.java._jdk import WRITERS
+from pravega_serde.java._jdk_scalars import BOXES
 from pravega_serde.java._jdk_table import array_descriptor
 from pravega_serde.java._model import (
     BlockData,
@@ -41,6 +40,7 @@ from pravega_serde.java._model import (
     JavaEnum,
     ProxyDescriptor,
 )
+from pravega_serde.java._write_plans import class_pieces, parts_of, utf
 
 __all__ = ["Writer"]
 
@@ -51,7 +51,6 @@ _U16: Final = struct.Struct(">H")
 _U32: Final = struct.Struct(">I")
 _I32: Final = struct.Struct(">i")
 _U64: Final = struct.Struct(">Q")
-_CLASS_HEAD: Final = struct.Struct(">qB")
 
 
 class _Beginning(NamedTuple):
@@ -67,7 +66,7 @@ class _Beginning(NamedTuple):
 class Writer:
     """Writes one stream."""
 
-    __slots__ = ("_classes", "_count", "_handles", "_kept", "_names", "out")
+    __slots__ = ("_classes", "_handles", "_kept", "_names", "out")
 
     def __init__(self) -> None:
         self.out = bytearray(STREAM_HEADER)
@@ -75,12 +74,11 @@ class Writer:
         self._classes: dict[Any, int] = {}
         self._names: dict[str, int] = {}
         self._kept: list[Any] = []
-        self._count = 0
 
     @property
     def handles(self) -> int:
-        """How many handles have been given."""
-        return self._count
+        """How many handles have been given: each numbered object is kept, so that no other can get its id."""
+        return len(self._kept)
 
     def write(self, value: Any) -> None:
         """Append one value, and everything that it refers to."""
@@ -99,23 +97,43 @@ class Writer:
 
     def _begin(self, value: Any) -> Steps | None:
         """Write a value that has no others inside, or return the generator that writes it."""
-        kind = type(value)
-        out = self.out
-        if value is None:
-            out += b"\x70"
+        if self._leaf(value):
             return None
-        # Identity, not equality: Java writes two equal strings twice, and one string once.
-        handle = self._handles.get(id(value))
-        if handle is not None:
-            out += b"\x71" + _U32.pack(handle)
-            return None
-        if kind is str or kind is String:
-            self._string(value)
-            return None
-        write = WRITERS.get(kind)
+        write = WRITERS.get(type(value))
         if write is not None:
             return self._object(value, write(value))
         return self._other(value)
+
+    def _leaf(self, value: Any) -> bool:
+        """Write a null, a reference, a string, a box or bytes; False for any other value, and boxes that do not fit."""
+        if value is None:
+            self.out += b"\x70"
+            return True
+        # Identity, not equality: Java writes two equal strings twice, and one string once.
+        handle = self._handles.get(id(value))
+        if handle is not None:
+            self.out += b"\x71" + _U32.pack(handle)
+            return True
+        kind = type(value)
+        if kind is str or kind is String:
+            self._string(value)
+            return True
+        if kind is bytes:
+            self._bytes(value)
+            return True
+        box = BOXES.get(kind)
+        return box is not None and self._box(value, *box)
+
+    def _box(self, value: Any, descriptor: ClassDescriptor, pack: Callable[[Any], bytes]) -> bool:
+        try:
+            raw = pack(value)
+        except struct.error:
+            return False
+        self.out += b"\x73"
+        self._descriptor(descriptor)
+        self._number(value)
+        self.out += raw
+        return True
 
     def _other(self, value: Any) -> Steps | None:  # noqa: PLR0911
         if isinstance(value, Instance):
@@ -161,9 +179,8 @@ class Writer:
 
     def _number(self, value: Any) -> None:
         """Give an object its handle; it is kept, so that no other object can get its id."""
-        self._handles[id(value)] = BASE_HANDLE + self._count
+        self._handles[id(value)] = BASE_HANDLE + len(self._kept)
         self._kept.append(value)
-        self._count += 1
 
     def _string(self, value: str) -> None:
         self._number(value)
@@ -208,7 +225,7 @@ class Writer:
             return None
         self.out += b"\x7e"
         self._descriptor(value.descriptor)
-        self._classes[key] = BASE_HANDLE + self._count
+        self._classes[key] = BASE_HANDLE + len(self._kept)
         self._number(value)
         return self._begin_name(value.name)
 
@@ -239,16 +256,20 @@ class Writer:
         if descriptor.flags & SC_EXTERNALIZABLE:
             yield from self._note(next(notes, ()))
             return
-        for owner in descriptor.hierarchy:
-            for each in owner.fields:
+        for part in parts_of(descriptor):
+            if part.fixed:
+                self.out += part.primitives(parts.values[at : at + part.fixed])
+                at += part.fixed
+            for signature in part.objects:
                 value = parts.values[at]
                 at += 1
-                if each.primitive:
-                    self.out += _pack(owner, each.name, each.type, value)
-                else:
-                    yield coerce(value, each.type)
+                if signature:
+                    value = coerce(value, signature)
+                # What has nothing inside need not go through the loop.
+                if not self._leaf(value):
+                    yield value
             # Java ends the annotations of such a class even when its writeObject wrote none.
-            if owner.flags & SC_WRITE_METHOD:
+            if part.annotated:
                 yield from self._note(next(notes, ()))
 
     def _note(self, items: Iterable[Any]) -> Steps:
@@ -270,7 +291,7 @@ class Writer:
 
     def _descriptor(self, descriptor: Descriptor) -> None:
         """A class descriptor and its superclasses; those that begin a stream are written once and then copied."""
-        if self._count:
+        if self._kept:
             self._chain(descriptor)
             return
         first: _Beginning | None = descriptor.__dict__.get("_beginning")
@@ -285,8 +306,6 @@ class Writer:
         self.out += first.raw
         self._handles, self._classes = first.handles.copy(), first.classes.copy()
         self._names, self._kept = first.names.copy(), first.kept.copy()
-        # Each numbered object is kept, so their number is the next handle.
-        self._count = len(self._kept)
 
     def _chain(self, descriptor: Descriptor | None) -> None:
         while descriptor is not None:
@@ -295,7 +314,7 @@ class Writer:
                 self.out += b"\x71" + _U32.pack(handle)
                 return
             # By content: two events may have brought two descriptor objects of one class into this value.
-            self._classes[descriptor] = BASE_HANDLE + self._count
+            self._classes[descriptor] = BASE_HANDLE + len(self._kept)
             if isinstance(descriptor, ProxyDescriptor):
                 self._proxy(descriptor)
             else:
@@ -307,14 +326,11 @@ class Writer:
         self.out += b"\x70"
 
     def _class(self, descriptor: ClassDescriptor) -> None:
-        self.out += b"\x72" + _utf(descriptor.name)
-        self.out += _CLASS_HEAD.pack(descriptor.serial_version_uid, descriptor.flags)
         self._number(descriptor)
-        self.out += _U16.pack(len(descriptor.fields))
-        for each in descriptor.fields:
-            self.out += each.type[0].encode() + _utf(each.name)
-            if not each.primitive:
-                self._type_string(each.type)
+        for raw, signature in class_pieces(descriptor):
+            self.out += raw
+            if signature:
+                self._type_string(signature)
 
     def _type_string(self, text: str) -> None:
         """Signatures are interned in Java: one object for each text, whoever else refers to it."""
@@ -322,7 +338,7 @@ class Writer:
         if handle is not None:
             self.out += b"\x71" + _U32.pack(handle)
             return
-        self._names[text] = BASE_HANDLE + self._count
+        self._names[text] = BASE_HANDLE + len(self._kept)
         self._string(text)
 
     def _proxy(self, descriptor: ProxyDescriptor) -> None:
@@ -330,27 +346,11 @@ class Writer:
         self._number(descriptor)
         self.out += _I32.pack(len(descriptor.interfaces))
         for name in descriptor.interfaces:
-            self.out += _utf(name)
+            self.out += utf(name)
 
     def _annotate(self, items: Iterable[Any]) -> None:
         for item in items:
             self.write(item)
-
-
-def _utf(text: str) -> bytes:
-    raw = _mutf8.encode(text)
-    return _U16.pack(len(raw)) + raw
-
-
-_PACKERS: Final = {code: struct.Struct(">" + letter).pack for code, letter in STRUCT_CODES.items()}
-
-
-def _pack(owner: ClassDescriptor, name: str, code: str, value: Any) -> bytes:
-    try:
-        return _PACKERS[code](ord(value) if code == "C" else value)
-    except (struct.error, TypeError, OverflowError) as error:
-        msg = f"field {name} of {owner.name} is of Java's type {code} and cannot hold {value!r}: {error}"
-        raise SerializationError(msg) from error
 
 
 _NUMPY_BOXES: Final = {
