@@ -8,7 +8,7 @@ import itertools
 import re
 import typing
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -45,6 +45,9 @@ class Conversion(Protocol):
     def dump(self, value: Any) -> Any:
         """Dicts, lists, scalars; SerializationError for what has no such form."""
 
+    def dump_with_durations(self, value: Any) -> Any:
+        """The same for formats that have durations: others get them as text."""
+
     def load(self, value: Any) -> Any:
         """An object; DeserializationError with the field's path for values that do not fit."""
 
@@ -74,8 +77,14 @@ class _ByMsgspec:
         self._kind = kind
 
     def dump(self, value: Any) -> Any:
+        return self._dump(value, _NATURAL)
+
+    def dump_with_durations(self, value: Any) -> Any:
+        return self._dump(value, (*_NATURAL, timedelta))
+
+    def _dump(self, value: Any, natural: tuple[type, ...]) -> Any:
         try:
-            return msgspec.to_builtins(value, builtin_types=_NATURAL)
+            return msgspec.to_builtins(value, builtin_types=natural)
         except RecursionError as error:
             raise SerializationError("the value is nested too deeply, or contains itself") from error
         except (TypeError, ValueError) as error:
@@ -127,6 +136,9 @@ class _ByPydantic:
             raise SerializationError("the value is nested too deeply, or contains itself") from error
         except (TypeError, ValueError) as error:
             raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
+
+    def dump_with_durations(self, value: Any) -> Any:
+        return self.dump(value)
 
     def load(self, value: Any) -> Any:
         return self._validated(self._adapter.validate_python, value)

@@ -15,11 +15,9 @@ from pravega_serde.adapters._convert import Conversion
 from pravega_serde.adapters._members import Member, members_of, name_of
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
+from pravega_serde.java._limits import MAX_SHARED
 
 __all__ = ["JavaConversion"]
-
-MAX_SHARED: Final = 100_000
-"""Values that one event may become beyond its number of bytes: only objects that others share become more than that."""
 
 
 class JavaConversion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pravega_serde.adapters._convert import Conversion, conversion_of
 from pravega_serde.adapters._java import JavaConversion
@@ -99,7 +99,18 @@ def _halves(
         raise SchemaError(f"java_classes are for the Java format, not for {inner!r}")
     if isinstance(inner, JsonSerializer):
         return conversion.dump, _json_reader(inner, conversion)
+    if isinstance(inner, _HasDicts):
+        as_dict = inner.as_dict
+        return conversion.dump_with_durations, lambda data: conversion.load(as_dict(inner.deserialize(data)))
     return conversion.dump, lambda data: conversion.load(inner.deserialize(data))
+
+
+@runtime_checkable
+class _HasDicts(Protocol):
+    """A serializer whose values are objects of their own, as those of Protobuf are messages."""
+
+    def as_dict(self, value: Any) -> Any:
+        """The object as natural values."""
 
 
 def _json_reader(inner: JsonSerializer, conversion: Conversion) -> Callable[[bytes], Any]:

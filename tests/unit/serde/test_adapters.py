@@ -6,7 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, TypedDict
 from uuid import UUID
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pydantic
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ from pravega_serde.java import (
 )
 from pravega_serde.java._jdk_table import jdk_descriptor
 from pravega_serde.json import JsonSerializer
+from pravega_serde.protobuf import ProtobufSerializer
 
 
 class Side(enum.StrEnum):
@@ -532,6 +534,75 @@ def test_a_class_may_contain_itself(name: str) -> None:
     inner: Any = {"avro": avro, "java": JavaSerializer(), "json": JsonSerializer()}[name]
     nodes = typed(inner, Node, java_classes={Node: descriptor} if name == "java" else None)
     assert nodes.deserialize(nodes.serialize(Node(Node(Node())))) == Node(Node(Node()))
+
+
+@dataclasses.dataclass
+class Task:
+    name: str
+    at: datetime
+    took: timedelta
+    parts: list[str]
+    counts: dict[str, int]
+    raw: bytes
+    kind: Side | None = None
+    before: "Task | None" = None
+
+
+def message_class() -> Any:
+    """A message with the fields of Task."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="adapters_task.proto",
+        package="adapters",
+        syntax="proto3",
+        dependency=[timestamp_pb2.DESCRIPTOR.name, duration_pb2.DESCRIPTOR.name],
+    )
+    side = file.enum_type.add(name="Side")
+    for number, name in enumerate(("NONE", "BUY", "SELL")):
+        side.value.add(name=name, number=number)
+    task = file.message_type.add(name="Task")
+    entry = task.nested_type.add(name="CountsEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=1)
+    entry.field.add(name="value", number=2, type=kinds.TYPE_INT64, label=1)
+    task.field.add(name="name", number=1, type=kinds.TYPE_STRING, label=1)
+    message = kinds.TYPE_MESSAGE
+    task.field.add(name="at", number=2, type=message, type_name=".google.protobuf.Timestamp", label=1)
+    task.field.add(name="took", number=3, type=message, type_name=".google.protobuf.Duration", label=1)
+    task.field.add(name="parts", number=4, type=kinds.TYPE_STRING, label=3)
+    task.field.add(name="counts", number=5, type=message, type_name=".adapters.Task.CountsEntry", label=3)
+    task.field.add(name="raw", number=6, type=kinds.TYPE_BYTES, label=1)
+    task.oneof_decl.add(name="_kind")
+    task.field.add(
+        name="kind",
+        number=7,
+        type=kinds.TYPE_ENUM,
+        type_name=".adapters.Side",
+        label=1,
+        oneof_index=0,
+        proto3_optional=True,
+    )
+    task.field.add(name="before", number=8, type=message, type_name=".adapters.Task", label=1)
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("adapters.Task"))
+
+
+def test_messages_of_protobuf_become_objects() -> None:
+    tasks = typed(ProtobufSerializer(message_class()), Task)
+    at, took = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC), timedelta(seconds=5, microseconds=7)
+    before = Task("first", at, took, [], {}, b"")
+    for value in (before, Task("a", at, took, ["x", "y"], {"k": 5}, b"\xff", Side.SELL, before)):
+        assert tasks.deserialize(tasks.serialize(value)) == value
+    assert pickle.loads(pickle.dumps(tasks)).deserialize(tasks.serialize(before)) == before
+    with pytest.raises(DeserializationError):
+        tasks.deserialize(b"\xff")
+
+
+def test_durations_are_text_where_a_format_has_none() -> None:
+    durations = typed(JsonSerializer(), list[timedelta])
+    assert durations.serialize([timedelta(days=1)]) == b'["P1D"]'
+    assert durations.deserialize(b'["PT5S"]') == [timedelta(seconds=5)]
 
 
 class Point(TypedDict):
