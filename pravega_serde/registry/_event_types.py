@@ -31,7 +31,7 @@ from pravega_serde.registry._json_schema import arrow_type_of_json_schema, json_
 from pravega_serde.registry._models import SchemaInfo, SerializationFormat
 from pravega_serde.serializer import Serializer
 
-__all__ = ["CustomFormats", "EventType", "event_type", "payload_serializer", "reader_type"]
+__all__ = ["CustomFormats", "EventType", "event_type", "format_named", "payload_serializer", "reader_type"]
 
 #: For each custom format's full type name what makes the serializer of a schema's payloads.
 CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]]]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
+import pyarrow as pa
+
 from pravega_serde.registry._config import RegistryConfig
-from pravega_serde.registry._event_types import event_type, reader_type
+from pravega_serde.registry._event_types import EventType, event_type, format_named, reader_type
 from pravega_serde.registry._models import SerializationFormat
 from pravega_serde.registry._reader import RegistryDeserializer
 from pravega_serde.registry._settings import (
@@ -63,10 +65,14 @@ def multi_type_serializer(
     the type's name in the registry where the schema has none. Otherwise as :func:`serializer`.
     """
     config = serializer_config(registry, group, settings)
-    types = types_by_key(
-        schemas, lambda schema, name: event_type(schema, format=format, type=name, custom_formats=config.custom_formats)
-    )
-    return MultiTypeSerializer(config, types, type_of)
+
+    def make(schema: Any, name: str | None) -> EventType:
+        # Avro schemas and message classes have names of their own, whatever tells their values apart here.
+        own = isinstance(schema, type) or (format is not None and format_named(format) == SerializationFormat.AVRO)
+        given = None if own and not isinstance(schema, pa.Schema) else name
+        return event_type(schema, format=format, type=given, custom_formats=config.custom_formats)
+
+    return MultiTypeSerializer(config, types_by_key(schemas, make), type_of)
 
 
 def with_schema_serializer(

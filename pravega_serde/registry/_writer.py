@@ -267,7 +267,7 @@ def types_by_key(
 ) -> dict[Any, EventType]:
     """Schemas by the key that tells their values apart: as given, else the types' names.
 
-    A key that is text is the type's name where the schema has none.
+    A key that is text is the type's name for schemas that have none.
     """
     if isinstance(schemas, Mapping):
         return {key: make(schema, key if isinstance(key, str) else None) for key, schema in schemas.items()}

@@ -1,0 +1,78 @@
+"""The Java side of the registry serializers' tests: compiled here, each run a JVM of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from connector.local._jars import ensure_jars
+from connector.local._jarset import JarSet
+from connector.local._java import find_java
+from pravega_serde.registry import SchemaInfo, event_type
+
+__all__ = ["JavaRegistry"]
+
+_TESTS: Final = Path(__file__).parents[1]
+_SOURCES: Final = Path(__file__).parent / "java_registry"
+_JARS: Final = JarSet.load("schemaregistry", "0.6.0")
+_SECONDS: Final = 180
+
+
+class JavaRegistry:
+    """The compiled programs of ``java_registry``. Events travel through files in ``folder``, one a group."""
+
+    def __init__(self, uri: str, folder: Path) -> None:
+        java = find_java()
+        self._uri, self._folder, self._java = uri, folder, java.path
+        jars = ensure_jars(_JARS, java)
+        self._classes = f"{folder}/classes:{jars}/*"
+        javac = shutil.which("javac") or str(self._java.with_name("javac"))
+        sources = sorted(str(source) for source in _SOURCES.glob("*.java"))
+        command = [javac, "-nowarn", "-cp", f"{jars}/*", "-d", f"{folder}/classes", *sources]
+        subprocess.run(command, check=True, timeout=_SECONDS, capture_output=True)
+        (folder / "gold.pb").write_bytes(self.alarm_schema().data)
+
+    def alarm_schema(self) -> SchemaInfo:
+        """The schema of ``AlarmP`` from its ``.proto``."""
+        made, source = self._folder / "gold.set", _TESTS / "integration" / "registry"
+        options = [f"-I{source}", f"--descriptor_set_out={made}", "gold.proto"]
+        subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options], check=True, timeout=_SECONDS)
+        return event_type(made.read_bytes(), format="protobuf", type="com.example.proto.AlarmP").info
+
+    def write(self) -> None:
+        """Let Java write its events."""
+        self.run("RegistryPeer", "write", self._uri, str(self._folder))
+
+    def events(self, group: str) -> list[bytes]:
+        """What Java wrote."""
+        data, events, place = (self._folder / f"{group}.java").read_bytes(), [], 0
+        while place < len(data):
+            (size,) = struct.unpack_from(">i", data, place)
+            events.append(data[place + 4 : place + 4 + size])
+            place += 4 + size
+        return events
+
+    def give(self, group: str, events: Iterable[bytes]) -> None:
+        """Put events where Java will read them."""
+        parts = (struct.pack(">i", len(event)) + event for event in events)
+        (self._folder / f"{group}.python").write_bytes(b"".join(parts))
+
+    def read(self) -> list[dict[str, Any]]:
+        """What Java's readers make of them: group, reader, events, how many are wrong, and the first of those."""
+        return [json.loads(line) for line in self.run("RegistryPeer", "read", self._uri, str(self._folder))]
+
+    def run(self, *arguments: str, text: str = "") -> list[str]:
+        """The lines that a program prints."""
+        logback = f"-Dlogback.configurationFile={_SOURCES.parent / 'java' / 'logback.xml'}"
+        command = [str(self._java), "-Xmx512m", "-XX:TieredStopAtLevel=1", logback, "-Dfile.encoding=UTF-8"]
+        command += ["-Dstdout.encoding=UTF-8", "-cp", self._classes, *arguments]
+        done = subprocess.run(
+            command, input=text, check=True, timeout=_SECONDS, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        return done.stdout.splitlines()
