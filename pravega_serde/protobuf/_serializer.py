@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows
 from pravega_serde.errors import SerializationError
 from pravega_serde.protobuf._arrow import arrow_type
+from pravega_serde.protobuf._limits import Meter, value_cost
 from pravega_serde.protobuf._plan import plan
 from pravega_serde.protobuf._read_columns import ColumnReader
 from pravega_serde.protobuf._read_values import value_reader
@@ -48,6 +49,7 @@ class ProtobufSerializer:
         self._read = RowReader(self._message, self._plan)
         self._write = RowWriter(self._message, filler(self._plan, arrow=False))
         self._natural = value_reader(self._plan, arrow=False)
+        self._meter = Meter(self._plan, value_cost)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if is_importable(self._message):
@@ -83,6 +85,8 @@ class ProtobufSerializer:
 
     def as_dict(self, message: Message) -> Any:
         """A message as natural values; fields that are not there are None. Unknown fields are left out."""
+        if self._meter.may_exceed(message.ByteSize()):
+            self._meter.measure(message.SerializePartialToString())
         return value_of(message, self._natural)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:

@@ -20,7 +20,7 @@ MAX_DEPTH: Final = 100
 _GROUP, _END_GROUP = 3, 4
 _SIZES: Final = {FIXED32: 4, FIXED64: 8}
 
-#: Called with a message, or with the field of packed numbers, and its size.
+#: Called with a message, or with the field of packed enum values, and its size.
 Visit = Callable[[MessagePlan | FieldPlan, int], None]
 
 
@@ -73,7 +73,7 @@ class _Walker:
         elif field.kind == "string" and self._texts:
             _text(self._data[start:stop])
         elif field.label == "repeated" and field.kind in NUMBERS and wire == LENGTH:
-            if self._visit is not None:
+            if self._visit is not None and field.enum is not None:
                 self._visit(field, stop - start)
             self._packed(start, stop, NUMBERS[field.kind].wire)
 

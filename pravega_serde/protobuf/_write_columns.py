@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf import struct_pb2
 
 from pravega_serde.avro._pieces import Piece, Words, assemble, regroup, spread
 from pravega_serde.avro._varints import sizes, tail_of, words_of
@@ -23,6 +22,7 @@ from pravega_serde.protobuf._build import by_key
 from pravega_serde.protobuf._cursor import Bools, Tag
 from pravega_serde.protobuf._lower import Lower, lowering
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
+from pravega_serde.protobuf._order import ranks
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 from pravega_serde.protobuf._write_numbers import Unwritable, bits_of
 
@@ -227,7 +227,7 @@ def _map(field: FieldPlan, column: pa.Array) -> list[Piece]:
     lengths, keys, values = map_entries(column)
     if values.null_count:
         raise Unwritable
-    owners, keys, values = by_key(np.repeat(np.arange(len(column)), lengths), keys, values, _ranks(keys))
+    owners, keys, values = by_key(np.repeat(np.arange(len(column)), lengths), keys, values, ranks(keys))
     key, item = (_as_item(part) for part in field.message.fields)
     entries = assemble([*_single(key, keys), *_single(item, values)], len(keys))
     items = _delimited(
@@ -238,21 +238,3 @@ def _map(field: FieldPlan, column: pa.Array) -> list[Piece]:
     )
     counts = np.bincount(owners, minlength=len(column))
     return [regroup(assemble(items, len(keys)), bounds_of(counts))]
-
-
-def _longer_first() -> bool:
-    """Whether Google's deterministic writer puts a key before those that it begins with, as some versions do."""
-    shorter, longer = (struct_pb2.Struct(fields={key: struct_pb2.Value()}) for key in ("a", "ab"))
-    both = struct_pb2.Struct(fields={"a": struct_pb2.Value(), "ab": struct_pb2.Value()})
-    return both.SerializeToString(deterministic=True) == longer.SerializeToString() + shorter.SerializeToString()
-
-
-_LONGER_FIRST: Final = _longer_first()
-
-
-def _ranks(keys: pa.Array) -> pa.Array:
-    """What the keys of a map are sorted by, for columns to be written as rows are."""
-    if not (_LONGER_FIRST and pa.types.is_string(keys.type)):
-        return keys
-    # No byte of UTF-8 is above FF.
-    return pc.binary_join_element_wise(keys.cast(pa.binary()), b"\xff", b"")

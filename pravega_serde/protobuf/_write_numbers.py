@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar._bytes import UInt64s
 from pravega_serde.protobuf._plan import EnumPlan, FieldPlan
+from pravega_serde.protobuf._write_values import converter
 
 __all__ = ["Unwritable", "bits_of"]
 
@@ -60,8 +62,20 @@ def _decimals(column: pa.Array) -> UInt64s:
 def _enum(enum: EnumPlan, column: pa.Array) -> UInt64s:
     names = list(enum.numbers)
     codes = pc.index_in(column, pa.array(names, pa.string()))
+    numbers = [*enum.numbers.values(), 0]
     if codes.null_count > column.null_count:
-        raise Unwritable
-    numbers = np.array([*enum.numbers.values(), 0], np.int64)
-    bits: UInt64s = numbers[codes.fill_null(len(names)).to_numpy()].view(np.uint64)
+        others = [text for text in column.unique().to_pylist() if text is not None and text not in enum.numbers]
+        numbers = [*enum.numbers.values(), *_numbers_of(enum, others), 0]
+        names += others
+        codes = pc.index_in(column, pa.array(names, pa.string()))
+    bits: UInt64s = np.array(numbers, np.int64)[codes.fill_null(len(names)).to_numpy()].view(np.uint64)
     return bits
+
+
+def _numbers_of(enum: EnumPlan, texts: list[str]) -> list[int]:
+    """Numbers that are given as text, since they have no name."""
+    convert = converter("enum", enum)
+    try:
+        return [convert(text) for text in texts]
+    except MalformedError:
+        raise Unwritable from None

@@ -1,0 +1,37 @@
+"""The descriptor sets of the ``.proto`` files here, compiled when they are asked for."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import grpc_tools
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from grpc_tools import protoc
+
+__all__ = ["compile_protos", "everything", "older"]
+
+_FOLDER = Path(__file__).parent
+
+
+def compile_protos(folder: Path, name: str) -> FileDescriptorSet:
+    """The set of one file and all that it imports."""
+    google = Path(grpc_tools.__file__).parent / "_proto"
+    with tempfile.TemporaryDirectory() as output:
+        target = Path(output) / "set"
+        arguments = [f"-I{folder}", f"-I{google}", "--include_imports", f"--descriptor_set_out={target}", name]
+        assert protoc.main(["protoc", *arguments]) == 0
+        return FileDescriptorSet.FromString(target.read_bytes())
+
+
+@cache
+def everything() -> FileDescriptorSet:
+    """All of proto3."""
+    return compile_protos(_FOLDER, "everything.proto")
+
+
+@cache
+def older() -> FileDescriptorSet:
+    """What proto2 has besides."""
+    return compile_protos(_FOLDER, "older.proto")
