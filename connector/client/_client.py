@@ -84,6 +84,20 @@ class PravegaClient:
         """Cut after the last event at this moment."""
         return tail_cut(self.stores, self.name(stream))
 
+    def truncate(self, cut: StreamCut) -> None:
+        """Drop all events before a cut. Raises MalformedStreamCutError for a cut that lies beyond the tail.
+
+        The controller takes such a cut, and then everything that is written up to it is lost to readers.
+        """
+        infos = self.stores.segment_infos(cut.stream, cut.positions)
+        for segment_id, offset in cut.positions.items():
+            if infos[segment_id].exists and offset > (end := infos[segment_id].write_offset):
+                raise MalformedStreamCutError(
+                    f"cannot truncate {cut.stream} at offset {offset} of segment {segment_id}: it ends at {end}, "
+                    "and what is written up to the cut would be lost"
+                )
+        self.controller.truncate_stream(cut)
+
     # ---------------------------------------------------------------- events
 
     @overload

@@ -210,6 +210,21 @@ def test_truncated_events_are_data_loss_with_segment_and_offset(client, stream_n
         reader.poll(10)
 
 
+def test_a_stream_is_not_truncated_beyond_its_tail(client, stream_name):
+    """The controller would take it, and hide what is written up to there."""
+    client.create_stream(stream_name, 2)
+    with client.writer(stream_name) as writer:
+        writer.write_column(pa.array([b"%d" % i for i in range(100)]), pa.array([str(i) for i in range(100)]))
+    tail = client.tail(stream_name)
+    beyond = StreamCut(tail.stream, tail.positions | {1: tail.positions[1] + 1})
+    with pytest.raises(MalformedStreamCutError, match=f"of segment 1: it ends at {tail.positions[1]}"):
+        client.truncate(beyond)
+    assert len(list(client.read(stream_name))) == 100
+    client.truncate(tail)
+    client.truncate(tail)
+    assert list(client.read(stream_name)) == []
+
+
 def test_segments_that_were_truncated_away_are_data_loss(client, stream_name):
     client.create_stream(stream_name)
     start = client.head(stream_name)

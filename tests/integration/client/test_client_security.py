@@ -37,6 +37,22 @@ def test_events_are_written_and_read_with_delegation_tokens(client, stream_name)
     assert _stores._token_end(token) < float("inf")
 
 
+def test_transactions_and_revisions_take_delegation_tokens_too(client, stream_name):
+    client.create_stream(stream_name)
+    with client.transactions(stream_name).begin() as transaction:
+        transaction.write(b"in a transaction")
+        transaction.ping()
+    with client.revisioned(stream_name) as log:
+        start = log.oldest_revision()
+        (entry,) = log.read_from(start)
+        assert log.write_conditionally(entry[0], b"at a revision") == log.latest_revision()
+        assert log.write_conditionally(start, b"late") is None
+        assert log.compare_and_set_mark(None, entry[0])
+        assert log.mark() == entry[0]
+        log.truncate_to_revision(entry[0])
+        assert [written for _, written in log.read_from(log.oldest_revision())] == [b"at a revision"]
+
+
 @pytest.mark.parametrize("write", [False, True], ids=["reading", "writing"])
 def test_a_token_that_the_server_refuses_is_replaced(client, stream_name, write):
     client.create_stream(stream_name)
