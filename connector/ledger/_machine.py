@@ -204,8 +204,7 @@ class Commit:
             return Event.REUSED
         if app.last != job.batch or app.last_run != job.run:
             return Event.COMMITTED_BEFORE
-        # Of this very call, if only the answer to its append was lost.
-        return Event.DONE if app.last_nonce == job.nonce else Event.DUPLICATE
+        return Event.COMMITTED_NOW if app.last_nonce == job.nonce else Event.DUPLICATE
 
     def _own_set(self, generation: int) -> Prepared:
         job = self.job

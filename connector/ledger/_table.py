@@ -43,9 +43,9 @@ class Phase(Enum):
     FENCE = "append BARRIER"
     SAVE = "commit what is open of a torn set"
     ABORT_OWN = "abort the own transactions that no entry names"
-    ABANDON_READ = "abort(): read the ledger to its end"
-    ABANDON_PILOT = "abort(): abort the first own transaction"
-    ABANDON_REST = "abort(): abort the others"
+    ABANDON_READ = "after a failure, read the ledger to its end"
+    ABANDON_PILOT = "after a failure, abort the first own transaction"
+    ABANDON_REST = "after a failure, abort the others"
     END = "end"
 
 
@@ -57,6 +57,7 @@ class Event(Enum):
     STRANGER = "the ledger has nothing of this query, which is not new"
     DUPLICATE = "this run has committed this batch already"
     COMMITTED_BEFORE = "the batch is committed"
+    COMMITTED_NOW = "the batch is committed, by this very call whose answer was lost"
     OLDER = "an older batch is prepared"
     RECORDED = "the batch is prepared"
     NOTHING = "the batch is new"
@@ -67,7 +68,7 @@ class Event(Enum):
     PILOT_LOST = "the pilot is lost"
     PILOT_OPEN = "the pilot is open, another is lost"
     REPAIRABLE = "the pilot is committed, the lost rows are here again"
-    WRITE_AGAIN = "the pilot is committed, own transactions are lost: a replay has their rows"
+    WRITE_AGAIN = "the pilot is committed, own transactions are lost, and a replay has their rows"
     TORN = "the pilot is committed, others are lost"
     FORGOTTEN = "the pilot is committed, the status of others is forgotten"
     PILOT_FORGOTTEN = "the status of the pilot is forgotten"
@@ -117,7 +118,7 @@ TABLE: Final[Table] = {
     (_P.READ, _E.STRANGER): Move(_P.END, _O.STRANGER),
     (_P.READ, _E.DUPLICATE): Move(_P.END, _O.DUPLICATE),
     (_P.READ, _E.COMMITTED_BEFORE): Move(_P.ABORT_OWN, _O.SKIPPED),
-    (_P.READ, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.READ, _E.COMMITTED_NOW): Move(_P.ABORT_OWN, _O.COMMITTED),
     (_P.READ, _E.OLDER): Move(_P.WEIGH),
     (_P.READ, _E.RECORDED): Move(_P.WEIGH),
     (_P.READ, _E.NOTHING): Move(_P.PING_OWN),
