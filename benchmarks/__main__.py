@@ -1,4 +1,4 @@
-"""``python -m benchmarks [client|spark] [--quick]``: comparisons, alternately in one run, printed as ratios."""
+"""``python -m benchmarks [client|serde|spark] [--quick]``: comparisons, alternately in one run, printed as ratios."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from benchmarks._client import run_client
 from benchmarks._spark import ScalaPeer, run_spark
 from benchmarks._stats import Result, as_json, as_table
+from benchmarks.serde import run_serde
 
 _progress = Console(stderr=True)
 
@@ -45,7 +46,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(help=__doc__)
-@click.argument("part", type=click.Choice(["client", "spark", "all"]), default="all")
+@click.argument("part", type=click.Choice(["client", "serde", "spark", "all"]), default="all")
 @click.option("--quick", is_flag=True, help="A tenth of the events, two rounds: shows that all works, and no more.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; quick: 2]")
 @click.option("--only", default="", metavar="TEXT", help="Only the cases whose name contains this, such as 'read 100'.")
@@ -66,6 +67,8 @@ def main(
     measured = []
     if part in ("client", "all"):
         measured.append(_measured("Client", run_client(**how)))
+    if part in ("serde", "all"):
+        measured.append(_measured("Serializers", run_serde(**how)))
     if part in ("spark", "all"):
         measured.append(_measured("Spark", run_spark(scala, **how)))
     if json_file is not None:

@@ -1,0 +1,46 @@
+"""The processes beside this one: a warm JVM, and ours where the extra packages are missing."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks._drive import Peer
+from connector.local._jars import REGISTRY_JARS, ensure_jars
+from connector.local._java import find_java
+
+__all__ = ["JavaPeer", "plain_peer"]
+
+_PROGRAM: Final = Path(__file__).parents[1] / "java" / "SerdePeer.java"
+
+
+class JavaPeer:
+    """SerdePeer.java in one JVM. ``folder`` takes the events on their way. Context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        java = find_java()
+        jars = ensure_jars(REGISTRY_JARS, java)
+        # The serial collector: one thread here, as everywhere else. The program is compiled at the start.
+        command = [str(java.path), "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(_PROGRAM)]
+        self.peer = Peer("Java", command)
+        self._folder = folder
+
+    def runs(self, name: str, form: str, events: Sequence[bytes], schema: str) -> Callable[[str], Mapping[str, Any]]:
+        """Runs of ``read`` and ``write`` over events, which Java reads from a file the first time."""
+        file = self._folder / f"{name.replace(' ', '-')}.events"
+        file.write_bytes(b"".join(struct.pack(">i", len(event)) + event for event in events))
+        return lambda verb: self.peer.ask(verb, format=form, file=str(file), schema=schema)
+
+    def __enter__(self) -> JavaPeer:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.peer.close()
+
+
+def plain_peer(count: int) -> Peer:
+    """Ours in a process to which the ``fast`` extra looks as if it were not installed."""
+    return Peer("ours, no extras", [sys.executable, "-m", "benchmarks.serde._plain", str(count)])

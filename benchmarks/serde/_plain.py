@@ -1,0 +1,31 @@
+"""Ours without the packages of the ``fast`` extra: ``python -m benchmarks.serde._plain COUNT`` answers requests."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+_EXTRAS: Final = ("msgspec", "pyruhvro", "ptars")
+
+
+def main(count: int) -> None:
+    for package in _EXTRAS:
+        sys.modules[package] = None  # type: ignore[assignment]  # an import of it fails
+    from benchmarks.peers._serve import serve  # noqa: PLC0415
+    from benchmarks.serde._run import all_subjects  # noqa: PLC0415
+    from benchmarks.serde._subject import Subject, Work, ours, timed  # noqa: PLC0415
+
+    subjects: dict[str, Subject] = {subject.name: subject for subject in all_subjects(count)}
+    ways: dict[str, dict[str, Work]] = {}
+
+    def run(subject: str, way: str) -> dict[str, Any]:
+        if subject not in ways:
+            ways.clear()  # the subjects come one after the other
+            ways[subject] = ours(subjects[subject])
+        return timed(ways[subject][way], len(subjects[subject].events))()
+
+    serve(f"Python {sys.version.split()[0]}", {"run": run})
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
