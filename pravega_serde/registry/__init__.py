@@ -6,6 +6,7 @@ from pravega_serde.registry._config import RegistryConfig
 from pravega_serde.registry._derive_avro import avro_schema_of
 from pravega_serde.registry._derive_protobuf import protobuf_schema_of
 from pravega_serde.registry._event_types import EventType, event_type
+from pravega_serde.registry._evolution import check_compatibility
 from pravega_serde.registry._groups import Compatibility, CompatibilityRule, GroupHistoryRecord, GroupProperties
 from pravega_serde.registry._json_schema import arrow_type_of_json_schema, json_schema_of
 from pravega_serde.registry._make import deserializer, multi_type_serializer, serializer, with_schema_serializer
@@ -50,6 +51,7 @@ __all__ = [
     "WithSchemaSerializer",
     "arrow_type_of_json_schema",
     "avro_schema_of",
+    "check_compatibility",
     "deserializer",
     "event_type",
     "json_schema_of",

@@ -1,0 +1,99 @@
+"""Which schemas a group's policy lets in, found out here: the server checks Avro alone.
+
+Everything comes down to one question, asked of two schemas of one format: what that a writer writes with the one can a
+reader with the other not read, or not read as what it was?
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pravega_serde.errors import SchemaError
+from pravega_serde.registry._groups import Compatibility, CompatibilityRule
+from pravega_serde.registry._models import SchemaInfo, SchemaWithVersion
+
+__all__ = ["check_compatibility"]
+
+Known = SchemaInfo | SchemaWithVersion
+
+# Format -> module with ``faults(writer, reader, *, added) -> Iterator[str]``.
+_MODULES: Final = {
+    "Avro": "pravega_serde.registry._evolution_avro",
+    "Json": "pravega_serde.registry._evolution_json",
+    "Protobuf": "pravega_serde.registry._evolution_protobuf",
+}
+_BACKWARD: Final = CompatibilityRule("Backward")
+_FORWARD: Final = CompatibilityRule("Forward")
+_BACKWARD_TRANSITIVE: Final = CompatibilityRule("BackwardTransitive")
+_FORWARD_TRANSITIVE: Final = CompatibilityRule("ForwardTransitive")
+# Policy -> its two directions.
+_RULES: Final = {
+    "Backward": (_BACKWARD, None),
+    "BackwardTransitive": (_BACKWARD_TRANSITIVE, None),
+    "Forward": (None, _FORWARD),
+    "ForwardTransitive": (None, _FORWARD_TRANSITIVE),
+    "Full": (_BACKWARD, _FORWARD),
+    "FullTransitive": (_BACKWARD_TRANSITIVE, _FORWARD_TRANSITIVE),
+}
+
+
+def check_compatibility(old: Known | Sequence[Known], new: SchemaInfo, policy: Compatibility) -> list[str]:
+    """Why ``new`` may not follow ``old`` under a policy: readable reasons, none if it may.
+
+    ``old`` is the last schema of the type, or all of them in their order. ``backward`` reasons are of what the new
+    schema cannot read of the old one's events, ``forward`` reasons the other way round. Values count: what could be
+    read, but as another value, is a reason too. Knows Avro, Protobuf and JSON; other formats only by their bytes.
+
+    Raises SchemaError for a schema that cannot be parsed, a policy that is not known, and a rule "since a version"
+    where ``old`` comes without versions.
+    """
+    known: list[Known] = [old] if isinstance(old, Known) else list(old)
+    if not known or policy.policy == "AllowAny":
+        return []
+    if policy.policy == "DenyAll":
+        return ["the policy is DenyAll: the group takes no other schema"]
+    backward, forward = _rules(policy)
+    reasons = [
+        *(f"backward: {fault}" for one in _covered(known, backward) for fault in _faults(one, new, added=False)),
+        *(f"forward: {fault}" for one in _covered(known, forward) for fault in _faults(new, one, added=True)),
+    ]
+    return list(dict.fromkeys(reasons))
+
+
+def _rules(policy: Compatibility) -> tuple[CompatibilityRule | None, CompatibilityRule | None]:
+    if policy.policy == "Advanced":
+        return policy.backward, policy.forward
+    if policy.policy not in _RULES:
+        raise SchemaError(f"the policy {policy.policy!r} is not known here; known are {', '.join(sorted(_RULES))}")
+    return _RULES[policy.policy]
+
+
+def _covered(known: Sequence[Known], rule: CompatibilityRule | None) -> list[SchemaInfo]:
+    """The schemas that a rule minds, the last one first."""
+    if rule is None:
+        return []
+    last_first = list(reversed(known))
+    if rule.name.endswith("Till"):
+        last_first = [found for found in last_first if _since(found, rule)]
+    elif not rule.name.endswith("Transitive"):
+        last_first = last_first[:1]
+    return [found if isinstance(found, SchemaInfo) else found.schema for found in last_first]
+
+
+def _since(found: Known, rule: CompatibilityRule) -> bool:
+    if isinstance(found, SchemaInfo) or rule.version is None:
+        raise SchemaError(f"the rule {rule.name} can be checked only on schemas with their versions")
+    return found.version.version >= rule.version.version
+
+
+def _faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
+    """``added`` says that the writer's schema is the newer one."""
+    if writer.format != reader.format:
+        yield f"the format changes from {writer.format.full_type_name} to {reader.format.full_type_name}"
+    elif writer.format.name in _MODULES:
+        module = importlib.import_module(_MODULES[writer.format.name])
+        yield from module.faults(writer, reader, added=added)
+    elif writer.data != reader.data:
+        yield f"schemas of the format {writer.format.full_type_name} cannot be compared, and these differ"

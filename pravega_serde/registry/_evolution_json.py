@@ -1,0 +1,259 @@
+"""What a reader with one JSON schema refuses of the documents of another.
+
+Writers are taken to write what their schema names: that a document may hold any other member as well does not make
+every new property a fault. Drafts 3 to 2020-12 as far as their keywords are known here; a keyword that is not, and that
+differs, is said to be so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pravega_serde.errors import SchemaError
+from pravega_serde.registry._models import SchemaInfo
+
+__all__ = ["faults"]
+
+Json = Mapping[str, Any]
+
+# Levels of schemas in schemas, and pairs of schemas that are compared: choices inside choices multiply.
+_DEPTH: Final = 100
+_PAIRS: Final = 20_000
+_ALL: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+# Say nothing about which documents are valid.
+_NOTES: Final = frozenset(
+    {"$schema", "$id", "id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "default"}
+    | {"examples", "deprecated", "readOnly", "writeOnly", "links", "contentMediaType", "contentEncoding"}
+)
+_CHOICES: Final = ("anyOf", "oneOf")
+# Bounds of the reader that must not be tighter: True where a larger number is tighter.
+_BOUNDS: Final = {
+    "minimum": True,
+    "exclusiveMinimum": True,
+    "minLength": True,
+    "minItems": True,
+    "minProperties": True,
+    "maximum": False,
+    "exclusiveMaximum": False,
+    "maxLength": False,
+    "maxItems": False,
+    "maxProperties": False,
+}
+_USUAL: Final = {"uniqueItems": False, "additionalItems": True, "unevaluatedProperties": True}
+_COMPARED: Final = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "allOf", "$ref"}
+    | {*_CHOICES, *_BOUNDS}
+)
+
+
+def faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG001 - as all formats
+    """Reasons, none if each document of the writer's is one of the reader's; SchemaError for what is no JSON schema."""
+    written, read = (_load(schema) for schema in (writer, reader))
+    yield from _Comparison(written, read).compare(written, read, "$", 0)
+
+
+def _load(schema: SchemaInfo) -> Any:
+    try:
+        loaded = json.loads(schema.data)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"the schema of type {schema.type!r} is not JSON: {error}") from error
+    if not isinstance(loaded, dict | bool):
+        raise SchemaError(f"the schema of type {schema.type!r} is not a JSON schema, but {type(loaded).__name__}")
+    return loaded
+
+
+class _Comparison:
+    def __init__(self, writer: Any, reader: Any) -> None:
+        self._roots = writer, reader
+        self._open: set[tuple[int, int]] = set()
+        self._pairs = 0
+
+    def compare(self, writer: Any, reader: Any, path: str, depth: int) -> Iterator[str]:
+        """Faults of documents of one schema read with the other."""
+        writer, reader = self._follow(writer, 0, path), self._follow(reader, 1, path)
+        pair = id(writer), id(reader)
+        if writer == reader or writer is False or reader in (True, {}) or pair in self._open:
+            return
+        self._pairs += 1
+        if depth > _DEPTH or self._pairs > _PAIRS:
+            raise SchemaError(f"the JSON schemas are too deep or too entangled to be compared, at {path}")
+        if reader is False:
+            yield f"{path}: the reader allows nothing"
+            return
+        self._open.add(pair)
+        try:
+            yield from self._schemas({} if writer is True else writer, reader, path, depth + 1)
+        finally:
+            # Whoever needs one fault only asks for no other.
+            self._open.discard(pair)
+
+    def _schemas(self, writer: Json, reader: Json, path: str, depth: int) -> Iterator[str]:
+        choice = next((name for name in _CHOICES if name in writer), None)
+        if choice is not None:
+            rest = {name: value for name, value in writer.items() if name != choice}
+            for branch in _list(writer, choice, path):
+                yield from self.compare({**rest, **branch} if isinstance(branch, dict) else branch, reader, path, depth)
+            return
+        yield from self._choices(writer, reader, path, depth)
+        yield from _types(writer, reader, path)
+        yield from _values(writer, reader, path)
+        yield from _bounds(writer, reader, path)
+        yield from self._objects(writer, reader, path, depth)
+        yield from self._arrays(writer, reader, path, depth)
+        yield from _others(writer, reader, path)
+
+    def _choices(self, writer: Json, reader: Json, path: str, depth: int) -> Iterator[str]:
+        for branch in _list(reader, "allOf", path):
+            yield from self.compare(writer, branch, path, depth)
+        for name in _CHOICES:
+            branches = _list(reader, name, path)
+            if branches and not any(self._fits(writer, branch, path, depth) for branch in branches):
+                yield f"{path}: what is written fits none of the reader's {name}"
+
+    def _fits(self, writer: Json, branch: Any, path: str, depth: int) -> bool:
+        return next(self.compare(writer, branch, path, depth), None) is None
+
+    def _objects(self, writer: Json, reader: Json, path: str, depth: int) -> Iterator[str]:
+        if "object" not in _type_names(writer) & _type_names(reader):
+            return
+        written, read = _properties(writer, path), _properties(reader, path)
+        for name in sorted(_required(reader, read) - _required(writer, written)):
+            yield f"{path}.{name}: the reader requires it, and it need not be written"
+        for name, schema in written.items():
+            if name in read:
+                yield from self.compare(schema, read[name], f"{path}.{name}", depth)
+            else:
+                yield from self._unnamed(schema, reader, f"{path}.{name}", depth)
+        others = writer.get("additionalProperties", True)
+        if isinstance(others, dict):
+            # A map: its entries may have the names of the reader's properties.
+            for name in sorted(read.keys() - written.keys()):
+                yield from self.compare(others, read[name], f"{path}.{name}", depth)
+        if others is not False:
+            yield from self._unnamed(others, reader, f"{path}.*", depth)
+
+    def _unnamed(self, schema: Any, reader: Json, path: str, depth: int) -> Iterator[str]:
+        """A member that the reader's properties do not name."""
+        others = reader.get("additionalProperties", True)
+        if others is False:
+            yield f"{path}: the reader does not name it, and allows no additional properties"
+        else:
+            yield from self.compare(schema, others, path, depth)
+
+    def _arrays(self, writer: Json, reader: Json, path: str, depth: int) -> Iterator[str]:
+        if "array" not in _type_names(writer) & _type_names(reader):
+            return
+        written, read = writer.get("items", True), reader.get("items", True)
+        if isinstance(written, list) or isinstance(read, list):
+            if written != read:
+                yield f"{path}[]: the items' positions changed, which is not compared further"
+        else:
+            yield from self.compare(written, read, f"{path}[]", depth)
+
+    def _follow(self, schema: Any, side: int, path: str) -> Any:
+        """What a reference inside the schema refers to; SchemaError for what is no schema."""
+        seen: set[str] = set()
+        while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
+            reference = schema["$ref"]
+            seen.add(reference)
+            schema = _target(self._roots[side], reference)
+        if not isinstance(schema, dict | bool):
+            raise SchemaError(f"at {path} a JSON schema is expected, not {type(schema).__name__}")
+        return schema
+
+
+def _target(root: Any, reference: str) -> Any:
+    if isinstance(root, dict) and reference in (root.get("id"), root.get("$id")):
+        return root
+    found = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        found = found.get(key) if isinstance(found, dict) else None
+    if found is None or not reference.startswith("#"):
+        raise SchemaError(f"the JSON schema refers to {reference!r}, which is not in it")
+    return found
+
+
+def _properties(schema: Json, path: str) -> dict[str, Any]:
+    found = schema.get("properties", {})
+    if not isinstance(found, dict):
+        raise SchemaError(f"at {path} the properties of a JSON schema are an object, not {type(found).__name__}")
+    return found
+
+
+def _list(schema: Json, name: str, path: str) -> list[Any]:
+    found = schema.get(name, [])
+    if not isinstance(found, list):
+        raise SchemaError(f"at {path} the {name} of a JSON schema is a list, not {type(found).__name__}")
+    return found
+
+
+def _type_names(schema: Json) -> frozenset[str]:
+    found = schema.get("type", "any")
+    names = frozenset(name for name in (found if isinstance(found, list) else [found]) if isinstance(name, str))
+    names = _ALL if "any" in names else names | {"integer"} if "number" in names else names
+    values = _listed(schema)
+    return names if values is None else names & {_type_of(value) for value in values}
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return "integer"
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _required(schema: Json, properties: Json) -> set[str]:
+    found = schema.get("required")
+    # Draft 3 says it at each property.
+    own = {name for name, value in properties.items() if isinstance(value, dict) and value.get("required") is True}
+    return own | {name for name in (found if isinstance(found, list) else ()) if isinstance(name, str)}
+
+
+def _types(writer: Json, reader: Json, path: str) -> Iterator[str]:
+    allowed = _type_names({"type": reader["type"]}) if "type" in reader else _ALL
+    lost = _type_names(writer) - allowed
+    if lost:
+        yield f"{path}: the reader takes no {', no '.join(sorted(lost))}"
+
+
+def _values(writer: Json, reader: Json, path: str) -> Iterator[str]:
+    """Values that are listed one by one."""
+    written, read = _listed(writer), _listed(reader)
+    if read is None:
+        return
+    if written is None:
+        yield f"{path}: the reader takes certain values only"
+        return
+    lost = [value for value in written if value not in read]
+    if lost:
+        yield f"{path}: the reader does not take {', '.join(json.dumps(value) for value in lost)}"
+
+
+def _listed(schema: Json) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    found = schema.get("enum")
+    return found if isinstance(found, list) else None
+
+
+def _bounds(writer: Json, reader: Json, path: str) -> Iterator[str]:
+    for name, larger_is_tighter in _BOUNDS.items():
+        bound, own = reader.get(name), writer.get(name)
+        if bound is None or bound is False or bound == own:
+            continue
+        if not _is_number(bound) or not _is_number(own) or (bound > own) == larger_is_tighter:
+            yield f"{path}: the reader's {name} of {json.dumps(bound)} is tighter"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _others(writer: Json, reader: Json, path: str) -> Iterator[str]:
+    """Keywords that are not compared: the reader's have to be the writer's."""
+    for name in sorted(reader.keys() - _COMPARED - _NOTES):
+        if reader[name] != writer.get(name, _USUAL.get(name)):
+            yield f"{path}: the reader's {name} is not the writer's"
