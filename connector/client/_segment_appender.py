@@ -33,6 +33,7 @@ from connector.client._deadline import Deadline
 from connector.client._segment_calls import SegmentCalls
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import (
+    ConfigError,
     ConnectionLostError,
     ConnectorError,
     NoSuchSegmentError,
@@ -132,7 +133,7 @@ class SegmentAppender:
         except NoSuchSegmentError:
             raise self._calls.missing() from None
         except ConnectorError as error:
-            if not append.sent:
+            if not append.sent or isinstance(error, ConfigError):
                 raise
             raise self._unknown(append, error) from error
         self._pending = None
@@ -164,7 +165,9 @@ class SegmentAppender:
         """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
         end = time.monotonic() + _SETTLING
         pause = _FIRST_PAUSE
-        while self._calls.info().write_offset <= length:
+        while (now := self._calls.info().write_offset) <= length:
+            if now < length:
+                raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
             if time.monotonic() >= end:
                 raise ConnectionLostError(f"segment {self._name} was refused to grow, but it has not grown")
             time.sleep(pause)

@@ -118,11 +118,15 @@ class OpenTransaction(Transaction, Generic[T]):
         stream: StreamName,
         created: CreatedTransaction,
         serializer: SupportsSerialize[T],
+        *,
         lease: float,
+        lease_end: float,
         **options: Any,
     ) -> None:
         super().__init__(stores.controller, stream, created.id, lease)
-        self._lease_end = time.monotonic() + lease
+        self._lease_end = lease_end
+        self._finished = False  # nothing is left to flush
+        self._aborted = False
         destination = TransactionDestination(stream, created.id, created.segments, self._ended)
         self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
 
@@ -146,32 +150,50 @@ class OpenTransaction(Transaction, Generic[T]):
         self._writer.flush(timeout)
 
     def detach(self) -> None:
-        """Flush and end the background thread, but leave the transaction open, for whoever has its id."""
-        self._writer.close()
+        """Flush and end the background thread, but leave the transaction open, for whoever has its id.
+
+        When the flush fails it can be tried again.
+        """
+        if not self._finished:
+            self._writer.flush()
+            self._end()
 
     def commit(self, *, wait: bool = True, timeout: float | None = None) -> TransactionStatus:
         """Flush, and make the events visible, for good; see :meth:`Transaction.commit`.
 
-        When the flush fails the transaction stays open.
+        When the flush fails nothing is committed, and it can be tried again.
         """
-        self._writer.close()
+        self.detach()
         return super().commit(wait=wait, timeout=timeout)
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
         """Drop the events, for good; see :meth:`Transaction.abort`."""
-        self._writer.abandon()
+        self._aborted = True
+        self._end()
         return super().abort(timeout=timeout)
 
     def __enter__(self) -> OpenTransaction[T]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if kind is None:
+        if kind is not None:
+            self._give_up()
+        elif not self._aborted:
+            try:
+                self.detach()
+            except BaseException:
+                self._give_up()
+                raise
             self.commit()
-            return
-        # The error is the one to be seen; what cannot be aborted now ends with its lease.
+
+    def _give_up(self) -> None:
+        """Abort for an error that is the one to be seen; what cannot be aborted now ends with its lease."""
         with contextlib.suppress(ConnectorError):
             self.abort()
+
+    def _end(self) -> None:
+        self._writer.abandon()
+        self._finished = True
 
     def _ended(self, error: SegmentStoreError) -> ConnectorError:
         """The error for a segment of the transaction that takes no events."""
@@ -201,5 +223,15 @@ class TransactionalWriter(Generic[T]):
 
     def begin(self) -> OpenTransaction[T]:
         """A new transaction. Raises LeaseRangeError, StreamNotFoundError, StreamSealedError."""
+        # From before the call, so that it is not later than the server's.
+        lease_end = time.monotonic() + self.lease
         created = self._stores.controller.create_transaction(self.stream, self._lease_ms)
-        return OpenTransaction(self._stores, self.stream, created, self._serializer, self.lease, **self._options)
+        return OpenTransaction(
+            self._stores,
+            self.stream,
+            created,
+            self._serializer,
+            lease=self.lease,
+            lease_end=lease_end,
+            **self._options,
+        )

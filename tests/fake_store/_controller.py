@@ -142,16 +142,18 @@ class FakeStream(ControllerClient):
         self, stream: StreamName, transaction: uuid.UUID, *, wait: bool = False, timeout: float | None = None
     ) -> TransactionStatus:
         self._ask("commit_transaction")
-        self._check_open(transaction, "commit")
-        self.end(transaction, TransactionStatus.COMMITTED)
+        if self.transactions.get(transaction) is not TransactionStatus.COMMITTED:
+            self._check_open(transaction, "commit")
+            self.end(transaction, TransactionStatus.COMMITTED)
         return TransactionStatus.COMMITTED
 
     def abort_transaction(
         self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
     ) -> TransactionStatus:
         self._ask("abort_transaction")
-        self._check_open(transaction, "abort")
-        self.end(transaction, TransactionStatus.ABORTED)
+        if self.transactions.get(transaction) is not TransactionStatus.ABORTED:
+            self._check_open(transaction, "abort")
+            self.end(transaction, TransactionStatus.ABORTED)
         return TransactionStatus.ABORTED
 
     def end(self, transaction: uuid.UUID, status: TransactionStatus) -> None:

@@ -140,6 +140,8 @@ def test_a_revision_from_elsewhere_is_refused(log, stream):
     for attempt in (lambda: log.read_from(far), lambda: log.truncate_to_revision(far)):
         with pytest.raises(ConfigError, match="ends at"):
             attempt()
+    with pytest.raises(ConfigError, match="no offset 1000 in segment"):
+        log.write_conditionally(far, b"x")
     for other in (Revision(StreamName("scope", "other"), 0, 0), Revision(stream.name, 1, 0)):
         with pytest.raises(ConfigError, match="is not of stream"):
             log.write_conditionally(other, b"x")

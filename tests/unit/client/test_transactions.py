@@ -187,13 +187,49 @@ def store_name(session):
     return next(iter(session.writers.values()))
 
 
+def keep_silent(session, request):
+    session.deaf = True
+
+
 def test_what_is_not_durable_is_not_committed(client, stream, store):
     transaction = client.transactions(stream.name, timeout=0.2).begin()
-    store.on(Append, lambda session, request: None, times=99)
+    store.on(Append, keep_silent)
     transaction.write(b"x")
-    with pytest.raises(DeadlineExceededError):
-        transaction.commit()
+    for finish in (transaction.commit, transaction.commit, transaction.detach):
+        with pytest.raises(DeadlineExceededError):
+            finish()
     assert (transaction.status(), stream.asked["commit_transaction"]) == (Status.OPEN, 0)
+    store.drop_all()  # now it is sent again
+    transaction._writer.flush(20)
+    transaction.commit()
+    assert events_of(stream) == [b"x"]
+
+
+def test_a_block_whose_events_do_not_become_durable_aborts(client, stream, store):
+    store.on(Append, keep_silent)
+    transaction = client.transactions(stream.name, timeout=0.2).begin()
+    with pytest.raises(DeadlineExceededError):
+        write_within(transaction)
+    assert transaction.status() is Status.ABORTED
+
+
+def write_within(transaction):
+    with transaction:
+        transaction.write(b"x")
+
+
+def test_a_block_may_abort(client, stream):
+    with client.transactions(stream.name).begin() as transaction:
+        transaction.write(b"x")
+        transaction.abort()
+    assert transaction.status() is Status.ABORTED
+
+
+def test_a_block_may_commit(client, stream):
+    with client.transactions(stream.name).begin() as transaction:
+        transaction.write(b"x")
+        transaction.commit()
+    assert events_of(stream) == [b"x"]
 
 
 def test_a_detached_one_is_committed_by_its_id(client, stream, transaction):
