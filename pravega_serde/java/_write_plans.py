@@ -79,7 +79,10 @@ def _misfit(part: Part, values: Sequence[Any]) -> SerializationError:
 
 
 def class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
-    """A class as it is written: bytes, and the signature (a string object, with a handle) that follows them, if any."""
+    """A class as it is written: bytes, and the signature (a string object, with a handle) that follows them, if any.
+
+    The end mark is part of it, unless annotations come before that.
+    """
     pieces: tuple[tuple[bytes, str], ...] | None = descriptor.__dict__.get("_pieces")
     if pieces is None:
         pieces = descriptor.__dict__["_pieces"] = tuple(_pieces(descriptor))
@@ -94,7 +97,7 @@ def _pieces(descriptor: ClassDescriptor) -> list[tuple[bytes, str]]:
         if not each.primitive:
             pieces.append((raw, each.type))
             raw = b""
-    return [*pieces, (raw, "")]
+    return [*pieces, (raw if descriptor.annotations else raw + b"\x78", "")]
 
 
 def utf(text: str) -> bytes:

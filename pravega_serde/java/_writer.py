@@ -129,8 +129,12 @@ class Writer:
             raw = pack(value)
         except struct.error:
             return False
-        self.out += b"\x73"
-        self._descriptor(descriptor)
+        handle = self._classes.get(descriptor)
+        if handle is None:
+            self.out += b"\x73"
+            self._descriptor(descriptor)
+        else:
+            self.out += b"\x73\x71" + _U32.pack(handle)
         self._number(value)
         self.out += raw
         return True
@@ -319,9 +323,6 @@ class Writer:
                 self._proxy(descriptor)
             else:
                 self._class(descriptor)
-            if descriptor.annotations:
-                self._annotate(descriptor.annotations)
-            self.out += b"\x78"
             descriptor = descriptor.super_class
         self.out += b"\x70"
 
@@ -331,6 +332,8 @@ class Writer:
             self.out += raw
             if signature:
                 self._type_string(signature)
+        if descriptor.annotations:
+            self._annotate(descriptor.annotations)
 
     def _type_string(self, text: str) -> None:
         """Signatures are interned in Java: one object for each text, whoever else refers to it."""
@@ -347,10 +350,12 @@ class Writer:
         self.out += _I32.pack(len(descriptor.interfaces))
         for name in descriptor.interfaces:
             self.out += utf(name)
+        self._annotate(descriptor.annotations)
 
     def _annotate(self, items: Iterable[Any]) -> None:
         for item in items:
             self.write(item)
+        self.out += b"\x78"
 
 
 _NUMPY_BOXES: Final = {
