@@ -1,0 +1,463 @@
+"""Reading events by their encoding ids: rows and columns alike, and whose fault it is when it does not go well."""
+
+import json
+import pickle
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError, Serializer
+from pravega_serde.adapters import FunctionSerializer
+from pravega_serde.errors import (
+    RegistryError,
+    RegistryNotFoundError,
+    RegistryProtocolError,
+    RegistryUnavailableError,
+    UnsupportedCodecError,
+    UnsupportedFormatError,
+)
+from pravega_serde.registry import (
+    CODEC_GZIP,
+    CODEC_SNAPPY,
+    CodecType,
+    RegistryConfig,
+    RegistryDeserializer,
+    SchemaInfo,
+    SerializationFormat,
+    deserializer,
+    event_type,
+    protobuf_schema_of,
+)
+from pravega_serde.registry._header import header_of
+from tests.unit.registry._scripted import Scripted, scripted
+from tests.unit.registry._served import encoding, served, typed
+
+
+def record(*fields: Any, name: str = "n.R", **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": key, "type": kind} for key, kind in fields], **more}
+
+
+V1 = record(("a", "int"), ("s", "string"))
+V2 = record(("a", "long"), ("s", "string"))
+V2["fields"].append({"name": "b", "type": "string", "default": "none"})
+OTHER = record(("x", "double"), name="n.Other")
+INT_MESSAGE = protobuf_schema_of(pa.schema([pa.field("a", pa.int32(), nullable=False), ("s", pa.string())]), "n.M")
+JSON_TEXT = json.dumps({"type": "object", "properties": {"a": {"type": "integer"}, "s": {"type": "string"}}})
+
+R1, R2, OTHERS = typed(V1, format="avro"), typed(V2, format="avro"), typed(OTHER, format="avro")
+MESSAGES = typed(INT_MESSAGE)
+DOCUMENTS = typed(JSON_TEXT, format="json", type="n.J")
+GZIP, SNAPPY = CodecType(CODEC_GZIP.name), CodecType(CODEC_SNAPPY.name)
+
+ENCODINGS = {
+    0: encoding(R1),
+    1: encoding(R2, version=1),
+    2: encoding(R2, version=1, codec=GZIP),
+    3: encoding(OTHERS),
+    4: encoding(MESSAGES),
+    5: encoding(DOCUMENTS, codec=SNAPPY),
+}
+
+
+def event(encoding_id: int, value: Any, *, padding: int = 0, encodings: Any = ENCODINGS) -> bytes:
+    found = encodings[encoding_id]
+    payload = event_type(found.schema).payloads.serialize(value) + bytes(padding)
+    codec = {"": bytes, GZIP.name: CODEC_GZIP.pack, SNAPPY.name: CODEC_SNAPPY.pack}[found.codec.name]
+    return header_of(encoding_id) + codec(payload)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Scripted]:
+    with served(ENCODINGS, latest=[R2, OTHERS, MESSAGES, DOCUMENTS]) as registry:
+        yield registry
+
+
+@pytest.fixture
+def uri(registry: Scripted) -> str:
+    return registry.uri
+
+
+EVENTS = [
+    event(0, {"a": 1, "s": "one"}),
+    event(1, {"a": 2, "s": "two", "b": "x"}),
+    event(2, {"a": 3, "s": "three", "b": "y"}),
+    event(3, {"x": 0.5}),
+    event(4, {"a": 5, "s": "five"}),
+    event(5, {"a": 6, "s": "six"}),
+]
+
+
+def test_a_row_is_what_was_written(uri: str) -> None:
+    reader = deserializer(uri, group="g")
+    assert isinstance(reader, Serializer)
+    rows = [reader.deserialize(each) for each in EVENTS]
+    assert rows[:4] == [
+        {"a": 1, "s": "one"},
+        {"a": 2, "s": "two", "b": "x"},
+        {"a": 3, "s": "three", "b": "y"},
+        {"x": 0.5},
+    ]
+    assert (rows[4].a, rows[4].s, rows[5]) == (5, "five", {"a": 6, "s": "six"})
+    assert [reader.deserialize_with_schema(memoryview(each)).schema for each in EVENTS] == [
+        ENCODINGS[i].schema for i in range(6)
+    ]
+
+
+def test_a_column_has_a_member_for_each_type(uri: str) -> None:
+    reader = deserializer(uri, group="g")
+    assert [field.name for field in reader.arrow_type] == ["R", "Other", "M", "J"]
+    column = reader.decode_column(pa.array([*EVENTS, None, *EVENTS[::-1]]))
+    expected = [
+        {"R": {"a": 1, "s": "one", "b": "none"}},
+        {"R": {"a": 2, "s": "two", "b": "x"}},
+        {"R": {"a": 3, "s": "three", "b": "y"}},
+        {"Other": {"x": 0.5}},
+        {"M": {"a": 5, "s": "five"}},
+        {"J": {"a": 6, "s": "six"}},
+    ]
+    found = [row and {key: value for key, value in row.items() if value is not None} for row in column.to_pylist()]
+    assert found == [*expected, None, *expected[::-1]]
+
+
+def test_a_chosen_type_leaves_the_others_null(uri: str) -> None:
+    reader = deserializer(uri, group="g", type="n.R")
+    column = reader.decode_column(pa.array(EVENTS))
+    assert column.type == pa.struct([("a", pa.int64()), ("s", pa.string()), ("b", pa.string())])
+    assert [row and row["a"] for row in column.to_pylist()] == [1, 2, 3, None, None, None]
+    two = deserializer(uri, group="g", type=["n.Other", "n.J"])
+    assert [field.name for field in two.arrow_type] == ["Other", "J"]
+    assert [row is not None for row in two.decode_column(pa.array(EVENTS)).to_pylist()] == [False] * 3 + [
+        True,
+        False,
+        True,
+    ]
+    with pytest.raises(SchemaError, match=r"no schema of the type 'n\.Nothing'"):
+        deserializer(uri, group="g", type="n.Nothing").arrow_type  # noqa: B018
+
+
+def test_a_type_without_a_column_is_not_lost_silently(uri: str) -> None:
+    reader = deserializer(uri, group="g", schema=V2, format="avro")
+    errors: list[DeserializationError] = []
+    column = reader.decode_column(pa.array(EVENTS), on_error=errors.append)
+    assert [row and row["a"] for row in column.to_pylist()] == [1, 2, 3, None, None, None]
+    assert [(error.row, error.encoding_id) for error in errors] == [(3, 3), (4, 4), (5, 5)]
+    assert "of the type 'n.Other'; the columns are those of n.R" in errors[0].reason
+    # A row tells its type by itself.
+    assert reader.deserialize(EVENTS[3]) == {"x": 0.5}
+
+
+def test_a_readers_schema_resolves_rows_and_columns(uri: str) -> None:
+    reader = deserializer(uri, group="g", schema=V2, format="avro")
+    assert reader.deserialize(EVENTS[0]) == {"a": 1, "s": "one", "b": "none"}
+    renamed = record(("a", "int"), ("s", "string"), name="m.New", aliases=["n.R"])
+    by_alias = deserializer(uri, group="g", schema=renamed, format="avro")
+    assert by_alias.deserialize(EVENTS[0]) == {"a": 1, "s": "one"}
+    narrow = deserializer(uri, group="g", schema=V1, format="avro")
+    with pytest.raises(DeserializationError, match=r"version 1 of 'n\.R'.*does not fit.*encoding id 1"):
+        narrow.deserialize(EVENTS[1])
+    errors: list[DeserializationError] = []
+    rows = narrow.decode_column(pa.array(EVENTS[:3]), on_error=errors.append).to_pylist()
+    assert rows == [{"a": 1, "s": "one"}, None, None]
+    assert [error.row for error in errors] == [1, 2]
+
+
+def test_other_versions_can_be_bad_records(uri: str) -> None:
+    reader = deserializer(uri, group="g", schema=json.dumps(V2, indent=1), format="avro", evolution="corrupt")
+    errors: list[DeserializationError] = []
+    rows = reader.decode_column(pa.array(EVENTS[:3]), on_error=errors.append).to_pylist()
+    assert [row and row["a"] for row in rows] == [None, 2, 3]
+    assert [(error.row, error.encoding_id) for error in errors] == [(0, 0)]
+
+
+def test_the_registry_can_refuse_a_readers_schema() -> None:
+    with served(ENCODINGS, can_read=False) as registry, pytest.raises(SchemaError, match="compatibility policy"):
+        deserializer(registry.uri, group="g", schema=V1, format="avro")
+
+
+def test_columns_of_json_can_be_given(uri: str) -> None:
+    columns = pa.schema([("s", pa.string()), ("missing", pa.int16())])
+    reader = deserializer(uri, group="g", schema=columns, format="json")
+    assert reader.decode_column(pa.array(EVENTS[5:])).to_pylist() == [{"s": "six", "missing": None}]
+    assert reader.arrow_type == pa.struct(columns)
+
+
+def test_the_first_bad_row_is_raised_and_all_are_told_in_order(uri: str) -> None:
+    reader = deserializer(uri, group="g", type="n.R")
+    bad = [EVENTS[2], EVENTS[1][:-1], b"\x01", EVENTS[0], EVENTS[0][:6], None, EVENTS[2][:-9], b"{} no header"]
+    with pytest.raises(DeserializationError) as caught:
+        reader.decode_column(pa.array(bad))
+    assert (caught.value.row, caught.value.encoding_id) == (1, 1)
+    errors: list[DeserializationError] = []
+    rows = reader.decode_column(pa.array(bad), on_error=errors.append).to_pylist()
+    assert [row is not None for row in rows] == [True, False, False, True, False, False, False, False]
+    assert [(error.row, error.encoding_id) for error in errors] == [(1, 1), (2, None), (4, 0), (6, 2), (7, None)]
+
+
+@pytest.mark.parametrize("encoding_id", range(6))
+def test_zeros_behind_a_payload_are_ignored(uri: str, encoding_id: int) -> None:
+    # Java pads what it compresses; Flink pads whole events.
+    reader = deserializer(uri, group="g")
+    value = [
+        {"a": 1, "s": "x"},
+        {"a": 1, "s": "x", "b": "y"},
+        {"a": 1, "s": "x", "b": "y"},
+        {"x": 1.0},
+        {"a": 1, "s": "x"},
+    ]
+    given_value = [*value, {"a": 1, "s": "x"}][encoding_id]
+    plain, padded = event(encoding_id, given_value), event(encoding_id, given_value, padding=100)
+    assert reader.deserialize(padded) == reader.deserialize(plain)
+    assert len(set(map(str, reader.decode_column(pa.array([plain, padded])).to_pylist()))) == 1
+    if encoding_id != 5:
+        assert reader.deserialize(plain + bytes(50)) == reader.deserialize(plain)
+
+
+# Whose fault it is
+
+
+def counted(uri: str, **more: Any) -> RegistryConfig:
+    """A configuration, and so a client, of the test's own."""
+    return RegistryConfig(uri=uri, timeout=0.4, cache_entries=random.randrange(100, 10**9), **more)
+
+
+def asked(registry: Scripted) -> list[str]:
+    return [request.path.split("?")[0].removeprefix("/v1/groups/g/") for request in registry.requests]
+
+
+def test_each_encoding_id_is_asked_for_once() -> None:
+    with served(ENCODINGS, latest=[R2, OTHERS, MESSAGES, DOCUMENTS]) as registry:
+        reader = deserializer(counted(registry.uri), group="g")
+        for _ in range(3):
+            reader.decode_column(pa.array(EVENTS * 10))
+        for each in EVENTS:
+            reader.deserialize(each)
+        copy: RegistryDeserializer = pickle.loads(pickle.dumps(reader))
+        copy.decode_column(pa.array(EVENTS))
+        assert sorted(asked(registry)) == ["codecTypes", *(f"encodings/{i}" for i in range(6)), "schemas"]
+
+
+FAULTS = [
+    ((500, b"no"), RegistryUnavailableError),
+    ((503, b"busy"), RegistryUnavailableError),
+    ((200, b"<html>"), RegistryProtocolError),
+    ((200, {"schemaInfo": {}}), RegistryProtocolError),
+    ((404, b""), RegistryNotFoundError),
+    ((401, b""), RegistryError),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind"), FAULTS)
+def test_a_fault_of_the_registry_is_no_bad_record(fault: Any, kind: type[RegistryError]) -> None:
+    with served(ENCODINGS, latest=[R2]) as registry:
+        config = counted(registry.uri)
+        reader = deserializer(config, group="g")
+        assert reader.arrow_type is not None
+    errors: list[DeserializationError] = []
+    with scripted(fault, port=registry.port) as broken:
+        with pytest.raises(kind):
+            reader.deserialize(EVENTS[0])
+        with pytest.raises(kind):
+            reader.decode_column(pa.array(EVENTS * 100), on_error=errors.append)
+        assert len(broken.requests) <= 12
+    assert errors == []
+
+
+def test_no_registry_at_all_is_no_bad_record() -> None:
+    with served(ENCODINGS, latest=[R2]) as registry:
+        reader = deserializer(counted(registry.uri), group="g")
+        assert reader.deserialize(EVENTS[1])["a"] == 2
+    errors: list[DeserializationError] = []
+    with pytest.raises(RegistryUnavailableError):
+        reader.decode_column(pa.array(EVENTS), on_error=errors.append)
+    assert errors == []
+    # What is known already is read on.
+    assert reader.deserialize(EVENTS[1])["a"] == 2
+
+
+def test_unknown_ids_can_be_bad_records() -> None:
+    with served(ENCODINGS, latest=[R2]) as registry:
+        unknown = [header_of(99), EVENTS[1], header_of(77) + b"x", *(header_of(i) for i in range(1000, 3000))]
+        with pytest.raises(RegistryNotFoundError):
+            deserializer(registry.uri, group="g").decode_column(pa.array(unknown), on_error=lambda error: None)
+        registry.requests.clear()
+        reader = deserializer(counted(registry.uri), group="g", unknown_ids="corrupt")
+        errors: list[DeserializationError] = []
+        rows = reader.decode_column(pa.array(unknown), on_error=errors.append).to_pylist()
+        assert [row is not None for row in rows[:3]] == [False, True, False]
+        assert [(error.row, error.encoding_id) for error in errors][:3] == [(0, 99), (2, 77), (3, 1000)]
+        assert len(errors) == 2002
+        # Ids are given out in order: behind the first unknown one, nothing is asked for.
+        assert asked(registry).count("encodings/77") == 1
+        assert len(registry.requests) == 5
+        with pytest.raises(DeserializationError, match="does not know the encoding id 99"):
+            reader.deserialize(unknown[0])
+
+
+def test_a_group_that_is_not_there_is_never_the_events_fault() -> None:
+    with served(ENCODINGS, latest=[R2]) as registry:
+        reader = deserializer(registry.uri, group="nothing", unknown_ids="corrupt", fail_on_codec_mismatch=False)
+        errors: list[DeserializationError] = []
+        for call in (lambda: reader.deserialize(EVENTS[0]), lambda: reader.arrow_type):
+            with pytest.raises(RegistryNotFoundError):
+                call()
+        given_type = deserializer(
+            registry.uri, group="g", unknown_ids="corrupt", schema=V2, format="avro", fail_on_codec_mismatch=False
+        )
+        assert given_type.decode_column(pa.array(EVENTS[:1]), on_error=errors.append)[0].as_py()["a"] == 1
+        with pytest.raises(RegistryNotFoundError):
+            deserializer(registry.uri, group="nothing")
+    assert errors == []
+
+
+def test_a_codec_that_is_not_known_is_an_error_from_the_start() -> None:
+    with served({0: encoding(R1, codec=CodecType("zip"))}, latest=[R1]) as registry:
+        with pytest.raises(UnsupportedCodecError, match="codecs zip"):
+            deserializer(registry.uri, group="g")
+        late = deserializer(registry.uri, group="g", fail_on_codec_mismatch=False)
+        errors: list[DeserializationError] = []
+        with pytest.raises(UnsupportedCodecError, match="'zip'"):
+            late.decode_column(pa.array([header_of(0)]), on_error=errors.append)
+        assert errors == []
+
+
+def test_custom_formats_need_a_serializer() -> None:
+    info = SchemaInfo("t", SerializationFormat.custom("my"), b"")
+    with served({0: encoding(info)}) as registry:
+        with pytest.raises(UnsupportedFormatError, match="custom format 'my'"):
+            deserializer(registry.uri, group="g").deserialize(header_of(0) + b"x")
+        lines = {"my": lambda schema: FunctionSerializer(str.encode, bytes.decode, arrow_type=pa.string())}
+        reader = deserializer(registry.uri, group="g", schema=info, custom_formats=lines)
+        assert reader.deserialize(header_of(0) + b"x") == "x"
+        assert reader.decode_column(pa.array([header_of(0) + b"x"])).to_pylist() == ["x"]
+
+
+def test_a_deserializer_writes_nothing(uri: str) -> None:
+    reader = deserializer(uri, group="g")
+    with pytest.raises(SerializationError):
+        reader.serialize({})
+    for call in (reader.check_encodable, reader.encode_column):
+        with pytest.raises(SchemaError):
+            call(pa.null())
+    assert "RegistryDeserializer(group='g'" in repr(reader)
+
+
+def test_settings_that_cannot_be_meant(uri: str) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"group": ""}, "name of a group"),
+        ({"group": "g", "schema": V1}, "give format"),
+        ({"group": "g", "write_encoding_header": False}, "read with one schema"),
+        ({"group": "g", "write_encoding_header": False, "schema": V1, "format": "avro"}, "Avro events need"),
+        ({"group": "g", "schema": V1, "format": "xml"}, "unknown registry format"),
+        ({"group": "g", "colour": "red"}, "no setting 'colour'"),
+    ]
+    for settings_, message in wrong:
+        with pytest.raises(SerdeError, match=message):
+            deserializer(uri, **settings_)
+    with pytest.raises(SerdeError, match="namespace"):
+        deserializer(RegistryConfig(uri=uri, namespace="a"), group="g", namespace="b")
+    with served({}) as empty, pytest.raises(SchemaError, match="has no schema yet"):
+        deserializer(empty.uri, group="g").arrow_type  # noqa: B018
+
+
+# Protobuf by field number
+
+
+def changed(**fields: int) -> FileDescriptorSet:
+    """The message with other types of fields."""
+    files = FileDescriptorSet.FromString(INT_MESSAGE.SerializeToString())
+    for field in files.file[0].message_type[0].field:
+        if field.name in fields:
+            field.type = fields[field.name]  # type: ignore[assignment]
+    return files
+
+
+F = FieldDescriptorProto
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "fits"),
+    [
+        ({}, {"a": F.TYPE_INT64}, True),
+        ({}, {"a": F.TYPE_UINT32}, False),
+        ({"a": F.TYPE_INT64}, {}, False),
+        ({"a": F.TYPE_SINT32}, {}, False),
+        ({"a": F.TYPE_BOOL}, {}, True),
+        ({}, {"s": F.TYPE_BYTES}, True),
+        ({"s": F.TYPE_INT32}, {}, False),
+    ],
+)
+def test_a_message_is_read_by_numbers_or_not_at_all(written: Any, read: Any, fits: bool) -> None:
+    encodings = {0: encoding(typed(changed(**written)))}
+    value = {"a": True if written.get("a") == F.TYPE_BOOL else 1, "s": 7 if "s" in written else "x"}
+    with served(encodings) as registry:
+        reader = deserializer(registry.uri, group="g", schema=changed(**read))
+        data = event(0, value, encodings=encodings)
+        if fits:
+            assert reader.deserialize(data).a == 1
+            assert reader.decode_column(pa.array([data]))[0].as_py()["a"] == 1
+        else:
+            with pytest.raises(DeserializationError, match="there, .* here"):
+                reader.deserialize(data)
+
+
+# Whatever comes
+
+
+MIXED = st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**31), 2**31 - 1), st.text(max_size=5)), max_size=40)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(MIXED, st.randoms())
+def test_columns_are_the_rows_in_any_mixture(uri: str, given_values: Any, chance: random.Random) -> None:
+    events: list[bytes | None] = []
+    for encoding_id, number, text in given_values:
+        value = {"x": float(number)} if encoding_id == 3 else {"a": number, "s": text}
+        events.append(event(encoding_id, value | ({"b": "c"} if encoding_id in (1, 2) else {})))
+        if chance.random() < 0.2:
+            events.append(chance.choice([None, b"", b"\x01\0\0\0\0", header_of(2) + b"no gzip"]))
+    reader = deserializer(uri, group="g")
+    errors: list[DeserializationError] = []
+    rows = reader.decode_column(pa.array(events, pa.binary()), on_error=errors.append).to_pylist()
+    failed = {error.row for error in errors}
+    for row, data in enumerate(events):
+        if data is None:
+            assert rows[row] is None
+            continue
+        try:
+            value = reader.deserialize(data)
+        except DeserializationError:
+            assert row in failed
+            assert rows[row] is None
+            continue
+        (found,) = [member for member in rows[row].values() if member is not None]
+        if hasattr(value, "a"):
+            value = {"a": value.a, "s": value.s}
+        assert found == (value | {"b": found["b"]} if "b" in found else value)
+
+
+def test_truncated_and_mutated_events_raise_nothing_else(uri: str) -> None:
+    reader = deserializer(uri, group="g", unknown_ids="corrupt")
+    chance = random.Random(11)
+    wrong = [each[:size] for each in EVENTS for size in range(len(each))]
+    for _ in range(3000):
+        mutated = bytearray(chance.choice(EVENTS))
+        for _ in range(chance.randint(1, 3)):
+            mutated[chance.randrange(1, len(mutated))] = chance.randrange(256)
+        wrong.append(bytes(mutated))
+    alone = set()
+    for row, data in enumerate(wrong):
+        try:
+            reader.deserialize(data)
+        except DeserializationError:
+            alone.add(row)
+    errors: list[DeserializationError] = []
+    reader.decode_column(pa.array(wrong), on_error=errors.append)
+    # Columns are stricter: JSON's have types, rows have none.
+    assert alone <= {error.row for error in errors}
+    assert len(alone) > 1000
