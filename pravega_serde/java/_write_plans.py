@@ -35,11 +35,12 @@ class Part(NamedTuple):
     def primitives(self, values: Sequence[Any]) -> bytes:
         """Bytes of the primitive fields; :class:`SerializationError` names the one that cannot hold its value."""
         try:
-            if self.chars:
-                values = [*values]
-                for at in self.chars:
-                    values[at] = ord(values[at])
-            return self.pack(*values)
+            if not self.chars:
+                return self.pack(*values)
+            units = [*values]
+            for at in self.chars:
+                units[at] = ord(values[at])
+            return self.pack(*units)
         except (struct.error, TypeError, OverflowError) as error:
             raise _misfit(self, values) from error
 
@@ -71,7 +72,7 @@ def _part(owner: ClassDescriptor) -> Part:
 def _misfit(part: Part, values: Sequence[Any]) -> SerializationError:
     for each, value in zip(part.owner.fields, values, strict=False):
         try:
-            struct.pack(">" + STRUCT_CODES[each.type], ord(value) if each.type == "C" and type(value) is str else value)
+            struct.pack(">" + STRUCT_CODES[each.type], ord(value) if each.type == "C" else value)
         except (struct.error, TypeError, OverflowError) as error:
             where = f"field {each.name} of {part.owner.name} is of Java's type {each.type}"
             return SerializationError(f"{where} and cannot hold {value!r}: {error}")

@@ -253,3 +253,40 @@ def test_subclasses_of_natural_types() -> None:
     assert again(Level.HIGH) == 3
     assert again(np.float64(0.5)) == 0.5
     assert type(again(np.int64(1))) is java.Long
+
+
+class TestWrittenObjects:
+    KIND = ClassDescriptor.of("a.B", 1, {"at": "long", "grade": "char", "ok": "boolean", "note": "java.lang.String"})
+
+    @pytest.mark.parametrize(
+        ("field", "value"), [("at", 1 << 63), ("at", "x"), ("at", None), ("grade", "ab"), ("grade", 5), ("at", 1.5)]
+    )
+    def test_a_primitive_that_does_not_fit_is_named(self, field: str, value: Any) -> None:
+        with pytest.raises(SerializationError, match=rf"field {field} of a\.B .* cannot hold {value!r}"):
+            SERIALIZER.serialize(self.KIND.new(**{field: value}))
+
+    def test_fields_out_of_order_are_refused(self) -> None:
+        fields = (java.Field("note", "Ljava/lang/String;"), java.Field("at", "J"))
+        with pytest.raises(SerializationError, match=r"illegal field order in a\.B"):
+            SERIALIZER.serialize(ClassDescriptor("a.B", 1, fields=fields).new(at=1))
+
+    def test_a_descriptor_that_was_used_can_be_pickled(self) -> None:
+        event = SERIALIZER.serialize(self.KIND.new(at=5, note="x"))
+        made = SERIALIZER.deserialize(event)
+        assert pickle.loads(pickle.dumps(made.descriptor)) == self.KIND == pickle.loads(pickle.dumps(self.KIND))
+        assert pickle.loads(pickle.dumps(JavaSerializer(self.KIND))).serialize(made) == event
+        proxy = java.ProxyDescriptor(("a.I",), self.KIND)
+        assert pickle.loads(pickle.dumps(proxy)) == proxy
+
+    def test_one_object_in_two_fields_is_written_once(self) -> None:
+        pair = ClassDescriptor.of("a.Pair", 1, {"a": "java.lang.Long", "b": "java.lang.Long", "c": "java.lang.Object"})
+        number, text = java.Long(700), "t" * 50
+        once = SERIALIZER.serialize(pair.new(a=number, b=number, c=[text, text]))
+        twice = SERIALIZER.serialize(pair.new(a=number, b=java.Long(700), c=[text, java.String(text)]))
+        assert len(once) < len(twice)
+        again_once, again_twice = SERIALIZER.deserialize(once), SERIALIZER.deserialize(twice)
+        assert again_once["a"] is again_once["b"]
+        assert again_twice["a"] == again_twice["b"]
+        assert again_twice["a"] is not again_twice["b"]
+        assert SERIALIZER.serialize(again_once) == once
+        assert SERIALIZER.serialize(again_twice) == twice

@@ -4,6 +4,7 @@ import enum
 import json
 import math
 import struct
+import time as clock
 import uuid
 from collections import OrderedDict
 from contextlib import suppress
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json._numbers import java_float, java_floats
-from pravega_serde.json._read_rows import TypedReader, parse, parse_plainly
+from pravega_serde.json._read_rows import TypedReader, is_slow, parse, parse_plainly
 
 GOLDEN = Path(__file__).parents[2] / "vectors" / "text_golden.jsonl"
 ROWS = JsonSerializer()
@@ -485,3 +486,15 @@ def test_writes_other_arrow_types(column: pa.Array, text: bytes) -> None:
 def test_repeated_names_are_refused() -> None:
     with pytest.raises(SchemaError, match="twice"):
         ROWS.check_encodable(pa.struct([pa.field("a", pa.int8()), pa.field("a", pa.int8())]))
+
+
+@pytest.mark.parametrize("number", [b"1e300", b"5e-324", b"1.7976931348623157e308", b"-1E+299"])
+def test_long_events_of_extreme_numbers_take_no_longer_than_others(number: bytes) -> None:
+    event = b"[%s0]" % ((number + b",") * ((1 << 20) // (len(number) + 1) - 1))
+    assert is_slow(event)
+    expected = parse_plainly(event)
+    started = clock.process_time()
+    assert ROWS.deserialize(event) == expected
+    numbers = JsonSerializer(arrow_type=pa.list_(pa.float64())).decode_column(pa.array([event, b"[1]"]))
+    assert clock.process_time() - started < 1.5
+    assert numbers.to_pylist() == [expected, [1]]
