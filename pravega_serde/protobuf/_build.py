@@ -97,14 +97,11 @@ def map_of(owners: Int64s, keys: pa.Array, values: pa.Array, count: int, kind: p
     return pa.MapArray.from_arrays(_offsets(owners, count), keys, values, type=kind)
 
 
-def by_key(
-    owners: Int64s, keys: pa.Array, values: pa.Array, ranks: pa.Array | None = None
-) -> tuple[Int64s, pa.Array, pa.Array]:
-    """Entries in the order of each row's keys, or of what ranks them. Of entries with the same key the last counts."""
-    ranks = keys if ranks is None else ranks
-    if len(keys) < 2 or _ascending(owners, ranks):
+def by_key(owners: Int64s, keys: pa.Array, values: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
+    """Entries in the order of each row's keys. Of entries with the same key the last one counts."""
+    if len(keys) < 2 or _ascending(owners, keys):
         return owners, keys, values
-    entries = pa.table({"row": owners, "key": ranks, "place": np.arange(len(keys))})
+    entries = pa.table({"row": owners, "key": keys, "place": np.arange(len(keys))})
     order = entries.sort_by([("row", "ascending"), ("key", "ascending"), ("place", "ascending")])
     row, key, place = (column.combine_chunks() for column in order.columns)
     same = pc.and_(pc.equal(row[:-1], row[1:]), pc.equal(key[:-1], key[1:]))

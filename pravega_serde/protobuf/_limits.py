@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Final
 
 from pravega_serde.errors import LimitExceededError
-from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
+from pravega_serde.protobuf._plan import FieldPlan, MessagePlan, reachable
 from pravega_serde.protobuf._wire import walk
 
-__all__ = ["MAX_EXPANSION", "Meter", "message_cost", "reachable", "value_cost"]
+__all__ = ["MAX_EXPANSION", "Meter", "message_cost", "value_cost"]
 
 #: How many bytes an event's value may take for each byte of the event.
 MAX_EXPANSION: Final = 64
@@ -51,18 +51,6 @@ class Meter:
                 )
 
         walk(data, self._plan, visit)
-
-
-def reachable(plan: MessagePlan) -> list[MessagePlan]:
-    """A message type, and all that are in it."""
-    found: dict[str, MessagePlan] = {}
-    left = [plan]
-    while left:
-        one = left.pop()
-        if one.name not in found:
-            found[one.name] = one
-            left += [f.message for f in one.fields if f.message is not None]
-    return list(found.values())
 
 
 def _per_byte(field: FieldPlan, cost: Callable[[MessagePlan], int]) -> int:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-__all__ = ["EnumPlan", "FieldPlan", "Label", "MessagePlan", "Shape", "plan"]
+__all__ = ["EnumPlan", "FieldPlan", "Label", "MessagePlan", "Shape", "plan", "reachable"]
 
 #: How often a field can be there. ``implicit``: not told apart from its default value (proto3 without ``optional``).
 Label = Literal["implicit", "explicit", "required", "repeated", "map"]
@@ -86,6 +86,18 @@ class MessagePlan:
 def plan(descriptor: Descriptor) -> MessagePlan:
     """The plan of a message type, and of all that are in it."""
     return _Planner().message(descriptor)
+
+
+def reachable(plan: MessagePlan) -> list[MessagePlan]:
+    """A message type, and all that are in it."""
+    found: dict[str, MessagePlan] = {}
+    left = [plan]
+    while left:
+        one = left.pop()
+        if one.name not in found:
+            found[one.name] = one
+            left += [f.message for f in one.fields if f.message is not None]
+    return list(found.values())
 
 
 class _Planner:

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from google.protobuf.message import DecodeError, EncodeError, Message
+from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, LimitExceededError, SerializationError
-from pravega_serde.protobuf._limits import Meter, message_cost, reachable, value_cost
+from pravega_serde.protobuf._limits import Meter, message_cost, value_cost
 from pravega_serde.protobuf._plan import MessagePlan
 from pravega_serde.protobuf._read_values import Read
+from pravega_serde.protobuf._required import Required
+from pravega_serde.protobuf._stable import StableBytes
 from pravega_serde.protobuf._wire import TooDeepError, padding_start, walk
 from pravega_serde.protobuf._write_rows import Fill
 
-__all__ = ["RowReader", "RowWriter", "message_bytes", "value_of"]
+__all__ = ["RowReader", "RowWriter", "value_of"]
 
 
 class RowReader:
@@ -27,7 +29,7 @@ class RowReader:
     def __init__(self, message: type[Message], plan: MessagePlan, values: Read | None = None) -> None:
         self._parse: Callable[[bytes], Message] = message.FromString
         self._plan, self._values = plan, values
-        self._required = any(f.label == "required" for p in reachable(plan) for f in p.fields)
+        self._required = Required(plan)
         self._meter = Meter(plan, message_cost if values is None else value_cost)
 
     def __call__(self, data: bytes) -> Any:
@@ -38,8 +40,7 @@ class RowReader:
             message = self._parse(data)
         except DecodeError as error:
             message = self._without_padding(data, error)
-        if self._required and not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())  # type: ignore[attr-defined]
+        if missing := self._required.missing(message):
             raise DeserializationError(f"no {self._plan.name}: required fields are missing: {missing}")
         return message if self._values is None else value_of(message, self._values)
 
@@ -76,10 +77,10 @@ def value_of(message: Any, read: Read) -> Any:
 class RowWriter:
     """Writes mappings as events."""
 
-    __slots__ = ("_fill", "_message")
+    __slots__ = ("_fill", "_message", "_write")
 
-    def __init__(self, message: type[Message], fill: Fill) -> None:
-        self._message, self._fill = message, fill
+    def __init__(self, message: type[Message], fill: Fill, write: StableBytes) -> None:
+        self._message, self._fill, self._write = message, fill, write
 
     def __call__(self, value: Any) -> bytes:
         """The event of a value; :class:`SerializationError` says which field does not fit."""
@@ -92,12 +93,4 @@ class RowWriter:
             ) from error
         except RecursionError as error:
             raise SerializationError("cannot write as Protobuf: the value is nested too deeply") from error
-        return message_bytes(message)
-
-
-def message_bytes(message: Message) -> bytes:
-    """A message's event. The entries of maps are sorted by their keys, so equal messages have equal bytes."""
-    try:
-        return message.SerializeToString(deterministic=True)
-    except (EncodeError, ValueError) as error:
-        raise SerializationError(f"cannot write as Protobuf: {error}") from error
+        return self._write(message)

@@ -17,8 +17,9 @@ from pravega_serde.protobuf._limits import Meter, value_cost
 from pravega_serde.protobuf._plan import plan
 from pravega_serde.protobuf._read_columns import ColumnReader
 from pravega_serde.protobuf._read_values import value_reader
-from pravega_serde.protobuf._rows import RowReader, RowWriter, message_bytes, value_of
+from pravega_serde.protobuf._rows import RowReader, RowWriter, value_of
 from pravega_serde.protobuf._schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
+from pravega_serde.protobuf._stable import StableBytes
 from pravega_serde.protobuf._write_columns import ColumnWriter
 from pravega_serde.protobuf._write_rows import filler
 from pravega_serde.serializer import OnError
@@ -47,7 +48,8 @@ class ProtobufSerializer:
         self._message = load(schema, message_type)
         self._plan = plan(descriptor_of(self._message))
         self._read = RowReader(self._message, self._plan)
-        self._write = RowWriter(self._message, filler(self._plan, arrow=False))
+        self._to_bytes = StableBytes(self._plan)
+        self._write = RowWriter(self._message, filler(self._plan, arrow=False), self._to_bytes)
         self._natural = value_reader(self._plan, arrow=False)
         self._meter = Meter(self._plan, value_cost)
 
@@ -77,7 +79,7 @@ class ProtobufSerializer:
         if not same_type(descriptor_of(value), descriptor_of(self._message)):
             name = descriptor_of(value).full_name
             raise SerializationError(f"a message {name} is no {self._plan.name} of this serializer's schema")
-        return message_bytes(value)
+        return self._to_bytes(value)
 
     def deserialize(self, data: bytes) -> Any:
         """The message of an event, unknown fields included."""
@@ -111,7 +113,7 @@ class ProtobufSerializer:
     @cached_property
     def _column_writer(self) -> ColumnWriter:
         arrow_type(self._plan)  # or a SchemaError, for one that contains itself
-        return ColumnWriter(self._plan, RowWriter(self._message, filler(self._plan, arrow=True)))
+        return ColumnWriter(self._plan, RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 
-__all__ = ["MAX_DEPTH", "TooDeepError", "padding_start", "walk"]
+__all__ = ["GROUP", "MAX_DEPTH", "TooDeepError", "Walker", "padding_start", "walk"]
 
 #: Messages in messages; protobuf-java's ``DEFAULT_RECURSION_LIMIT`` and Google's parser have the same.
 MAX_DEPTH: Final = 100
 
-_GROUP, _END_GROUP = 3, 4
+GROUP, _END_GROUP = 3, 4
 _SIZES: Final = {FIXED32: 4, FIXED64: 8}
 
 #: Called with a message, or with the field of packed enum values, and its size.
@@ -33,7 +33,7 @@ def padding_start(data: bytes) -> int:
 
     A field's tag is never 0, so the first one that is ends the message.
     """
-    return max((end for *_, end in _Walker(data).fields(0, len(data), depth=MAX_DEPTH)), default=0)
+    return max((end for *_, end in Walker(data).fields(0, len(data), depth=MAX_DEPTH)), default=0)
 
 
 def walk(data: bytes, plan: MessagePlan, visit: Visit | None = None, *, texts: bool = False) -> None:
@@ -41,10 +41,10 @@ def walk(data: bytes, plan: MessagePlan, visit: Visit | None = None, *, texts: b
 
     With ``texts``, a string that is not UTF-8 is wrong.
     """
-    _Walker(data, visit, texts=texts).message(plan, 0, len(data), depth=MAX_DEPTH)
+    Walker(data, visit, texts=texts).message(plan, 0, len(data), depth=MAX_DEPTH)
 
 
-class _Walker:
+class Walker:
     __slots__ = ("_data", "_texts", "_visit")
 
     def __init__(self, data: bytes, visit: Visit | None = None, *, texts: bool = False) -> None:
@@ -55,7 +55,7 @@ class _Walker:
         counts: dict[int, int] = {}
         for number, wire, start, stop in self.fields(position, end, depth=depth, group=group):
             field = plan.by_number.get(number)
-            if field is None or wire not in (LENGTH, _GROUP):
+            if field is None or wire not in (LENGTH, GROUP):
                 continue
             counts[number] = counts.get(number, -1) + 1
             try:
@@ -65,11 +65,11 @@ class _Walker:
                 raise error.within(f".{field.name}{index}") from error
 
     def _check(self, field: FieldPlan, wire: int, start: int, stop: int, *, depth: int) -> None:
-        if field.message is not None and (field.kind == "group") == (wire == _GROUP):
+        if field.message is not None and (field.kind == "group") == (wire == GROUP):
             if self._visit is not None:
                 self._visit(field.message, stop - start)
             _deeper(depth)
-            self.message(field.message, start, stop, depth=depth - 1, group=field.number if wire == _GROUP else 0)
+            self.message(field.message, start, stop, depth=depth - 1, group=field.number if wire == GROUP else 0)
         elif field.kind == "string" and self._texts:
             _text(self._data[start:stop])
         elif field.label == "repeated" and field.kind in NUMBERS and wire == LENGTH:
@@ -80,7 +80,7 @@ class _Walker:
     def _packed(self, position: int, end: int, wire: int) -> None:
         if wire == VARINT:
             while position < end:
-                _, position = self._varint(position, end)
+                _, position = self.varint(position, end)
         elif (end - position) % _SIZES[wire]:
             raise MalformedError(f"{end - position} bytes of packed numbers of {_SIZES[wire]} bytes each")
 
@@ -90,7 +90,7 @@ class _Walker:
         while position < end:
             if data[position] == 0 and depth == MAX_DEPTH and not data[position:end].strip(b"\0"):
                 return
-            tag, start = self._varint(position, end)
+            tag, start = self.varint(position, end)
             number, wire = tag >> 3, tag & 7
             if wire == _END_GROUP and number == group:
                 return
@@ -102,13 +102,13 @@ class _Walker:
     def _value(self, number: int, wire: int, position: int, end: int, *, depth: int) -> tuple[int, int]:
         """Where a field's value starts and ends."""
         if wire == VARINT:
-            return position, self._varint(position, end)[1]
+            return position, self.varint(position, end)[1]
         if wire == LENGTH:
-            length, position = self._varint(position, end)
+            length, position = self.varint(position, end)
             return position, _end(position, length, end)
         if wire in _SIZES:
             return position, _end(position, _SIZES[wire], end)
-        if wire == _GROUP:
+        if wire == GROUP:
             return position, self._group(number, position, end, depth=depth)
         what = "the end of a group that did not start" if wire == _END_GROUP else f"the wire type {wire}, which is none"
         raise MalformedError(f"field {number} has {what} (byte {position - 1})")
@@ -117,7 +117,7 @@ class _Walker:
         """Behind the end tag of a group that starts here."""
         _deeper(depth)
         while position < end:
-            tag, start = self._varint(position, end)
+            tag, start = self.varint(position, end)
             if tag == number << 3 | _END_GROUP:
                 return start
             if tag >> 3 == 0:
@@ -125,7 +125,7 @@ class _Walker:
             position = self._value(tag >> 3, tag & 7, start, end, depth=depth - 1)[1]
         raise MalformedError(f"the group of field {number} does not end")
 
-    def _varint(self, position: int, end: int) -> tuple[int, int]:
+    def varint(self, position: int, end: int) -> tuple[int, int]:
         """A number, and where it ends."""
         value = shift = 0
         first = position

@@ -22,7 +22,6 @@ from pravega_serde.protobuf._build import by_key
 from pravega_serde.protobuf._cursor import Bools, Tag
 from pravega_serde.protobuf._lower import Lower, lowering
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
-from pravega_serde.protobuf._order import ranks
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 from pravega_serde.protobuf._write_numbers import Unwritable, bits_of
 
@@ -227,8 +226,8 @@ def _map(field: FieldPlan, column: pa.Array) -> list[Piece]:
     lengths, keys, values = map_entries(column)
     if values.null_count:
         raise Unwritable
-    owners, keys, values = by_key(np.repeat(np.arange(len(column)), lengths), keys, values, ranks(keys))
     key, item = (_as_item(part) for part in field.message.fields)
+    owners, keys, values = by_key(np.repeat(np.arange(len(column)), lengths), keys, values)
     entries = assemble([*_single(key, keys), *_single(item, values)], len(keys))
     items = _delimited(
         field,

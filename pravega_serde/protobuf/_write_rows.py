@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
+from pravega_serde.protobuf._plan import plan as plan_of
 from pravega_serde.protobuf._schema import descriptor_of, same_type
+from pravega_serde.protobuf._stable import StableBytes
 from pravega_serde.protobuf._write_values import Convert, converter, from_duration, from_micros, from_timestamp, wrong
 
 __all__ = ["Fill", "filler"]
@@ -165,11 +169,16 @@ def _or_packed(fill: Fill) -> Fill:
     def pack(message: Any, value: Any) -> None:
         if isinstance(value, Message):
             message.type_url = f"type.googleapis.com/{descriptor_of(value).full_name}"
-            message.value = value.SerializePartialToString(deterministic=True)
+            message.value = _stable(descriptor_of(value))(value)
         else:
             fill(message, value)
 
     return pack
+
+
+@lru_cache(maxsize=64)
+def _stable(descriptor: Descriptor) -> StableBytes:
+    return StableBytes(plan_of(descriptor))
 
 
 def _instant(plan: MessagePlan, *, arrow: bool) -> Fill:

@@ -371,7 +371,7 @@ def test_proto2_keeps_presence() -> None:
 
 
 def test_required_fields_must_be_there() -> None:
-    with pytest.raises(SerializationError, match="missing required fields: id"):
+    with pytest.raises(SerializationError, match="required fields are missing: id"):
         OLDER.serialize({})
     with pytest.raises(DeserializationError, match="required fields are missing: id"):
         OLDER.deserialize(b"")
@@ -379,7 +379,7 @@ def test_required_fields_must_be_there() -> None:
         OLDER.decode_column(pa.array([b"\x08\x01", b""]))
     with pytest.raises(SchemaError, match=r"no column for the required field \$\.id"):
         OLDER.check_encodable(struct(text=pa.string()))
-    with pytest.raises(SerializationError, match=r"row 1: .*required fields: id"):
+    with pytest.raises(SerializationError, match=r"row 1: .*required fields are missing: id"):
         OLDER.encode_column(pa.array([{"id": 1}, {"id": None}], struct(id=pa.int32())))
     holder = ProtobufSerializer(older(), message_type="older.Holder")
     with pytest.raises(DeserializationError, match=r"required fields are missing: olders\[0\]\.id"):
