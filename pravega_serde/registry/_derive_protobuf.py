@@ -77,9 +77,10 @@ def _check_name(name: str, path: str) -> None:
 def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> DescriptorProto:
     """A message; ``full_name`` is that by which its fields refer to the messages inside it."""
     message = DescriptorProto(name=name)
+    taken = {field.name for field in fields}
     for number, field in enumerate(fields, 1):
         _check_name(field.name, f"{path}.{field.name}")
-        _Field(message, full_name, {each.name for each in fields}, f"{path}.{field.name}").add(field, number)
+        _Field(message, full_name, taken, f"{path}.{field.name}").add(field, number)
     # The oneofs that stand for optional fields come after all others, of which there are none here.
     for made in message.field:
         if made.proto3_optional:
@@ -142,8 +143,9 @@ def _camel(name: str) -> str:
 
 
 def _type_name(field: str, taken: set[str]) -> str:
-    """A name for the message of a field: the field's in capitals, unless a field has that name."""
+    """A name for the message of a field: the field's in capitals, unless something has that name."""
     name = _camel(field)
     while name in taken or not _NAME.fullmatch(name):
         name += "Message"
+    taken.add(name)
     return name

@@ -57,7 +57,7 @@ def arrow_type_of_json_schema(text: str | bytes) -> pa.DataType:
     """The Arrow type of the events of a JSON schema; :class:`SchemaError` if it does not name one."""
     try:
         schema = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SchemaError(f"the JSON schema is not JSON: {error}") from error
     kind = _Reader(schema).type_of(schema, ())
     if kind is None:
