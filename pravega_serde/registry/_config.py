@@ -69,13 +69,15 @@ class RegistryConfig:
         return None if self.token is None else f"Bearer {self.token}"
 
     @classmethod
-    def from_env(cls, environment: Mapping[str, str] | None = None) -> RegistryConfig:
-        """From ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``."""
+    def from_env(cls, environment: Mapping[str, str] | None = None, **given: Any) -> RegistryConfig:
+        """From ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``.
+
+        What is given, and not None, comes before those.
+        """
         found = os.environ if environment is None else environment
-        settings: dict[str, Any] = {
-            name: found[variable] for name, variable in _VARIABLES.items() if found.get(variable)
-        }
-        if "uri" not in settings:
+        settings: dict[str, Any] = {name: found.get(variable) or None for name, variable in _VARIABLES.items()}
+        settings |= {name: value for name, value in given.items() if value is not None}
+        if settings["uri"] is None:
             raise SerdeError(f"where the schema registry is was not said; set {_VARIABLES['uri']}")
         return cls(**settings)
 

@@ -35,7 +35,7 @@ def schema_versions(group: str, schema_type: str | None = None) -> Call[list[Sch
 
 
 def history(group: str) -> Call[list[GroupHistoryRecord]]:
-    """All schemas in the order of their adding, deleted ones too. Raises RegistryNotFoundError."""
+    """All schemas in the order of their adding, without deleted ones. Raises RegistryNotFoundError."""
     return about(
         group,
         "read the history of",
