@@ -89,6 +89,10 @@ CASES: list[tuple[Any, Any, list[Any]]] = [
     (fixed(2), fixed(3), [b"ab"]),
     (fixed(2), "bytes", [b"ab"]),
     (enum("A"), "string", ["A"]),
+    (enum("A", "B"), enum("A", "B", "C", default="C"), ["A", "B"]),
+    (enum("A", "B"), enum("B", default="B", name="Y", aliases=["E"]), ["A", "B"]),
+    (fixed(2, "n.X"), fixed(2, "m.X"), [b"ab"]),
+    (fixed(2, "X"), fixed(3, "Y", aliases=["X"]), [b"ab"]),
     # Containers
     ({"type": "array", "items": "int"}, {"type": "array", "items": "double"}, [[], [1, 2]]),
     ({"type": "array", "items": "int"}, {"type": "array", "items": ["null", "long"]}, [[1]]),
@@ -105,6 +109,42 @@ CASES: list[tuple[Any, Any, list[Any]]] = [
     (record(("a", "int"), ("b", "int")), record(("b", "int", {"aliases": ["a"]})), [{"a": 1, "b": 2}]),
     (record(("a", "int"), name="X"), record(("a", "int"), name="Y"), [{"a": 1}]),
     (record(("a", "int"), name="X"), record(("a", "int"), name="Y", aliases=["X"]), [{"a": 1}]),
+    # Aliases: of a namespace, relative to one, beside others, of a type inside
+    (record(("a", "int"), name="n.X"), record(("a", "int"), name="m.Y", aliases=["n.X"]), [{"a": 1}]),
+    (record(("a", "int"), name="n.X"), record(("a", "int"), name="n.Y", aliases=["X"]), [{"a": 1}]),
+    (record(("a", "int"), name="n.X"), record(("a", "int"), name="m.Y", aliases=["X"]), [{"a": 1}]),
+    (record(("a", "int"), name="X"), record(("a", "int"), name="m.Y", aliases=[".X"]), [{"a": 1}]),
+    (record(("a", "int"), name="X"), record(("a", "int"), name="Y", aliases=["V", "W", "X"]), [{"a": 1}]),
+    (record(("a", "int")), record(("b", "long", {"aliases": ["x", "a"]})), [{"a": 1}]),
+    (record(("a", "int")), record(("b", "int", {"aliases": ["x"], "default": 7})), [{"a": 1}]),
+    (record(("a", "int")), record(("b", "int", {"aliases": ["a"], "default": 7})), [{"a": 1}]),
+    (
+        record(("a", "int"), ("b", "string")),
+        record(("c", "string", {"aliases": ["b"]}), ("d", "int", {"aliases": ["a"]})),
+        [{"a": 1, "b": "x"}],
+    ),
+    (
+        record(("a", INNER)),
+        record(("a", record(("y", "long", {"aliases": ["x"]}), name="Other", aliases=["Inner"]))),
+        [{"a": {"x": 1}}],
+    ),
+    (
+        {"type": "array", "items": INNER},
+        {"type": "array", "items": record(("x", "int"), name="Other", aliases=["Inner"])},
+        [[{"x": 1}]],
+    ),
+    (
+        {"type": "map", "values": enum("A", "B")},
+        {"type": "map", "values": enum("B", "A", name="Other", aliases=["E"])},
+        [{"k": "A"}],
+    ),
+    (["null", INNER], ["null", record(("x", "int"), name="Other", aliases=["Inner"])], [None, {"x": 1}]),
+    (INNER, [record(("x", "int"), name="Z"), record(("x", "int"), name="Y", aliases=["Inner"])], [{"x": 1}]),
+    (
+        LIST,
+        record(("v", "int"), ("then", ["null", "L"], {"aliases": ["next"]}), name="L", aliases=["List"]),
+        [{"v": 1, "next": {"v": 2, "next": None}}],
+    ),
     (
         record(("a", INNER), ("b", "Inner")),
         record(("b", record(("x", "long"), name="Inner")), ("a", "Inner")),
