@@ -67,6 +67,16 @@ class JavaRegistry:
         """What Java's readers make of them: group, reader, events, how many are wrong, and the first of those."""
         return [json.loads(line) for line in self.run("RegistryPeer", "read", self._uri, str(self._folder))]
 
+    def show(self, group: str, events: Iterable[bytes]) -> list[Any]:
+        """What Java's generic reader of all formats makes of events that were written here, as JSON."""
+        self.give(group, events)
+        return [json.loads(line) for line in self.run("RegistryPeer", "show", self._uri, str(self._folder), group)]
+
+    def texts(self, schemas: Iterable[str]) -> list[tuple[str, str] | None]:
+        """Full name and text of Avro schemas; None for what Java takes for none."""
+        lines = self.run("SchemaText", text="".join(f"{schema}\n" for schema in schemas))
+        return [(line.partition("\t")[0], line.partition("\t")[2]) if line else None for line in lines]
+
     def run(self, *arguments: str, text: str = "") -> list[str]:
         """The lines that a program prints."""
         logback = f"-Dlogback.configurationFile={_SOURCES.parent / 'java' / 'logback.xml'}"

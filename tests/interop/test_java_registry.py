@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from google.protobuf.message import Message
+from hypothesis import Phase, given
+from hypothesis import settings as limits
 
 from connector.local import LocalSchemaRegistry
 from pravega_serde.adapters import FunctionSerializer
@@ -26,6 +29,7 @@ from pravega_serde.registry import (
 from pravega_serde.registry._avro_text import avro_name, avro_text
 from tests.interop._java_registry import JavaRegistry
 from tests.interop._registry_values import PULSE, RICH, SENSOR, VALUES, VERSIONS, evolved
+from tests.unit.serde.test_avro_random import schemas as avro_schemas
 
 
 def mask(data: bytes, properties: Any = None) -> bytes:
@@ -227,3 +231,127 @@ def test_columns_are_written_as_rows_are(
         assert writer.decode_column(written).equals(column)
     else:
         assert written.to_pylist() == events.to_pylist()
+
+
+# Schemas
+
+SPELLINGS: list[Any] = [
+    "string",
+    {"type": "string", "avro.java.string": "String"},
+    {"type": "array", "items": {"type": "string"}, "java-class": "java.util.List"},
+    {"type": "map", "values": ["null", "int"], "name": "ignored", "doc": "ignored too"},
+    {"type": "fixed", "name": "F", "size": 12, "logicalType": "duration", "namespace": "n", "aliases": ["G", "m.H"]},
+    {"props": 1, "default": "A", "type": "enum", "name": "E", "symbols": ["A"], "doc": "x"},
+    {"type": "error", "name": "Err", "fields": []},
+    {"type": "double", "default": 5},
+    {"fields": [
+        {"type": "int", "name": "x", "order": "descending", "aliases": ["y", "z", "y"], "default": 3, "doc": "d",
+         "extra": {"q": 1.50, "z": [1e10, 1e-7, None, True, 'é😀\u0001\u001f/"']}},
+        {"name": "b", "type": "int", "order": "ignore"}, {"name": "c", "type": "int", "order": "ascending"},
+    ], "name": "R", "type": "record", "namespace": "a.b", "aliases": ["S", "c.T"], "doc": "über", "zed": 1},
+    {"type": "record", "name": "a.b.R", "fields": [
+        {"name": "s", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+        {"name": "t", "type": "E"}, {"name": "u", "type": "a.b.E"},
+        {"name": "f", "type": {"type": "fixed", "name": "c.F", "size": 4}}, {"name": "g", "type": ["null", "c.F"]},
+        {"name": "n", "type": {"type": "record", "name": "N", "namespace": "", "fields": [
+            {"name": "m", "type": {"type": "record", "name": "M", "fields": [{"name": "i", "type": "a.b.E"}]}}]}},
+        {"name": "n2", "type": "N"},
+    ]},
+    {"type": "record", "name": "R", "fields": [
+        {"name": "self", "type": ["null", "R"]},
+        {"name": "inner", "type": {"type": "record", "name": "I", "namespace": "x", "fields": [
+            {"name": "back", "type": "R"}, {"name": "me", "type": ["null", "I"]}]}},
+    ]},
+    # Names that are those of types, too.
+    {"type": "record", "name": "map", "namespace": "x", "fields": [{"name": "m", "type": ["null", "x.map"]}]},
+    {"type": "record", "name": "D", "default": {"a": 1}, "fields": [
+        {"name": "a", "type": "double", "default": 1}, {"name": "b", "type": "double", "default": "NaN"},
+        {"name": "c", "type": "float", "default": 1.1}, {"name": "d", "type": "float", "default": "-Infinity"},
+        {"name": "e", "type": "bytes", "default": "\u00ff\u0000"}, {"name": "h", "type": "double", "default": 1e5},
+        {"name": "i", "type": "double", "default": 123456789012345678901234567890},
+        {"name": "j", "type": "int", "logicalType": "date"},
+    ]},
+]  # fmt: skip
+
+
+def random_schemas() -> list[Any]:
+    """Schemas of records inside records, as the tests of Avro draw them, the same in every run."""
+    drawn: list[Any] = []
+
+    @limits(max_examples=150, derandomize=True, database=None, phases=[Phase.generate], deadline=None)
+    @given(avro_schemas())
+    def draw(schema: Any) -> None:
+        drawn.append(schema[0])
+
+    draw()
+    return drawn
+
+
+def test_avro_schemas_are_printed_as_java_prints_them(java: JavaRegistry) -> None:
+    given_schemas = SPELLINGS + [schema for schema in random_schemas() if not isinstance(schema, list)]
+    answers = java.texts(json.dumps(schema) for schema in given_schemas)
+    compared = 0
+    for schema, answer in zip(given_schemas, answers, strict=True):
+        if answer is not None:
+            compared += 1
+            # A name of a primitive type alone would be taken for a file's.
+            assert (avro_name(schema), avro_text(schema)) == answer
+    assert compared >= 100
+    assert None not in answers[: len(SPELLINGS)]
+
+
+DERIVED = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("text", pa.string()),
+        ("ratio", pa.float64()),
+        ("flag", pa.bool_()),
+        ("day", pa.int32()),
+        ("moment", pa.timestamp("us", "UTC")),
+        ("names", pa.list_(pa.field("element", pa.string(), nullable=False))),
+        ("inner", pa.struct([("x", pa.int32()), ("y", pa.string())])),
+        ("counts", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+@pytest.mark.parametrize("wanted", ["avro", "json", "protobuf"])
+def test_java_reads_what_was_written_with_a_derived_schema(java: JavaRegistry, uri: str, wanted: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "id": i,
+            "text": None if i % 3 == 0 else f"é{i}",
+            "ratio": i / 7,
+            "flag": i % 2 == 0,
+            "day": -i,
+            "moment": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=i),
+            "names": ["a", f"n{i}"],
+            "inner": {"x": i, "y": None if i % 2 == 0 else "y"},
+            "counts": {f"k{i}": i},
+        }
+        for i in range(200)
+    ]
+    group = f"derived-{wanted}"
+    writer = serializer(
+        uri, group=group, schema=DERIVED, format=wanted, type="com.example.Derived", create_group=True,
+        register_schema=True,
+    )  # fmt: skip
+    column = pa.array([row | {"counts": list(row["counts"].items())} for row in rows], pa.struct(list(DERIVED)))
+    writer.check_encodable(column.type)
+    events = writer.encode_column(column)
+    for row, shown in zip(rows, java.show(group, events.to_pylist()), strict=True):
+        micros = (row["moment"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        expected = row | {"moment": micros}
+        if wanted == "json":
+            expected["moment"] = shown["moment"]
+            assert datetime.fromisoformat(shown["moment"]) == row["moment"]
+        if wanted == "protobuf":
+            # The JSON of Protobuf has 64 bits as text, and nothing for what is not there.
+            shown |= {key: int(shown[key]) for key in ("id", "moment") if key in shown}
+            shown = {"text": None, "id": 0, "day": 0, "flag": False, "ratio": 0.0} | shown  # noqa: PLW2901
+            shown["inner"] = {"x": 0, "y": None} | shown["inner"]
+            shown["counts"] = {key: int(value) for key, value in shown["counts"].items()}
+        assert shown == expected
+    # A reader without a schema gets the columns back from the registry.
+    back = deserializer(uri, group=group).decode_column(events)
+    assert back.cast(column.type).to_pylist() == column.to_pylist()

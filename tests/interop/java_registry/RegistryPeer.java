@@ -47,8 +47,9 @@ import org.apache.avro.specific.SpecificRecordBase;
 
 /**
  * Writes numbered values with Java's registry serializers into files, one a case, or reads such files with its
- * deserializers and compares each value with the one that it should be. Arguments: write | read, the registry's URI, a
- * folder. The folder has a Protobuf descriptor set in gold.pb.
+ * deserializers and compares each value with the one that it should be, or shows what is in the file of any group as JSON.
+ * Arguments: write | read | show, the registry's URI, a folder, the group. The folder has a Protobuf descriptor set in
+ * gold.pb.
  */
 public final class RegistryPeer {
     private static final int MANY = 10_000;
@@ -83,6 +84,10 @@ public final class RegistryPeer {
     public static void main(String[] arguments) throws Exception {
         Path folder = Path.of(arguments[2]);
         RegistryPeer peer = new RegistryPeer(arguments[1], folder);
+        if (arguments[0].equals("show")) {
+            peer.show(arguments[3], folder.resolve(arguments[3] + ".python"));
+            peer.cases.clear();
+        }
         for (Case each : peer.cases) {
             if (arguments[0].equals("write")) {
                 peer.write(each, folder.resolve(each.group + ".java"));
@@ -305,14 +310,27 @@ public final class RegistryPeer {
         System.out.println("{\"group\":\"" + each.group + "\",\"events\":" + each.count + "}");
     }
 
-    /** Compares each event with the value of its number, by every reader. */
-    private void read(Case each, Path file) throws Exception {
+    private static List<byte[]> load(Path file) throws Exception {
         List<byte[]> events = new ArrayList<>();
         try (DataInputStream in = new DataInputStream(new java.io.BufferedInputStream(Files.newInputStream(file)))) {
             while (in.available() > 0) {
                 events.add(in.readNBytes(in.readInt()));
             }
         }
+        return events;
+    }
+
+    private void show(String group, Path file) throws Exception {
+        SerializerConfig config = SerializerConfig.builder().groupId(group).registryClient(client).build();
+        Serializer<String> reader = SerializerFactory.deserializeAsJsonString(config);
+        for (byte[] event : load(file)) {
+            System.out.println(reader.deserialize(ByteBuffer.wrap(event)).replaceAll("\\s*\n\\s*", ""));
+        }
+    }
+
+    /** Compares each event with the value of its number, by every reader. */
+    private void read(Case each, Path file) throws Exception {
+        List<byte[]> events = load(file);
         for (String name : each.readers.keySet()) {
             int wrong = 0;
             String first = "";
