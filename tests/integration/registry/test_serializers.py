@@ -1,0 +1,252 @@
+"""Writing through a real registry: what is registered, what is refused, and what each refusal says to do."""
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from connector.local import LocalSchemaRegistry
+from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError
+from pravega_serde.adapters import FunctionSerializer
+from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, UnsupportedCodecError
+from pravega_serde.registry import (
+    Codec,
+    Compatibility,
+    GroupProperties,
+    MultiTypeSerializer,
+    RegistrySerializer,
+    SchemaRegistryClient,
+    SerializationFormat,
+    WithSchema,
+    deserializer,
+    event_type,
+    multi_type_serializer,
+    protobuf_schema_of,
+    serializer,
+    with_schema_serializer,
+)
+
+AVRO = {"type": "record", "name": "n.R", "fields": [{"name": "a", "type": "int"}]}
+OTHER = {"type": "record", "name": "n.Other", "fields": [{"name": "b", "type": "string"}]}
+JSON = {"title": "J", "type": "object", "properties": {"a": {"type": "integer"}}}
+MESSAGE = protobuf_schema_of(pa.schema([pa.field("a", pa.int32(), nullable=False)]), "n.M")
+MAKE: dict[str, Any] = {"create_group": True, "register_schema": True, "register_codec": True}
+
+
+@pytest.fixture(scope="module")
+def uri() -> Iterator[str]:
+    with LocalSchemaRegistry() as registry:
+        yield registry.uri
+
+
+@pytest.fixture(scope="module")
+def client(uri: str) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient(uri) as client:
+        yield client
+
+
+@pytest.fixture
+def group(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)
+
+
+def test_nothing_is_registered_unless_asked(uri: str, client: SchemaRegistryClient, group: str) -> None:
+    with pytest.raises(RegistryNotFoundError, match="register_schema=True"):
+        serializer(uri, group=group, schema=AVRO, format="avro")
+    assert group not in dict(client.groups())
+    serializer(uri, group=group, schema=AVRO, format="avro", create_group=True, register_schema=True)
+    with pytest.raises(RegistryNotFoundError, match=r"schema of 'n.Other' first, or write with register_schema=True"):
+        serializer(uri, group=group, schema=OTHER, format="avro")
+    with pytest.raises(RegistryConflictError, match="codec 'application/x-gzip' first, or write with register_codec"):
+        serializer(uri, group=group, schema=AVRO, format="avro", codec="gzip")
+    assert [each.schema.type for each in client.latest_schemas(group)] == ["n.R"]
+    assert client.codecs(group) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted", "policy"),
+    [(AVRO, "avro", "FullTransitive"), (JSON, "json", "AllowAny"), (MESSAGE, "protobuf", "AllowAny")],
+)
+def test_a_group_is_made_as_java_makes_it(
+    uri: str, client: SchemaRegistryClient, group: str, schema: Any, wanted: str, policy: str
+) -> None:
+    writer = serializer(uri, group=group, schema=schema, format=wanted, **MAKE)
+    made = client.group_properties(group)
+    assert (made.format.name.lower(), made.compatibility.policy, made.allow_multiple_types) == (wanted, policy, True)
+    assert writer.deserialize(writer.serialize({"a": 5})) is not None
+    # Once more: the group and the schema are there.
+    assert serializer(uri, group=group, schema=schema, format=wanted, **MAKE).schema == writer.schema
+
+
+def test_a_policy_that_the_registry_refuses_is_refused_here(uri: str, client: SchemaRegistryClient, group: str) -> None:
+    wrong = GroupProperties(SerializationFormat.JSON, Compatibility.FULL_TRANSITIVE)
+    with pytest.raises(SerdeError, match="only AllowAny and DenyAll for groups of format Json, not FullTransitive"):
+        serializer(uri, group=group, schema=JSON, format="json", create_group=wrong)
+    own = GroupProperties(SerializationFormat.AVRO, Compatibility.BACKWARD, allow_multiple_types=False)
+    serializer(uri, group=group, schema=AVRO, format="avro", create_group=own, register_schema=True)
+    assert client.group_properties(group) == own
+    with pytest.raises(RegistryConflictError):
+        serializer(uri, group=group, schema=OTHER, format="avro", register_schema=True)
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"schema": AVRO, "format": "avro", "write_encoding_header": False}, "Avro events need their encoding header"),
+    ({"schema": JSON, "format": "json", "write_encoding_header": False, "codec": "gzip"}, "codec needs the encoding"),
+    ({"schema": JSON, "format": "json", "codec": "gzip"}, "Java's typed Json deserializer.*typed_java_readers=False"),
+    ({"schema": MESSAGE, "codec": "snappy"}, "Java's typed Protobuf deserializer"),
+    ({"schema": AVRO, "format": "avro", "codec": "lz4"}, "unknown codec 'lz4'"),
+    ({"schema": AVRO, "format": "avro", "type": "Other"}, "registered under its own name"),
+    ({"schema": ["null", "string"], "format": "avro"}, "union has no name"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), REFUSED)
+def test_what_java_refuses_or_cannot_read_is_refused(
+    uri: str, client: SchemaRegistryClient, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SerdeError, match=message):
+        serializer(uri, group="refused", **settings, **MAKE)
+    assert "refused" not in dict(client.groups())
+
+
+def test_messages_inside_others_are_refused(uri: str) -> None:
+    nested = protobuf_schema_of(pa.schema([("in", pa.struct([("a", pa.int32())]))]), "n.Outer")
+    with pytest.raises(SchemaError, match=r"only messages at the top.*n\.Outer\.In is inside n\.Outer"):
+        serializer(uri, group="nested", schema=nested, type="n.Outer.In", **MAKE)
+
+
+def test_header_and_codec_can_be_left_out_where_java_does(uri: str, group: str) -> None:
+    for schema, wanted in ((JSON, "json"), (MESSAGE, "protobuf")):
+        name = f"{group}-{wanted}"
+        bare = serializer(uri, group=name, schema=schema, format=wanted, write_encoding_header=False, **MAKE)
+        column = pa.array([{"a": 7}, None], pa.struct([("a", pa.int32())]))
+        events = bare.encode_column(column)
+        assert events[0].as_py() == bare.serialize({"a": 7}) != b""
+        assert not events[0].as_py().startswith(b"\x01")
+        assert bare.decode_column(events).to_pylist() == [{"a": 7}, None]
+        coded = serializer(
+            uri, group=name, schema=schema, format=wanted, codec="gzip", typed_java_readers=False, **MAKE
+        )
+        assert coded.encode_column(column)[0].as_py() == coded.serialize({"a": 7})
+        assert coded.decode_column(coded.encode_column(column)).to_pylist() == [{"a": 7}, None]
+
+
+def reverse(data: bytes, properties: Any = None) -> bytes:
+    return data[::-1]
+
+
+REVERSE = Codec("n/reverse", reverse, reverse, {"how": "all"})
+
+
+def test_a_codec_of_ones_own_is_registered_with_its_properties(
+    uri: str, client: SchemaRegistryClient, group: str
+) -> None:
+    writer = serializer(uri, group=group, schema=AVRO, format="avro", codec=REVERSE, **MAKE)
+    assert [codec.to_json() for codec in client.codecs(group)] == [REVERSE.type.to_json()]
+    event = writer.serialize({"a": 300})
+    assert event[5:] == bytes.fromhex("04d8")
+    with pytest.raises(UnsupportedCodecError, match="n/reverse"):
+        deserializer(uri, group=group)
+    reader = pickle.loads(pickle.dumps(deserializer(uri, group=group, codecs=[REVERSE])))
+    assert reader.deserialize(event) == {"a": 300}
+    assert pickle.loads(pickle.dumps(writer)).serialize({"a": 300}) == event
+
+
+def test_several_types_are_told_apart_by_function_class_or_name(uri: str, group: str) -> None:
+    by_function = multi_type_serializer(
+        uri, group=group, schemas={"r": AVRO, "o": OTHER}, format="avro", type_of=lambda v: "r" if "a" in v else "o",
+        **MAKE,
+    )  # fmt: skip
+    events = [by_function.serialize(value) for value in ({"a": 1}, {"b": "x"})]
+    assert [event[4] for event in events] == [0, 1]
+    assert [by_function.deserialize(event) for event in events] == [{"a": 1}, {"b": "x"}]
+
+    class Other:
+        b = "x"
+
+    by_class = multi_type_serializer(uri, group=group, schemas={dict: AVRO, Other: OTHER}, format="avro")
+    assert [by_class.serialize(value) for value in ({"a": 1}, Other())] == events
+    with pytest.raises(SerializationError, match="no schema for a value of the type <class 'list'>"):
+        by_class.serialize([])
+    messages = multi_type_serializer(uri, group=f"{group}-m", schemas=[MESSAGE], **MAKE)
+    message = event_type(MESSAGE).payloads.message_class(a=3)
+    assert messages.deserialize(messages.serialize(message)).a == 3
+    with pytest.raises(SerdeError, match="at least one schema"):
+        multi_type_serializer(uri, group=group, schemas={})
+    for make in (lambda **more: multi_type_serializer(uri, group=group, schemas=[MESSAGE], **more),
+                 lambda **more: with_schema_serializer(uri, group=group, **more)):  # fmt: skip
+        with pytest.raises(SerdeError, match="need their encoding header"):
+            make(write_encoding_header=False)
+
+
+def several(uri: str, group: str) -> MultiTypeSerializer:
+    return multi_type_serializer(uri, group=group, schemas={"r": AVRO, "o": OTHER}, format="avro", **MAKE)
+
+
+def test_columns_of_several_types_have_one_in_each_row(uri: str, group: str) -> None:
+    writer = several(uri, group)
+    kind = writer.arrow_type
+    assert kind == pa.struct([("R", pa.struct([("a", pa.int32())])), ("Other", pa.struct([("b", pa.string())]))])
+    rows = [{"R": {"a": 1}}, None, {"Other": {"b": "x"}}, {"R": {"a": 2}}]
+    column = pa.array(rows, kind)
+    events = writer.encode_column(column)
+    assert writer.decode_column(events).equals(column)
+    assert pickle.loads(pickle.dumps(writer)).encode_column(column).equals(events)
+    # The members may come in another order, or not at all.
+    only = pa.array([{"Other": {"b": "x"}}], pa.struct([kind.field("Other")]))
+    assert writer.encode_column(only)[0] == events[2]
+    for wrong in ({"R": {"a": 1}, "Other": {"b": "x"}}, {}):
+        with pytest.raises(SerializationError, match=r"row 1: [02] types are set"):
+            writer.encode_column(pa.array([rows[0], wrong], kind))
+    for unknown in (pa.struct([("X", pa.int32())]), pa.int32(), pa.struct([])):
+        with pytest.raises(SchemaError, match="a struct of R, Other"):
+            writer.check_encodable(unknown)
+    with pytest.raises(SchemaError, match="does not fit"):
+        writer.check_encodable(pa.struct([("R", pa.struct([("a", pa.string())]))]))
+
+
+def test_values_with_schemas_of_every_format_share_a_stream(uri: str, group: str) -> None:
+    lines = {"lines": lambda info: FunctionSerializer(str.encode, bytes.decode)}
+    writer = with_schema_serializer(uri, group=group, custom_formats=lines, **MAKE)
+    custom = event_type(b"", format=SerializationFormat.custom("lines"), type="n.Line", custom_formats=lines)
+    types = [event_type(AVRO, format="avro"), event_type(JSON, format="json"), custom]
+    values = [{"a": 1}, {"a": 2}, "three"]
+    for value, kind in zip(values, types, strict=True):
+        read = writer.deserialize(writer.serialize(WithSchema(value, kind.info)))
+        assert read == WithSchema(value, kind.info)
+    with pytest.raises(SerializationError, match="WithSchema is expected"):
+        writer.serialize({"a": 1})  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="does not say which schema"):
+        writer.encode_column(pa.array([1]))
+
+
+def test_a_reader_of_ones_own_follows_a_stream_that_evolves(uri: str, group: str) -> None:
+    first = serializer(uri, group=group, schema=AVRO, format="avro", **MAKE)
+    reader = deserializer(uri, group=group)
+    assert reader.arrow_type == pa.struct([("a", pa.int32())])
+    wider = {**AVRO, "fields": [*AVRO["fields"], {"name": "b", "type": "string", "default": "-"}]}
+    second = serializer(uri, group=group, schema=wider, format="avro", register_schema=True)
+    events = [first.serialize({"a": 1}), second.serialize({"a": 2, "b": "x"})]
+    # The columns stay those of the beginning; what is new is left out, nothing is wrong.
+    assert reader.decode_column(pa.array(events)).to_pylist() == [{"a": 1}, {"a": 2}]
+    assert [reader.deserialize(event) for event in events] == [{"a": 1}, {"a": 2, "b": "x"}]
+    # Who comes later sees the latest.
+    late = deserializer(uri, group=group)
+    assert late.decode_column(pa.array(events)).to_pylist() == [{"a": 1, "b": "-"}, {"a": 2, "b": "x"}]
+    # A second type of events has no column in a reader that began with one.
+    third = serializer(uri, group=group, schema=OTHER, format="avro", register_schema=True)
+    with pytest.raises(DeserializationError, match=r"of the type 'n\.Other'"):
+        reader.decode_column(pa.array([third.serialize({"b": "x"})]))
+
+
+def test_namespaces_keep_groups_apart(uri: str, client: SchemaRegistryClient, group: str) -> None:
+    inside = serializer(uri, group=group, schema=AVRO, format="avro", namespace="mine", **MAKE)
+    assert isinstance(inside, RegistrySerializer)
+    assert group in dict(client.groups(namespace="mine"))
+    assert group not in dict(client.groups())
+    event = inside.serialize({"a": 1})
+    assert deserializer(uri, group=group, namespace="mine").deserialize(event) == {"a": 1}
+    with pytest.raises(RegistryNotFoundError):
+        deserializer(uri, group=group)
