@@ -152,16 +152,21 @@ class OpenTransaction(Transaction, Generic[T]):
     def detach(self) -> None:
         """Flush and end the background thread, but leave the transaction open, for whoever has its id.
 
-        When the flush fails it can be tried again.
+        When the flush is not done in time it can be tried again; after any other error the transaction has ended.
         """
-        if not self._finished:
+        if self._finished:
+            return
+        try:
             self._writer.flush()
+        except TransactionError:
             self._end()
+            raise
+        self._end()
 
     def commit(self, *, wait: bool = True, timeout: float | None = None) -> TransactionStatus:
         """Flush, and make the events visible, for good; see :meth:`Transaction.commit`.
 
-        When the flush fails nothing is committed, and it can be tried again.
+        When the flush fails nothing is committed; if it was not done in time it can be tried again.
         """
         self.detach()
         return super().commit(wait=wait, timeout=timeout)

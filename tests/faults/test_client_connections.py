@@ -236,7 +236,7 @@ def test_a_segment_store_that_is_gone_is_told_in_time(config, stream):
 
 
 def test_conditional_appends_cut_at_random_bytes_are_told_truly(config, stream, proxy):
-    """Against another writer that is not cut: what each says of its writes is what the stream holds."""
+    """In every second round against a writer that is not cut: what is said of a write is what the stream holds."""
     chance = random.Random(3)
     with (
         PravegaClient(config) as straight,
@@ -247,18 +247,19 @@ def test_conditional_appends_cut_at_random_bytes_are_told_truly(config, stream, 
         expected, revision = [], log.oldest_revision()
         for number in range(60):
             proxy.cut_after(chance.randrange(1, 90))
-            mine = b"mine %d" % number
-            theirs = b"theirs %d" % number
+            mine, theirs = b"mine %d" % number, b"theirs %d" % number
             rival = threading.Thread(target=other.write_conditionally, args=(revision, theirs))
-            rival.start()
+            if number % 2:
+                rival.start()
             written = log.write_conditionally(revision, mine)
-            rival.join()
+            if number % 2:
+                rival.join()
             revision, entry = other.entry_after(revision)
             assert (written == revision) == (entry == mine)
+            assert entry == mine or number % 2
             expected.append(entry)
         assert [entry for _, entry in other.read_from(other.oldest_revision())] == expected
     assert proxy.cuts > 30
-    assert any(entry.startswith(b"mine") for entry in expected)
 
 
 def test_a_transaction_cut_at_random_bytes_holds_its_events_once(config, stream, proxy):

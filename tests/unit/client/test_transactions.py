@@ -148,9 +148,11 @@ def test_one_that_ends_between_two_writes_says_how(stream, transaction):
     transaction.flush()
     stream.end(transaction.id, Status.ABORTED)
     transaction.write(b"late")
-    with pytest.raises(TransactionAbortedError):
+    with pytest.raises(TransactionAbortedError, match="cannot write to"):
         transaction.commit()
     assert stream.asked["commit_transaction"] == 0
+    with pytest.raises(TransactionAbortedError, match="cannot commit"):
+        transaction.commit()
 
 
 def test_a_lease_that_ended_is_told_apart_from_an_abort(client, stream):
