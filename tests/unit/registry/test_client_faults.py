@@ -67,17 +67,25 @@ def test_it_does_not_answer(connect):
     assert 1 <= len(registry.requests) <= 2
 
 
-def test_a_lookup_that_hangs_is_given_up_and_sent_again(connect, monkeypatch):
-    monkeypatch.setattr(_http, "_READ_SECONDS", 0.2)
+def test_a_lookup_that_hangs_is_given_up_and_sent_again(connect):
     go_on = threading.Event()
     with scripted(lambda handler: go_on.wait(10), (200, ENCODING)) as registry:
-        assert connect(registry.uri, timeout=5).encoding_info("g", 7).version.id == 0
+        assert connect(registry.uri, timeout=1.5).encoding_info("g", 7).version.id == 0
         go_on.set()
     assert len(registry.requests) == 2
 
 
-def test_a_change_that_hangs_is_sent_once(connect, monkeypatch):
-    monkeypatch.setattr(_http, "_READ_SECONDS", 0.1)
+def test_a_slow_answer_is_waited_for(connect):
+    def slowly(handler):
+        time.sleep(0.6)
+        answer(handler, 200, ENCODING)
+
+    with scripted(slowly) as registry:
+        assert connect(registry.uri, timeout=1.5).encoding_info("g", 7).version.id == 0
+    assert len(registry.requests) == 2
+
+
+def test_a_change_that_hangs_is_sent_once(connect):
     go_on = threading.Event()
     with scripted(lambda handler: go_on.wait(10)) as registry:
         with pytest.raises(RegistryUnavailableError, match=r"after 1 try .* it may have been done all the same"):
