@@ -15,6 +15,7 @@ from connector.local._java import find_java
 __all__ = ["JavaPeer", "plain_peer"]
 
 _PROGRAM: Final = Path(__file__).parents[1] / "java" / "SerdePeer.java"
+_LOGBACK: Final = f"-Dlogback.configurationFile={_PROGRAM.with_name('logback.xml')}"
 
 
 class JavaPeer:
@@ -24,7 +25,7 @@ class JavaPeer:
         java = find_java()
         jars = ensure_jars(REGISTRY_JARS, java)
         # The serial collector: one thread here, as everywhere else. The program is compiled at the start.
-        command = [str(java.path), "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(_PROGRAM)]
+        command = [str(java.path), "-Xmx1g", "-XX:+UseSerialGC", _LOGBACK, "-cp", f"{jars}/*", str(_PROGRAM)]
         self.peer = Peer("Java", command)
         self._folder = folder
 
