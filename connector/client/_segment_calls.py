@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from connector.client._deadline import Deadline
@@ -45,8 +46,7 @@ class SegmentCalls:
 
     def attribute(self, attribute_id: bytes) -> int:
         """The number that is kept under a 16-byte id, NO_ATTRIBUTE if there is none."""
-        token = self._stores.token(self._stream, write=True)
-        return self._ask(GetSegmentAttribute(1, self._name, attribute_id, token), SegmentAttribute).value
+        return self._ask(lambda token: GetSegmentAttribute(1, self._name, attribute_id, token), SegmentAttribute).value
 
     def replace_attribute(self, attribute_id: bytes, expected: int, value: int) -> bool:
         """Keep ``value`` if ``expected`` is the number that is kept (NO_ATTRIBUTE: none); whether it is ``value`` now.
@@ -54,15 +54,16 @@ class SegmentCalls:
         After a lost answer the request is repeated and finds its own work done: so a number that is there already
         counts as success.
         """
-        token = self._stores.token(self._stream, write=True)
-        request = UpdateSegmentAttribute(1, self._name, attribute_id, value, expected, token)
-        return self._ask(request, SegmentAttributeUpdated).success or self.attribute(attribute_id) == value
+        replaced = self._ask(
+            lambda token: UpdateSegmentAttribute(1, self._name, attribute_id, value, expected, token),
+            SegmentAttributeUpdated,
+        ).success
+        return replaced or self.attribute(attribute_id) == value
 
     def truncate(self, offset: int) -> None:
         """Drop all bytes before ``offset``; those that were dropped already stay so."""
-        token = self._stores.token(self._stream, write=True)
         try:
-            self._ask(TruncateSegment(1, self._name, offset, token), SegmentTruncated)
+            self._ask(lambda token: TruncateSegment(1, self._name, offset, token), SegmentTruncated)
         except SegmentTruncatedError:
             pass  # beyond that offset already
 
@@ -72,10 +73,13 @@ class SegmentCalls:
             return StreamNotFoundError(f"stream {self._stream} was deleted while it was in use")
         return NoSuchSegmentError(f"segment {self._name} is no more: the stream was deleted and made again, or scaled")
 
-    def _ask(self, request: Message, kind: type[R]) -> R:
+    def _ask(self, request: Callable[[str], Message], kind: type[R]) -> R:
+        """The reply to what ``request`` makes with a token; made anew for each attempt, as a token can be refused."""
+
         def attempt(deadline: Deadline) -> R:
+            token = self._stores.token(self._stream, write=True)
             with self._stores.pool.lease(self._stores.endpoint(self._stream, self._id), deadline) as connection:
-                connection.send(encode(request), deadline)
+                connection.send(encode(request(token)), deadline)
                 reply = connection.receive(deadline)
             if not isinstance(reply, kind):
                 raise error_of(reply, self._name)

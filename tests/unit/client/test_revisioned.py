@@ -21,12 +21,15 @@ from connector.errors import (
     StreamSealedError,
 )
 from connector.wire import (
+    AuthTokenCheckFailed,
     ConditionalAppend,
     ConditionalCheckFailed,
+    GetSegmentAttribute,
     GetStreamSegmentInfo,
     InvalidEventNumber,
     SetupAppend,
     StreamName,
+    TruncateSegment,
     UpdateSegmentAttribute,
     segment_id,
 )
@@ -422,6 +425,26 @@ def test_a_mark_whose_answer_was_lost_is_found_in_place(log, store):
     store.on(UpdateSegmentAttribute, take_effect_without_a_word)
     assert log.compare_and_set_mark(None, start)
     assert log.mark() == start
+
+
+@pytest.mark.parametrize("kind", [GetSegmentAttribute, UpdateSegmentAttribute, TruncateSegment, SetupAppend])
+def test_a_token_that_is_refused_is_replaced(log, stream, store, kind):
+    def refuse(session, request):
+        assert request.token == "old"
+        stream.valid_token = "new"
+        session.reply(AuthTokenCheckFailed(request.request_id, "stack", 1))
+
+    def check(session, request):
+        assert request.token == "new"
+        store.serve(session, request)
+
+    stream.valid_token = "old"
+    store.on(kind, refuse)
+    store.on(kind, check)
+    first = log.write_conditionally(log.oldest_revision(), b"one")
+    assert log.compare_and_set_mark(log.mark(), first)
+    log.truncate_to_revision(first)
+    assert store.unused_rules == 0
 
 
 def test_the_marks_id_is_the_hash_that_java_makes_of_its_name():
