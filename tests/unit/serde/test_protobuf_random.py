@@ -236,12 +236,29 @@ def test_every_truncation_is_an_error_or_a_value(example: tuple[ProtobufSerializ
 
 SAMPLES: dict[str, dict[str, Any]] = {
     "everything.Everything": {
-        "i64": -5, "text": "ü", "o_i32": 0, "inner": {"a": 1, "packed": [1, 300]}, "r_i32": [1, -1], "far": 1,
-        "r_text": ["", "a"], "r_inner": [{}, {"b": 1 << 63}], "unpacked": [1, 2], "m_text": {"a": 1, "": 0},
-        "m_u64": {1: {"a": 2}}, "c_inner": {"a": 5}, "w_i64": 0, "r_level": ["HIGH", 9],
+        "i64": -5,
+        "text": "ü",
+        "o_i32": 0,
+        "inner": {"a": 1, "packed": [1, 300]},
+        "r_i32": [1, -1],
+        "far": 1,
+        "r_text": ["", "a"],
+        "r_inner": [{}, {"b": 1 << 63}],
+        "unpacked": [1, 2],
+        "m_text": {"a": 1, "": 0},
+        "m_u64": {1: {"a": 2}},
+        "c_inner": {"a": 5},
+        "w_i64": 0,
+        "r_level": ["HIGH", 9],
     },
     "older.Older": {
-        "id": 1, "text": "x", "part": {"x": 5}, "closed": "A", "all": ["B"], "packed": [1, 2], "map": {"a": "b"},
+        "id": 1,
+        "text": "x",
+        "part": {"x": 5},
+        "closed": "A",
+        "all": ["B"],
+        "packed": [1, 2],
+        "map": {"a": "b"},
     },
 }
 

@@ -1,0 +1,49 @@
+"""The Java side of the Protobuf tests: javac, and protobuf-java from the jars of the schema registry."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from connector.local import registry_jars
+from connector.local._java import find_java
+
+__all__ = ["ProtoPeer"]
+
+_SOURCE: Final = Path(__file__).parent / "ProtoPeer.java"
+_SECONDS: Final = 120
+
+
+class ProtoPeer:
+    """The compiled program."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._java = find_java().path
+        self._classpath = f"{folder}:{registry_jars()}/*"
+        javac = shutil.which("javac") or str(self._java.with_name("javac"))
+        command = [javac, "-nowarn", "-cp", self._classpath, "-d", str(folder), str(_SOURCE)]
+        subprocess.run(command, check=True, timeout=_SECONDS, capture_output=True)
+
+    def _run(self, mode: str, files: FileDescriptorSet, *arguments: object, text: str = "") -> list[dict[str, Any]]:
+        target = self._folder / "set"
+        target.write_bytes(files.SerializeToString())
+        command = [str(self._java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self._classpath, "ProtoPeer", mode]
+        command += [str(target), *map(str, arguments)]
+        done = subprocess.run(command, input=text, check=False, timeout=_SECONDS, capture_output=True, encoding="ascii")
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def verify(self, files: FileDescriptorSet, events: Sequence[tuple[str, bytes]]) -> list[dict[str, Any]]:
+        """What Java reads in each event, a message name with it: ``value`` as JSON and ``hex``, or ``error``."""
+        return self._run("verify", files, text="".join(f"{name} {event.hex()}\n" for name, event in events))
+
+    def generate(self, files: FileDescriptorSet, seed: int, count: int, *names: str) -> list[dict[str, Any]]:
+        """Random messages of these types: ``message``, ``hex``, ``value``."""
+        return self._run("generate", files, seed, count, *names)
