@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import math
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,10 @@ __all__ = ["INT64_MAX", "Convert", "contains_decimal", "converter", "fitted_deci
 
 INT64_MAX: Final = (1 << 63) - 1
 
-#: A JSON value made into what ``pa.array`` takes.
+#: Digits of the widest decimals that Arrow has.
+_FITTING: Final = Context(prec=76, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
+
+#: A JSON value made into what ``pa.array`` takes; it may be changed on the way.
 Convert = Callable[[Any], Any]
 
 
@@ -138,13 +141,19 @@ def fitted_decimal(number: Decimal, kind: pa.DataType) -> Decimal:
     """
     if not number.is_finite():
         raise MalformedError(f"{number} is no decimal number")
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    if not any(digits):
+    if not number:
         return Decimal(0)
+    try:
+        if number.adjusted() >= kind.precision - kind.scale:
+            raise Inexact
+        # A number may come with a million digits; those of one that fits are few, but for zeros at its end.
+        sign, digits, exponent = _FITTING.plus(number).as_tuple()
+    except Inexact:
+        raise MalformedError(f"{str(number)[:40]} does not fit {kind}") from None
+    assert isinstance(exponent, int)
     significant = len("".join(map(str, digits)).rstrip("0"))
     exponent += len(digits) - significant
-    if -exponent > kind.scale or significant + exponent > kind.precision - kind.scale:
+    if -exponent > kind.scale:
         raise MalformedError(f"{str(number)[:40]} does not fit {kind}")
     return Decimal((sign, digits[:significant], exponent))
 
@@ -193,13 +202,14 @@ def _list(kind: pa.DataType, path: str) -> Convert:
     def convert(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise _wrong("an array", value)
-        items: list[Any] = []
+        index = 0
         try:
-            for item in value:
-                items.append(inner(item))  # noqa: PERF401 -- the position is wanted if one fails
+            for index, item in enumerate(value):
+                # In its place: the value is nobody else's, and a list may be the whole event.
+                value[index] = inner(item)
         except MalformedError as error:
-            raise error.within(f"[{len(items)}]") from error
-        return items
+            raise error.within(f"[{index}]") from error
+        return value
 
     return convert
 
@@ -227,16 +237,17 @@ def _map(kind: pa.DataType, path: str) -> Convert:
 def _struct(kind: pa.DataType, path: str) -> Convert:
     fields = [(entry.name, converter(entry.type, f"{path}.{entry.name}")) for entry in kind]
 
-    def convert(value: Any) -> dict[str, Any]:
+    def convert(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, dict):
             raise _wrong("an object", value)
-        record, name = {}, ""
+        name = ""
+        record: list[Any] = []
         try:
             for name, inner in fields:
-                record[name] = inner(value.get(name))
+                record.append(inner(value.get(name)))
         except MalformedError as error:
             raise error.within(f".{name}") from error
-        return record
+        return tuple(record)
 
     return convert
 

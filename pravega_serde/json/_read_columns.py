@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_of, expand
+from pravega_serde.json._budget import Budget
 from pravega_serde.json._convert import fitted_decimal, limits, millis, parse_times
 from pravega_serde.json._read_rows import is_slow
 
@@ -47,13 +48,14 @@ def column_reader(kind: pa.DataType) -> FastPath | None:
     except _Unfit:
         return None
     build = _builder(kind)
+    may_be_exceeded = Budget(kind).may_be_exceeded
 
     def whole(column: pa.BinaryArray) -> pa.Array:
         # msgspec does not validate what it skips.
         column.cast(pa.string())
         events = column.to_pylist()
-        if any(map(is_slow, events)):
-            raise MalformedError("numbers that take long: by rows")
+        if any(map(is_slow, events)) or any(map(may_be_exceeded, events)):
+            raise MalformedError("numbers that take long, or many objects: by rows")
         return build([decode(event) for event in events])
 
     refusals = (msgspec.DecodeError, pa.ArrowInvalid, MalformedError, RecursionError, UnicodeError, OverflowError)

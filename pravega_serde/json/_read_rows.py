@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, LimitExceededError
+from pravega_serde.json._budget import Budget
 from pravega_serde.json._convert import contains_decimal, converter
 
 try:
@@ -88,15 +89,17 @@ class TypedReader:
     What an object has beyond the type is ignored, what it lacks is null. Types are strict: a string is no number.
     """
 
-    __slots__ = ("_convert", "_decimals")
+    __slots__ = ("_budget", "_convert", "_decimals")
 
     def __init__(self, kind: pa.DataType) -> None:
+        self._budget = Budget(kind)
         self._convert = converter(kind)
         self._decimals = contains_decimal(kind)
 
     def __call__(self, data: bytes) -> Any:
         """The value, in a form that ``pa.array`` takes for the type."""
         value = parse_plainly(data, decimals=self._decimals)
+        self._budget.check(data, value)
         try:
             return self._convert(value)
         except MalformedError as error:

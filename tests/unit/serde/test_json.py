@@ -498,3 +498,39 @@ def test_long_events_of_extreme_numbers_take_no_longer_than_others(number: bytes
     numbers = JsonSerializer(arrow_type=pa.list_(pa.float64())).decode_column(pa.array([event, b"[1]"]))
     assert clock.process_time() - started < 1.5
     assert numbers.to_pylist() == [expected, [1]]
+
+
+WIDE = pa.struct([(f"f{n}", pa.int64()) for n in range(100)])
+
+
+@pytest.mark.parametrize("kind", [pa.list_(WIDE), pa.map_(pa.string(), WIDE)])
+def test_objects_that_take_far_more_than_their_bytes_are_refused(kind: pa.DataType) -> None:
+    serializer = JsonSerializer(arrow_type=kind)
+    few, many = (
+        json.dumps([{}] * count if pa.types.is_list(kind) else {f"{n}": {} for n in range(count)}).encode()
+        for count in (1000, 80_000)
+    )
+    errors: list[DeserializationError] = []
+    values = serializer.decode_column(pa.array([few, many, few]), on_error=errors.append)
+    assert values.is_null().to_pylist() == [False, True, False]
+    (error,) = errors
+    assert isinstance(error, LimitExceededError)
+    assert "the objects of" in error.reason
+
+
+def test_braces_in_text_are_no_objects() -> None:
+    kind = pa.struct([("text", pa.string()), ("items", pa.list_(WIDE))])
+    event = b'{"text":"%s","items":[{}]}' % (b"{" * 500_000)
+    (value,) = JsonSerializer(arrow_type=kind).decode_column(pa.array([event])).to_pylist()
+    assert len(value["text"]) == 500_000
+
+
+@pytest.mark.parametrize(("text", "fits"), [("1" * 500_000, False), ("1." + "0" * 500_000, True), ("0.0001", False)])
+def test_long_decimals_are_looked_at_once(text: str, fits: bool) -> None:
+    serializer = JsonSerializer(arrow_type=pa.list_(pa.decimal128(9, 2)))
+    started = clock.process_time()
+    errors: list[DeserializationError] = []
+    values = serializer.decode_column(pa.array([f"[{text}]"]), on_error=errors.append)
+    assert clock.process_time() - started < 1
+    assert (values.to_pylist() == [[Decimal("1.00")]]) is fits
+    assert bool(errors) is not fits
