@@ -3,7 +3,6 @@
 from connector.client._blocks import MAX_EVENT_SIZE
 from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
-from connector.client._controller_transactions import CreatedTransaction, TransactionStatus
 from connector.client._cuts import Lineage, tail_cut
 from connector.client._lease_keeper import LeaseKeeper
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
@@ -14,6 +13,7 @@ from connector.client._shared import shared_client
 from connector.client._stores import SegmentInfo, SegmentStores
 from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
+from connector.client._transaction_status import CreatedTransaction, TransactionStatus
 from connector.client._transactions import DEFAULT_LEASE, OpenTransaction, Transaction, TransactionalWriter
 from connector.client._writer import EventWriter
 from connector.wire import StreamCut, StreamName

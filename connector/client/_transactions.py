@@ -16,9 +16,9 @@ from typing import Any, Final, Generic, TypeVar
 import pyarrow as pa
 
 from connector.client._controller import ControllerClient
-from connector.client._controller_transactions import CreatedTransaction, TransactionStatus, status_error
 from connector.client._destinations import TransactionDestination
 from connector.client._stores import SegmentStores
+from connector.client._transaction_status import CreatedTransaction, TransactionStatus, status_error
 from connector.client._writer import EventWriter, SupportsSerialize
 from connector.errors import (
     ConfigError,

@@ -7,7 +7,7 @@ import uuid
 from collections import Counter
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from connector.client._controller_transactions import status_error
+from connector.client._transaction_status import status_error
 from connector.errors import StreamNotFoundError
 from connector.wire import (
     SegmentRange,
