@@ -25,10 +25,14 @@ _NO_NAME: Final = re.compile(r"\W")
 
 
 def column_names(schemas: Sequence[SchemaInfo]) -> tuple[str, ...]:
-    """A column's name for each type: the last part of the type's name, or all of it where that is not enough."""
-    last = [re.split(r"[.$/]", each.type)[-1] for each in schemas]
-    count = Counter(last)
-    names = [short if count[short] == 1 else each.type for short, each in zip(last, schemas, strict=True)]
+    """A column's name for each type: the last part of its name, or as much more as tells it from the others."""
+    candidates = [
+        (re.split(r"[.$/]", each.type)[-1], each.type, f"{each.type}_{each.format.full_type_name}") for each in schemas
+    ]
+    counts = [Counter(names) for names in zip(*candidates, strict=True)]
+    names = [
+        next((name for name, count in zip(own, counts, strict=True) if count[name] == 1), own[-1]) for own in candidates
+    ]
     return tuple(_NO_NAME.sub("_", name) or "value" for name in names)
 
 

@@ -125,14 +125,16 @@ class RegistryDeserializer:
         return ColumnTypes(types, per_type, others_are_null=bool(self._types))
 
     def _latest(self) -> tuple[EventType, ...]:
+        """The latest schemas of the types that are wanted: in the order asked for, or in that of their names."""
         group = self._config.group
-        found = {each.schema.type: each.schema for each in self._config.client.latest_schemas(group)}
-        wanted = self._types or tuple(found)
-        missing = [name for name in wanted if name not in found]
+        found = sorted((each.schema for each in self._config.client.latest_schemas(group)), key=_by_name)
+        wanted = self._types or tuple(dict.fromkeys(each.type for each in found))
+        missing = sorted(set(wanted) - {each.type for each in found})
         if missing or not wanted:
             what = f"no schema of the type {missing[0]!r}" if missing else "no schema"
             raise SchemaError(f"the group {group!r} has {what} yet; give one to read with")
-        return tuple(event_type(found[name], custom_formats=self._config.custom_formats) for name in wanted)
+        chosen = [each for name in wanted for each in found if each.type == name]
+        return tuple(event_type(each, custom_formats=self._config.custom_formats) for each in chosen)
 
     @cached_property
     def _entries(self) -> Entries:
@@ -155,3 +157,7 @@ class RegistryDeserializer:
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:  # noqa: ARG002
         """Never: raises :class:`SchemaError`."""
         raise SchemaError("a registry deserializer only reads; make a serializer to write with")
+
+
+def _by_name(schema: SchemaInfo) -> tuple[str, str]:
+    return schema.type, schema.format.full_type_name

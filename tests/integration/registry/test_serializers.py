@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.api_pb2 import Method, Mixin
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from connector.local import LocalSchemaRegistry
 from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError
@@ -239,6 +241,29 @@ def test_a_reader_of_ones_own_follows_a_stream_that_evolves(uri: str, group: str
     third = serializer(uri, group=group, schema=OTHER, format="avro", register_schema=True)
     with pytest.raises(DeserializationError, match=r"of the type 'n\.Other'"):
         reader.decode_column(pa.array([third.serialize({"b": "x"})]))
+
+
+def test_avro_types_without_fields(uri: str, group: str) -> None:
+    for schema, value, kind in (("string", "é", pa.string()), ('{"type": "long"}', 7, pa.int64())):
+        name = f"{group}-{kind}"
+        writer = serializer(uri, group=name, schema=schema, format="avro", **MAKE)
+        events = writer.encode_column(pa.array([value, None], kind))
+        assert events[0].as_py() == writer.serialize(value)
+        assert deserializer(uri, group=name).decode_column(events).equals(pa.array([value, None], kind))
+
+
+def test_messages_with_imports_are_registered_as_java_does_or_whole(uri: str, group: str) -> None:
+    assert Mixin.DESCRIPTOR.file.name == "google/protobuf/api.proto"
+    own = serializer(uri, group=group, schema=Mixin, **MAKE)
+    whole = serializer(uri, group=group, schema=Method, all_files=True, **MAKE)
+    count = [len(FileDescriptorSet.FromString(each.schema.data).file) for each in (own, whole)]
+    assert (count[0], count[1] > 3) == (1, True)
+    event = own.serialize(Mixin(name="é"))
+    # What a set lacks of Google's own files is taken from Python's; messages are of the class that was given.
+    assert deserializer(uri, group=group).deserialize(event).name == "é"
+    assert deserializer(uri, group=group, schema=Mixin).deserialize(event) == Mixin(name="é")
+    reader = pickle.loads(pickle.dumps(deserializer(uri, group=group, type="google.protobuf.Mixin")))
+    assert reader.decode_column(pa.array([event])).to_pylist() == [{"name": "é", "root": ""}]
 
 
 def test_namespaces_keep_groups_apart(uri: str, client: SchemaRegistryClient, group: str) -> None:

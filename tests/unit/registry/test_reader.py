@@ -110,7 +110,7 @@ def test_a_row_is_what_was_written(uri: str) -> None:
 
 def test_a_column_has_a_member_for_each_type(uri: str) -> None:
     reader = deserializer(uri, group="g")
-    assert [field.name for field in reader.arrow_type] == ["R", "Other", "M", "J"]
+    assert [field.name for field in reader.arrow_type] == ["J", "M", "Other", "R"]
     column = reader.decode_column(pa.array([*EVENTS, None, *EVENTS[::-1]]))
     expected = [
         {"R": {"a": 1, "s": "one", "b": "none"}},
@@ -172,6 +172,21 @@ def test_other_versions_can_be_bad_records(uri: str) -> None:
     rows = reader.decode_column(pa.array(EVENTS[:3]), on_error=errors.append).to_pylist()
     assert [row and row["a"] for row in rows] == [None, 2, 3]
     assert [(error.row, error.encoding_id) for error in errors] == [(0, 0)]
+
+
+def test_types_of_the_same_name_have_columns_that_tell_them_apart() -> None:
+    text = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    schemas = [
+        R1,
+        typed(text, format="json", type="n.R"),
+        typed(text, format="json", type="m.X"),
+        typed(text, format="json", type="o.X"),
+        typed(text, format="json", type="n.Outer$In"),
+        typed(text, format="json", type=""),
+    ]
+    with served({}, latest=schemas) as registry:
+        kind = deserializer(registry.uri, group="g").arrow_type
+    assert [field.name for field in kind] == ["value", "m_X", "In", "n_R_Avro", "n_R_Json", "o_X"]
 
 
 def test_the_registry_can_refuse_a_readers_schema() -> None:
