@@ -21,6 +21,7 @@ CORRUPT_RECORD: Final = "_corrupt_record"
 CORRUPT_TYPES: Final = (pa.binary(), pa.string())
 
 Locate = Callable[[DeserializationError], DeserializationError]
+Check = Callable[["Decoded"], list[DeserializationError]]
 
 
 def corrupt_names(record: str) -> tuple[str, str]:
@@ -30,7 +31,7 @@ def corrupt_names(record: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decoded column; bad rows are null in ``values`` and have an error each, in the order of the rows."""
+    """A decoded column; bad rows are null in ``values`` and have an error each."""
 
     events: pa.BinaryArray
     values: pa.Array
@@ -59,13 +60,33 @@ class Decoded:
         return pa.array(texts, CORRUPT_TYPES[1])
 
 
-def decode(serializer: Serializer[Any], events: pa.BinaryArray, mode: str, locate: Locate) -> Decoded:
-    """Decode a column. In FAILFAST the first bad row raises its error; ``locate`` adds where the event is."""
+def decode(
+    serializer: Serializer[Any], events: pa.BinaryArray, mode: str, locate: Locate, check: Check | None = None
+) -> Decoded:
+    """Decode a column. In FAILFAST the first bad row raises its error; ``locate`` adds where the event is.
+
+    ``check`` says what is bad about rows that could be decoded.
+    """
     errors: list[DeserializationError] = []
-    if mode != "FAILFAST":
+    if mode == "FAILFAST":
+        try:
+            values = serializer.decode_column(events)
+        except DeserializationError as error:
+            raise locate(error) from None
+    else:
         values = serializer.decode_column(events, on_error=lambda error: errors.append(locate(error)))
-        return Decoded(events, values, errors)
-    try:
-        return Decoded(events, serializer.decode_column(events), errors)
-    except DeserializationError as error:
-        raise locate(error) from None
+    found = Decoded(events, values, errors)
+    return found if check is None else _checked(found, check(found), mode, locate)
+
+
+def _checked(found: Decoded, more: list[DeserializationError], mode: str, locate: Locate) -> Decoded:
+    """The same, with the rows null that have errors only now."""
+    bad = found.bad()
+    first = {error.row: error for error in reversed(more) if error.row is not None and not bad[error.row]}
+    if not first:
+        return found
+    if mode == "FAILFAST":
+        raise locate(first[min(first)])
+    rows = np.arange(len(found.events))
+    values = found.values.take(pa.array(rows, mask=np.isin(rows, list(first))))
+    return Decoded(found.events, values, [*found.errors, *map(locate, first.values())])

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from connector._portable import Portable
 from connector.client import EventBatch
 from connector.errors import ConfigError
 from connector.source._bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
 from connector.source._options import SourceOptions
-from pravega_serde import Serializer
+from connector.source._required import has_required, missing_values
+from pravega_serde import DeserializationError, Serializer
 
 __all__ = ["VALUE", "Decoder", "RowBuilder", "batches", "decoded_fields", "serializer_of"]
 
@@ -93,6 +95,11 @@ class RowBuilder:
         self._metadata = frozenset(options.metadata_columns)
         self._corrupt = corrupt_names(options.column_name_of_corrupt_record)
         self._columns: list[Column] = [self._column(field) for field in schema]
+        self._required = [
+            (field, column)
+            for field, column in zip(schema, self._columns, strict=True)
+            if field.name not in {*self._metadata, *self._corrupt} and has_required(field)
+        ]
 
     def build(self, batch: EventBatch) -> pa.RecordBatch:
         """The rows of a batch. Raises DeserializationError with the event's coordinates in mode FAILFAST."""
@@ -102,9 +109,18 @@ class RowBuilder:
     def _decode(self, batch: EventBatch) -> _Rows:
         if self._serializer is None:
             return _Rows(batch, None)
-        found = decode(self._serializer, batch.events, self._mode, lambda error: batch.locate(error, error.row or 0))
-        rows = _Rows(batch, found)
-        return _without_bad(batch, found) if found.errors and self._mode == "DROPMALFORMED" else rows
+        found = decode(
+            self._serializer,
+            batch.events,
+            self._mode,
+            lambda error: batch.locate(error, error.row or 0),
+            (lambda found: self._missing(_Rows(batch, found))) if self._required else None,
+        )
+        return _without_bad(batch, found) if found.errors and self._mode == "DROPMALFORMED" else _Rows(batch, found)
+
+    def _missing(self, rows: _Rows) -> list[DeserializationError]:
+        """What is null and may not be."""
+        return [error for field, column in self._required for error in missing_values(column(rows), field)]
 
     def _column(self, field: pa.Field) -> Column:
         if field.name in self._metadata:
@@ -135,12 +151,19 @@ class RowBuilder:
             raise ConfigError(
                 f"raw events have no column {field.name!r}: leave .schema(…) out, or set option 'format' to decode them"
             )
+        if self._mode == "PERMISSIVE" and not field.nullable:
+            raise ConfigError(
+                f"column {field.name!r} is NOT NULL, and mode PERMISSIVE gives nulls for bad records: leave NOT NULL "
+                "out of .schema(…)"
+            )
         kind = self._serializer.arrow_type
         if not pa.types.is_struct(kind):
+            _check_fit(kind, field)
             return lambda rows: _fit(_values(rows), field)
         place = kind.get_field_index(field.name)
         if place < 0:
             raise ConfigError(f"the events have no field {field.name!r}; they have: {', '.join(f.name for f in kind)}")
+        _check_fit(kind.field(place).type, field)
         # flatten() and not field(): a null record is null in each of its columns.
         return lambda rows: _fit(_values(rows).flatten()[place], field)
 
@@ -148,6 +171,17 @@ class RowBuilder:
 def _values(rows: _Rows) -> pa.Array:
     assert rows.decoded is not None
     return rows.decoded.values
+
+
+def _check_fit(kind: pa.DataType, field: pa.Field) -> None:
+    """Raise ConfigError unless the field is of Spark's type for this one: no other cast is sure to succeed."""
+    own = from_arrow_type(kind)
+    if kind != field.type and to_arrow_type(own, timezone="UTC") != field.type:
+        raise ConfigError(
+            f"column {field.name!r} is {from_arrow_type(field.type).simpleString()} in .schema(…), but "
+            f"{own.simpleString()} in the events, where anything may be null: leave .schema(…) out, and cast the "
+            "column afterwards"
+        )
 
 
 def _fit(column: pa.Array, field: pa.Field) -> pa.Array:

@@ -51,6 +51,7 @@ class _Reader:
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
         self.options, self.schema, self.serializer = options, schema, serializer
+        RowBuilder(schema, options, serializer)  # columns that cannot be are said here, before any task
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""

@@ -175,7 +175,6 @@ def cases(folder: Path) -> list[Case]:
         ),
         Case("java of strings", _rows("CONCAT('ключ-', id) AS value"), read={"java_type": "java.lang.String"}),
         Case("java of longs", _rows("id * 3000000000 AS value"), {"java_type": "java.lang.Long"}),
-        Case("java of bytes", _rows("CAST(CAST(id AS STRING) AS BINARY) AS value"), {"java_type": "byte[]"}),
         Case("string", _rows("CONCAT('ключ-', id) AS value")),
         Case("bytes", _rows("CAST(CAST(id AS STRING) AS BINARY) AS value")),
     ]

@@ -23,7 +23,6 @@ NAMES = [
     "java with fewer fields",
     "java of strings",
     "java of longs",
-    "java of bytes",
     "string",
     "bytes",
 ]

@@ -1,5 +1,7 @@
 """From events to Spark's record batches: metadata, decoded columns, bad records in all three modes."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from connector.wire import StreamName
 from pravega_serde import DeserializationError
 
 STREAM = StreamName("shop", "orders")
+AVRO = '{"type":"record","name":"R","fields":[{"name":"id","type":"int"},{"name":"item","type":"double"}]}'
 DDL = pa.schema([("id", pa.int64()), ("item", pa.string())])
 EVENTS = [b'{"id": 1, "item": "tea"}', b'{"id": "x"}', b"{", b'{"item": null}']
 OFFSETS = np.array([100, 140, 160, 170])
@@ -77,11 +80,59 @@ def test_types_are_those_that_spark_asks_for():
 JAVA_TIME = {"format": "java", "java_type": "java.time.LocalTime"}
 
 
+LINE = pa.struct([pa.field("sku", pa.string(), nullable=False)])
+REQUIRED = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("lines", pa.list_(LINE)),
+        ("by_name", pa.map_(pa.string(), pa.field("value", pa.int32(), nullable=False))),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "path"),
+    [
+        (b"{}", "$.id"),
+        (b'{"id": 1, "lines": [{"sku": "a"}, {}]}', "$.lines[].sku"),
+        (b'{"id": 1, "by_name": {"a": 1, "b": null}}', "$.by_name[]"),
+    ],
+)
+def test_not_null_is_checked(event: bytes, path: str):
+    good = [b'{"id": 1, "lines": [null, {"sku": "a"}], "by_name": {"a": 1}}', b'{"id": 2}']
+    assert rows(good, wanted=REQUIRED, **JSON).column("id").to_pylist() == [1, 2]
+    with pytest.raises(DeserializationError, match=f"offset 160, field {re.escape(path)}") as error:
+        rows([*good, event, event], wanted=REQUIRED, **JSON)
+    assert "NOT NULL" in str(error.value)
+    assert rows([*good, event, b"{"], wanted=REQUIRED, mode="DROPMALFORMED", **JSON).num_rows == 2
+
+
+def test_rows_with_nulls_inside_that_may_not_be_are_bad_records():
+    wanted = pa.schema([("lines", pa.list_(LINE)), ("_corrupt_record_error", pa.string())])
+    found = rows([b'{"lines": [{}]}', b'{"lines": []}', b"{"], wanted=wanted, mode="PERMISSIVE", **JSON)
+    assert found.column("lines").to_pylist() == [None, [], None]
+    texts = found.column("_corrupt_record_error").to_pylist()
+    assert ["NOT NULL" in (text or "") for text in texts] == [True, False, False]
+    assert texts[1] is None
+    assert texts[2]
+
+
 @pytest.mark.parametrize(
     ("wanted", "given", "words"),
     [
         (DDL, {"format": "avro", "avro_schema": '{"type":"record","name":"R","fields":[]}'}, "no field 'id'"),
         (DDL, {}, "raw events have no column 'id'"),
+        (DDL, {"format": "avro", "avro_schema": AVRO}, "'id' is bigint in .*, but int in the events"),
+        (
+            pa.schema([("l", LINE)]),
+            {
+                "format": "avro",
+                "avro_schema": '{"type":"record","name":"R","fields":[{"name":"l","type":{"type":"record","name":"L",'
+                '"fields":[{"name":"sku","type":"string"}]}}]}',
+            },
+            "anything may be null",
+        ),
+        (REQUIRED, {"format": "json", "mode": "PERMISSIVE"}, "'id' is NOT NULL"),
         (None, {"format": "json"}, r"\.schema"),
         (None, {"format": "string", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "value"}, "twice"),
     ],
