@@ -1,0 +1,251 @@
+"""The points of the matrix: what fails where, and what is to come of it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connector.client import StreamName
+from connector.ledger import Ledger, Outcome, Recovery, ledger_name
+from tests.faults.exactly_once._scene import Fault, Scene, Source
+
+__all__ = ["POINTS", "Point"]
+
+#: Seconds. Long enough for a restart, so that what is open stays so; and the shortest that servers allow.
+_LONG: Final = 120.0
+_SHORT: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """One way to fail."""
+
+    name: str
+    about: str
+    play: Callable[[Scene], None]
+    """Runs the applications, and asserts how they end."""
+    lease: float = _LONG
+
+
+# ---- workers ---------------------------------------------------------------------------------------------------------
+
+
+def _worker(at: str, **more: Any) -> Fault:
+    return {"at": at, "action": "kill", "batch": 1, "partition": 1, **more}
+
+
+def _query_fails(fault: Fault) -> Callable[[Scene], None]:
+    def play(scene: Scene) -> None:
+        scene.start(fault).fails()
+        scene.start().succeeds()
+
+    return play
+
+
+def _query_goes_on(fault: Fault, **spec: Any) -> Callable[[Scene], None]:
+    def play(scene: Scene) -> None:
+        scene.start(fault, **spec).succeeds()
+
+    return play
+
+
+def _retried(scene: Scene) -> None:
+    scene.start(_worker("while writing", nth=2), master="local[2,3]").succeeds()
+    tasks = {(line["partition"], line["attempt"]) for line in scene.told("begun") if line.get("batch") == 1}
+    assert {(1, 0), (1, 1)} <= tasks, f"no second attempt of partition 1: {tasks}"
+
+
+def _speculated(scene: Scene) -> None:
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.minTaskRuntime": "10ms",
+        "spark.executor.memory": "512m",
+    }
+    fault = {"at": "while writing", "action": "sleep", "seconds": 60.0, "batch": 1, "partition": 0, "attempt": 0}
+    scene.start(fault, master="local-cluster[2,1,600]", conf=conf).succeeds()
+    tasks = {line["attempt"] for line in scene.told("begun") if line.get("batch") == 1 and line["partition"] == 0}
+    assert len(tasks) > 1, "no attempt ran beside the slow one"
+
+
+def _worker_reuse_off(scene: Scene) -> None:
+    """Nobody is left to keep the transactions of finished tasks."""
+    conf = {"spark.python.worker.reuse": "false"}
+    scene.start(_slow(30.0), conf=conf).fails("PRAVEGA-LEASE-EXPIRED")
+    scene.start(conf=conf).succeeds()
+
+
+def _slow(seconds: float) -> Fault:
+    return {"at": "while writing", "action": "sleep", "seconds": seconds, "batch": 1, "partition": 2}
+
+
+# ---- the driver ------------------------------------------------------------------------------------------------------
+
+
+def _driver(at: str, **more: Any) -> Fault:
+    return {"at": at, "action": "kill-all", "batch": 1, **more}
+
+
+def _dies(fault: Fault, *, late: bool = False, **spec: Any) -> Callable[[Scene], None]:
+    """The application dies as a whole, and is started again: at once, or when every lease has ended."""
+
+    def play(scene: Scene) -> None:
+        scene.start(fault, **spec).is_killed()
+        if late:
+            scene.outwait_lease()
+        scene.start(**spec).succeeds()
+        assert 1 in scene.replayed(), "batch 1 was not replayed"
+
+    return play
+
+
+_DRIVER: Final = {
+    "before-prepared": (_driver("before PREPARE"), "all tasks have flushed, nothing is recorded"),
+    "in-prepared": (_driver("during PREPARE"), "PREPARED is on its way"),
+    "prepared": (_driver("after PREPARE"), "PREPARED is recorded, nothing is committed"),
+    "in-pilot": (_driver("during COMMIT_PILOT"), "the pilot's commit is on its way"),
+    "pilot": (_driver("after COMMIT_PILOT"), "the pilot is committed, the others are not"),
+    "second-of-three": (_driver("after one commit", nth=2), "two of three are committed"),
+    "all-committed": (_driver("before RECORD"), "all are committed, COMMITTED is not recorded"),
+    "committed": (_driver("after RECORD"), "COMMITTED is recorded, Spark's commit log has nothing"),
+}
+
+
+def _commit_log_deleted(scene: Scene) -> None:
+    scene.start().succeeds()
+    scene.forget_batch(2)
+    scene.start().succeeds()
+    assert 2 in scene.replayed(), "batch 2 was not replayed"
+    (scene.folder / "fired").write_text('{"at": "commits/2 deleted between two runs"}')
+
+
+def _two_drivers(at: str) -> Callable[[Scene], None]:
+    """The first is stopped, the second does all the work, the first goes on."""
+
+    def play(scene: Scene) -> None:
+        first = scene.start({"at": at, "action": "stop-all", "batch": 1})
+        scene.await_fired(first)
+        scene.start().succeeds()
+        first.signal(signal.SIGCONT)
+        first.fails()
+        assert 1 in scene.replayed(), "batch 1 was not done by both"
+
+    return play
+
+
+# ---- in between ------------------------------------------------------------------------------------------------------
+
+
+def _scaled(at: str, **more: Any) -> Callable[[Scene], None]:
+    def play(scene: Scene) -> None:
+        job = scene.start({"at": at, "action": "hold", "batch": 1, **more})
+        scene.await_fired(job)
+        before = scene.client.controller.current_segments(scene.target)
+        bounds = [(i / 4, (i + 1) / 4) for i in range(4)]
+        scene.client.controller.scale_stream(scene.target, [s.id for s in before], bounds)
+        scene.go()
+        job.succeeds()
+        assert len(scene.client.controller.current_segments(scene.target)) == 4
+
+    return play
+
+
+def _other_partitions(scene: Scene) -> None:
+    """What was recorded is still there: it is the batch, and the replay's rows are dropped."""
+    scene.start(_driver("after COMMIT_PILOT")).is_killed()
+    scene.start(repartition=2).succeeds()
+    assert 1 in scene.replayed(), "batch 1 was not replayed"
+
+
+def _torn(scene: Scene) -> None:
+    """A part is lost, and the replay has its rows elsewhere: the query stops, until an operator accepts the loss."""
+    scene.start(_driver("after COMMIT_PILOT")).is_killed()
+    scene.outwait_lease()
+    error = scene.start(repartition=2).fails("PRAVEGA-TORN-BATCH").error
+    scene.reported = sum(int(rows) for rows in re.findall(r"\((\d+) rows, abort", error))
+    assert scene.reported, f"the error names no rows: {error}"
+    with Ledger(scene.client, ledger_name(scene.target)) as ledger:
+        recovery = Recovery(scene.client, scene.target, ledger)
+        (finding,) = recovery.survey()
+        assert recovery.finish(finding.app.app) is Outcome.TORN
+        recovery.resolve(finding.app.app, "accept")
+    scene.start(repartition=2).succeeds()
+
+
+def _foreach_batch(fault: Fault) -> Callable[[Scene], None]:
+    return _dies(fault, foreach_batch=True)
+
+
+def _two_queries(scene: Scene) -> None:
+    """Two queries of one application write to one stream; both are killed with it."""
+    scope = scene.source.stream.scope
+    first = scene.source.numbers.stop
+    other = Source(scene.client, StreamName(scope, scene.target.stream + "-2"), len(scene.source.numbers), first)
+    scene.expected |= set(other.numbers)
+    queries = [{}, {"source": str(other.stream), "checkpoint": str(scene.folder / "checkpoint-2")}]
+    scene.start(_driver("after COMMIT_PILOT"), queries=queries).is_killed()
+    scene.start(queries=queries).succeeds()
+    assert 1 in scene.replayed(), "batch 1 was not replayed"
+
+
+def _chained(scene: Scene) -> None:
+    """Source, Spark, a stream, Spark, the target: each half is killed once."""
+    middle = scene.new_stream("middle")
+    first: dict[str, Any] = {"target": str(middle), "checkpoint": str(scene.folder / "checkpoint-first")}
+    second: dict[str, Any] = {"source": str(middle)}
+    scene.start(_driver("after COMMIT_PILOT"), **first).is_killed()
+    (scene.folder / "fired").rename(scene.folder / "fired-first")
+    scene.start(_driver("after one commit", nth=2, batch=0), **second).is_killed()
+    scene.start(**first).succeeds()
+    scene.start(**second).succeeds()
+    scene.start(**second).succeeds()  # a run whose first batch is a replay may see an older end of its source
+    assert {0, 1} <= set(scene.replayed()), "a batch was not replayed"
+
+
+def _all_points() -> dict[str, Point]:
+    points = [
+        Point("worker-begun", "a worker dies after begin", _query_fails(_worker("after begin")), 20.0),
+        Point("worker-writing", "… while it writes", _query_fails(_worker("while writing", nth=2)), 20.0),
+        Point("worker-flushed", "… after its flush", _query_fails(_worker("after flush")), 20.0),
+        Point("worker-message", "… with its message not sent", _query_fails(_worker("after message")), 20.0),
+        Point(
+            "worker-done",
+            "… after its message was sent",
+            _query_goes_on(_worker("after message", action="kill-later", partition=0)),
+        ),
+        Point("task-retry", "… and Spark tries the task again", _retried, 20.0),
+        Point("speculation", "a slow task gets a rival", _speculated, 20.0),
+        Point("slow-sibling", "a task takes three leases longer than the others", _query_goes_on(_slow(30.0)), _SHORT),
+        Point("worker-reuse-off", "… and the workers of the others are gone", _worker_reuse_off, _SHORT),
+    ]
+    for name, (fault, about) in _DRIVER.items():
+        points.append(Point(f"driver-{name}", f"the driver dies: {about}", _dies(fault)))
+        points.append(
+            Point(f"late-{name}", f"… and is down longer than the lease: {about}", _dies(fault, late=True), _SHORT)
+        )
+    points += [
+        Point("commit-log", "Spark's commit-log entry is deleted", _commit_log_deleted),
+        Point("two-drivers-before", "two drivers; the first stops before PREPARED", _two_drivers("before PREPARE")),
+        Point("two-drivers-prepared", "… after PREPARED", _two_drivers("after PREPARE")),
+        Point("two-drivers-pilot", "… after the pilot's commit", _two_drivers("after COMMIT_PILOT")),
+        Point("scaled-in-task", "the target is scaled while tasks write", _scaled("after begin", partition=1)),
+        Point("scaled-in-commit", "the target is scaled before the pilot's commit", _scaled("before COMMIT_PILOT")),
+        Point("other-partitions", "the replay has other partitions, nothing is lost", _other_partitions),
+        Point("torn", "… and a part is lost: detected, reported, accepted", _torn, _SHORT),
+        Point(
+            "foreach-batch",
+            "the driver dies in foreachBatch, after the pilot",
+            _foreach_batch(_driver("after COMMIT_PILOT")),
+        ),
+        Point("two-queries", "two queries write to one stream, and die", _two_queries),
+        Point("chained", "stream, Spark, stream, Spark, stream; each half is killed", _chained),
+    ]
+    return {point.name: point for point in points}
+
+
+POINTS: Final = _all_points()

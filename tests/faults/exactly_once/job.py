@@ -1,0 +1,79 @@
+"""The Spark application under test: copies a stream to another one, exactly once. ``python job.py SPEC.json``.
+
+It ends with 0 when all there was is copied, with 1 when the query failed; what that had to say is in ``answer``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+# The number that an event is, without what the fault module has written behind it.
+NUMBER = "substring_index(CAST(event AS STRING), '|', 1)"
+
+
+def session(spec: dict[str, Any]) -> SparkSession:
+    builder = SparkSession.builder.master(spec["master"])
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.driver.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": spec["folder"] + "/warehouse",
+        # Several batches for each task, so that something can happen between them.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",
+        # Short-lived: compiling well does not pay.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    for name, value in (settings | spec.get("conf", {})).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
+    options = {"controller": spec["controller"], "start_stream_cut": "earliest", "columns": "event"}
+    options["max_rows_per_trigger"] = str(spec["rows_per_batch"])
+    events = spark.readStream.format("pravega").options(**options).load(spec["source"])
+    events = events.selectExpr(
+        f"{NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
+    )
+    return events.repartition(spec["repartition"], "routing_key") if spec.get("repartition") else events
+
+
+def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
+    options = {"controller": spec["controller"], "transaction_timeout_ms": str(round(spec["lease"] * 1000))}
+    options |= spec.get("options", {})
+    writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
+    if not spec.get("foreach_batch"):
+        return writer.format("pravega").options(**options).start(spec["target"])
+
+    def write(batch: DataFrame, number: int) -> None:
+        ids = {"txn_app_id": "copy", "txn_version": str(number)}
+        batch.write.format("pravega").mode("append").options(**options, **ids).save(spec["target"])
+
+    return writer.foreachBatch(write).start()
+
+
+def main(file: str) -> int:
+    spec = json.loads(Path(file).read_text())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session(spec)
+    answer: dict[str, Any] = {"error": ""}
+    try:
+        queries = [start(spark, spec | other) for other in spec.get("queries", [{}])]
+        for query in queries:
+            query.awaitTermination()
+    except Exception as error:  # noqa: BLE001 - told to the test
+        answer["error"] = str(error)
+    Path(spec["answer"]).write_text(json.dumps(answer))
+    spark.stop()
+    return 1 if answer["error"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
