@@ -141,22 +141,31 @@ class SchemaRegistryClient(_Base):
         Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does
         not have the codec).
         """
-        call = on_groups.encoding_id(group, version, codec_name)
-        return self._lookups.get(("id", group, version, codec_name), lambda: self._run(call), seconds=math.inf)
+        return self._lookups.get(
+            ("id", group, version, codec_name),
+            lambda: self._run(on_groups.encoding_id(group, version, codec_name)),
+            seconds=math.inf,
+        )
 
     def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
         """What an encoding id stands for; asked for once. Raises RegistryNotFoundError."""
-        call = on_groups.encoding_info(group, encoding_id)
-        key = "info", group, encoding_id
-        return self._lookups.get(key, lambda: self._run(call), seconds=math.inf, missing=MISSING_SECONDS)
+        return self._lookups.get(
+            ("info", group, encoding_id),
+            lambda: self._run(on_groups.encoding_info(group, encoding_id)),
+            seconds=math.inf,
+            missing=MISSING_SECONDS,
+        )
 
     def latest_schemas(self, group: str, schema_type: str | None = None) -> list[SchemaWithVersion]:
         """The last schema of each format and type, or of one type; may be as old as ``latest_seconds``.
 
         Raises RegistryNotFoundError.
         """
-        call = on_schemas.latest_schemas(group)
-        found = self._lookups.get(_latest(group), lambda: self._run(call), seconds=self.config.latest_seconds)
+        found = self._lookups.get(
+            _latest(group),
+            lambda: self._run(on_schemas.latest_schemas(group)),
+            seconds=self.config.latest_seconds,
+        )
         return _of_type(found, schema_type)
 
     def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
@@ -217,19 +226,28 @@ class AsyncSchemaRegistryClient(_Base):
 
     async def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
         """As :meth:`SchemaRegistryClient.encoding_id`."""
-        call = on_groups.encoding_id(group, version, codec_name)
-        return await self._lookups.get(("id", group, version, codec_name), lambda: self._run(call), seconds=math.inf)
+        return await self._lookups.get(
+            ("id", group, version, codec_name),
+            lambda: self._run(on_groups.encoding_id(group, version, codec_name)),
+            seconds=math.inf,
+        )
 
     async def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
         """As :meth:`SchemaRegistryClient.encoding_info`."""
-        call = on_groups.encoding_info(group, encoding_id)
-        key = "info", group, encoding_id
-        return await self._lookups.get(key, lambda: self._run(call), seconds=math.inf, missing=MISSING_SECONDS)
+        return await self._lookups.get(
+            ("info", group, encoding_id),
+            lambda: self._run(on_groups.encoding_info(group, encoding_id)),
+            seconds=math.inf,
+            missing=MISSING_SECONDS,
+        )
 
     async def latest_schemas(self, group: str, schema_type: str | None = None) -> list[SchemaWithVersion]:
         """As :meth:`SchemaRegistryClient.latest_schemas`."""
-        call = on_schemas.latest_schemas(group)
-        found = await self._lookups.get(_latest(group), lambda: self._run(call), seconds=self.config.latest_seconds)
+        found = await self._lookups.get(
+            _latest(group),
+            lambda: self._run(on_schemas.latest_schemas(group)),
+            seconds=self.config.latest_seconds,
+        )
         return _of_type(found, schema_type)
 
     async def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
