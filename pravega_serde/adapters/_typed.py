@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pravega_serde.adapters._convert import Conversion, conversion_of
 from pravega_serde.adapters._java import JavaConversion
-from pravega_serde.adapters._members import members_of, name_of
+from pravega_serde.adapters._members import classes_in, members_of, name_of
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
+from pravega_serde.json._budget import Budget
 from pravega_serde.json._read_rows import strip
 from pravega_serde.serializer import OnError, Serializer
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["TypedSerializer", "typed"]
 
 T = TypeVar("T")
+
+#: Memory of an object with a dict of its own, and of a field in it.
+_OBJECT: Final = 200
+_FIELD: Final = 32
 
 
 class TypedSerializer(Generic[T]):
@@ -98,7 +103,7 @@ def _halves(
     if java_classes is not None:
         raise SchemaError(f"java_classes are for the Java format, not for {inner!r}")
     if isinstance(inner, JsonSerializer):
-        return conversion.dump, _json_reader(inner, conversion)
+        return conversion.dump, _json_reader(inner, conversion, Budget(_heaviest(kind)))
     if isinstance(inner, _HasDicts):
         as_dict = inner.as_dict
         return conversion.dump_with_durations, lambda data: conversion.load(as_dict(inner.deserialize(data)))
@@ -113,15 +118,23 @@ class _HasDicts(Protocol):
         """The object as natural values."""
 
 
-def _json_reader(inner: JsonSerializer, conversion: Conversion) -> Callable[[bytes], Any]:
+def _json_reader(inner: JsonSerializer, conversion: Conversion, budget: Budget) -> Callable[[bytes], Any]:
     """Text is decoded into the class itself, which keeps the digits of decimals and makes no values in between."""
 
     def read(data: bytes) -> Any:
         if inner.schema is not None:
             inner.deserialize(data)
+        if budget.may_be_exceeded(data):
+            budget.check(data, inner.deserialize(data))
         return conversion.load_json(strip(data))
 
     return read
+
+
+def _heaviest(kind: Any) -> int:
+    """Bytes that an object of the largest class in a type takes, all its fields being defaults."""
+    widths = [len(members) for members in map(members_of, classes_in(kind)) if members is not None]
+    return max((_OBJECT + _FIELD * width for width in widths), default=0)
 
 
 def _rebuild(inner: Any, kind: Any, java_classes: Any) -> TypedSerializer[Any]:

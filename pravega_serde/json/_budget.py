@@ -1,4 +1,4 @@
-"""How much memory the objects of an event may take as values of an Arrow type.
+"""How much memory the objects of an event may take as values of an Arrow type, or of a class.
 
 ``{}`` is two bytes of JSON. As an item of a list of structs it is a null in each of their columns, so a mebibyte of
 them could be gigabytes.
@@ -25,13 +25,18 @@ _CELL: Final = 9
 
 
 class Budget:
-    """What the objects of an event may take that is read as a type."""
+    """What the objects of an event may take, each of which becomes a value of ``weight`` bytes at most."""
 
     __slots__ = ("_weight",)
 
-    def __init__(self, kind: pa.DataType) -> None:
+    def __init__(self, weight: int) -> None:
+        self._weight = weight
+
+    @classmethod
+    def of(cls, kind: pa.DataType) -> Budget:
+        """For events that are read as an Arrow type."""
         # Structs that are no items come once, however wide they are: that is the type's own size.
-        self._weight = _heaviest(kind, repeated=False)
+        return cls(_heaviest(kind, repeated=False))
 
     def may_be_exceeded(self, event: bytes) -> bool:
         """Whether the event has that many braces; some may be text."""

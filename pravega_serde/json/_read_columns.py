@@ -48,7 +48,7 @@ def column_reader(kind: pa.DataType) -> FastPath | None:
     except _Unfit:
         return None
     build = _builder(kind)
-    may_be_exceeded = Budget(kind).may_be_exceeded
+    may_be_exceeded = Budget.of(kind).may_be_exceeded
 
     def whole(column: pa.BinaryArray) -> pa.Array:
         # msgspec does not validate what it skips.

@@ -92,7 +92,7 @@ class TypedReader:
     __slots__ = ("_budget", "_convert", "_decimals")
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._budget = Budget(kind)
+        self._budget = Budget.of(kind)
         self._convert = converter(kind)
         self._decimals = contains_decimal(kind)
 
