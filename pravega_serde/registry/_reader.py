@@ -68,6 +68,7 @@ class RegistryDeserializer:
                 )
 
     def _check_headerless(self) -> None:
+        self._readers = self._readers or self._latest()
         if len(self._readers) != 1:
             raise SerdeError("events without encoding header are read with one schema; give it")
         if self._readers[0].info.format == SerializationFormat.AVRO:

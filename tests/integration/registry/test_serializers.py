@@ -128,6 +128,10 @@ def test_header_and_codec_can_be_left_out_where_java_does(uri: str, group: str) 
         assert events[0].as_py() == bare.serialize({"a": 7}) != b""
         assert not events[0].as_py().startswith(b"\x01")
         assert bare.decode_column(events).to_pylist() == [{"a": 7}, None]
+        # A reader takes the group's only type, and so does one that has no schema of its own.
+        latest = deserializer(uri, group=name, write_encoding_header=False)
+        assert latest.decode_column(events).to_pylist() == [{"a": 7}, None]
+        assert latest.deserialize_with_schema(events[0].as_py()).schema == bare.schema
         coded = serializer(
             uri, group=name, schema=schema, format=wanted, codec="gzip", typed_java_readers=False, **MAKE
         )
