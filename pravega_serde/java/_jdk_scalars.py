@@ -7,7 +7,7 @@ import decimal
 import struct
 import uuid
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pravega_serde.errors import SerializationError
 from pravega_serde.java import _boxes as box
@@ -199,13 +199,20 @@ def _write_character(value: str) -> Content:
     return content("java.lang.Character", [str(value)])
 
 
-def _box(name: str, layout: str) -> tuple[ClassDescriptor, Callable[[Any], bytes]]:
+class Box(NamedTuple):
+    """A box that is one primitive field, and how it is written."""
+
+    descriptor: ClassDescriptor
+    pack: Callable[[Any], bytes]
+
+
+def _box(name: str, layout: str) -> Box:
     descriptor = jdk_descriptor(f"java.lang.{name}")
     assert descriptor is not None
-    return descriptor, struct.Struct(layout).pack
+    return Box(descriptor, struct.Struct(layout).pack)
 
 
-BOXES: Final[dict[type[Any], tuple[ClassDescriptor, Callable[[Any], bytes]]]] = {
+BOXES: Final[dict[type[Any], Box]] = {
     bool: _box("Boolean", ">?"),
     box.Boolean: _box("Boolean", ">?"),
     int: _box("Integer", ">i"),
@@ -217,7 +224,7 @@ BOXES: Final[dict[type[Any], tuple[ClassDescriptor, Callable[[Any], bytes]]]] = 
     box.Double: _box("Double", ">d"),
     box.Float: _box("Float", ">f"),
 }
-"""Type -> class and bytes of its box, for the values that fit it; the others are left to :data:`WRITERS`."""
+"""Type -> its box, for the values that fit it; the others are left to :data:`WRITERS`."""
 
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {

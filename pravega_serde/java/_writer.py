@@ -30,7 +30,7 @@ from pravega_serde.java._constants import (
 from pravega_serde.java._containers import JavaArray, JavaKey
 from pravega_serde.java._content import Content
 from pravega_serde.java._jdk import WRITERS
-from pravega_serde.java._jdk_scalars import BOXES
+from pravega_serde.java._jdk_scalars import BOXES, Box
 from pravega_serde.java._jdk_table import array_descriptor
 from pravega_serde.java._model import (
     BlockData,
@@ -122,19 +122,15 @@ class Writer:
             self._bytes(value)
             return True
         box = BOXES.get(kind)
-        return box is not None and self._box(value, *box)
+        return box is not None and self._box(value, box)
 
-    def _box(self, value: Any, descriptor: ClassDescriptor, pack: Callable[[Any], bytes]) -> bool:
+    def _box(self, value: Any, box: Box) -> bool:
         try:
-            raw = pack(value)
+            raw = box.pack(value)
         except struct.error:
             return False
-        handle = self._classes.get(descriptor)
-        if handle is None:
-            self.out += b"\x73"
-            self._descriptor(descriptor)
-        else:
-            self.out += b"\x73\x71" + _U32.pack(handle)
+        self.out += b"\x73"
+        self._descriptor(box.descriptor)
         self._number(value)
         self.out += raw
         return True
@@ -187,8 +183,11 @@ class Writer:
         self._kept.append(value)
 
     def _string(self, value: str) -> None:
-        self._number(value)
-        raw = _mutf8.encode(value)
+        kept = self._kept
+        self._handles[id(value)] = BASE_HANDLE + len(kept)
+        kept.append(value)
+        # Nearly all strings are ASCII without NUL: as they are.
+        raw = value.encode() if value.isascii() and "\0" not in value else _mutf8.encode(value)
         if len(raw) <= SHORT_STRING:
             self.out += b"\x74" + _U16.pack(len(raw)) + raw
         else:
@@ -312,13 +311,15 @@ class Writer:
         self._names, self._kept = first.names.copy(), first.kept.copy()
 
     def _chain(self, descriptor: Descriptor | None) -> None:
+        classes, kept = self._classes, self._kept
         while descriptor is not None:
-            handle = self._classes.get(descriptor)
+            handle = classes.get(descriptor)
             if handle is not None:
                 self.out += b"\x71" + _U32.pack(handle)
                 return
             # By content: two events may have brought two descriptor objects of one class into this value.
-            self._classes[descriptor] = BASE_HANDLE + len(self._kept)
+            classes[descriptor] = self._handles[id(descriptor)] = BASE_HANDLE + len(kept)
+            kept.append(descriptor)
             if isinstance(descriptor, ProxyDescriptor):
                 self._proxy(descriptor)
             else:
@@ -327,7 +328,6 @@ class Writer:
         self.out += b"\x70"
 
     def _class(self, descriptor: ClassDescriptor) -> None:
-        self._number(descriptor)
         for raw, signature in class_pieces(descriptor):
             self.out += raw
             if signature:
@@ -346,7 +346,6 @@ class Writer:
 
     def _proxy(self, descriptor: ProxyDescriptor) -> None:
         self.out += b"\x7d"
-        self._number(descriptor)
         self.out += _I32.pack(len(descriptor.interfaces))
         for name in descriptor.interfaces:
             self.out += utf(name)
