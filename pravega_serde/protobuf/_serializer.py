@@ -113,7 +113,8 @@ class ProtobufSerializer:
     @cached_property
     def _column_writer(self) -> ColumnWriter:
         arrow_type(self._plan)  # or a SchemaError, for one that contains itself
-        return ColumnWriter(self._plan, RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes))
+        write = RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes)
+        return ColumnWriter(self._plan, descriptor_of(self._message), write)
 
 
 @dataclass(frozen=True, slots=True)

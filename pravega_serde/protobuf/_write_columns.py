@@ -13,12 +13,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf.descriptor import Descriptor
 
 from pravega_serde.avro._pieces import Piece, Words, assemble, regroup, spread
 from pravega_serde.avro._varints import sizes, tail_of, words_of
 from pravega_serde.columnar import bounds_of, list_items, map_entries, per_row
 from pravega_serde.columnar._bytes import Int64s, UInt64s
 from pravega_serde.protobuf._build import by_key
+from pravega_serde.protobuf._compiled import compiled_writer
 from pravega_serde.protobuf._cursor import Bools, Tag
 from pravega_serde.protobuf._lower import Lower, lowering
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
@@ -36,8 +38,9 @@ _U: Final = np.uint64
 class ColumnWriter:
     """Writes columns of a message type. Types are checked once each."""
 
-    def __init__(self, plan: MessagePlan, write_row: Callable[[Any], bytes]) -> None:
+    def __init__(self, plan: MessagePlan, descriptor: Descriptor, write_row: Callable[[Any], bytes]) -> None:
         self._plan, self._write_row = plan, write_row
+        self._compiled = compiled_writer(plan, descriptor)
         self._lowerings: dict[pa.DataType, Lower] = {}
 
     def check(self, kind: pa.DataType) -> None:
@@ -49,11 +52,18 @@ class ColumnWriter:
         """The events of a column; those of null rows are null."""
         self.check(column.type)
         stored = self._lowerings[column.type](column)
+        events = self.compiled(stored)
+        if events is not None:
+            return events
         try:
             pieces = range(0, len(stored), _ROWS_AT_ONCE) if len(stored) else range(1)
             return pa.concat_arrays([self.fast(stored.slice(start, _ROWS_AT_ONCE)) for start in pieces])
         except Unwritable:
             return self.plain(stored)
+
+    def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
+        """By ptars; None if there is none for this type, or none for this column."""
+        return None if self._compiled is None or stored.null_count else self._compiled(stored)
 
     def plain(self, stored: pa.Array) -> pa.BinaryArray:
         """Row by row; :class:`SerializationError` names the row and field."""

@@ -679,6 +679,25 @@ def test_batches_slices_nulls_and_nothing() -> None:
     assert FLAT.decode_column(pa.array([None, events[0].as_py()], pa.large_binary())).null_count == 1
 
 
+WITHOUT_PTARS = """
+import sys
+sys.modules["ptars"] = None
+from tests.unit.serde.test_protobuf import FLAT
+column = FLAT.decode_column(FLAT.encode_column(FLAT.decode_column(__import__("pyarrow").array([b"\\x08\\x05"] * 3))))
+assert FLAT._column_writer._compiled is None
+print(column.field("id").to_pylist())
+"""
+
+
+def test_ptars_is_not_needed() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PTARS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[5, 5, 5]\n", done.stderr
+    assert FLAT._column_writer._compiled is not None
+
+
 def test_threads_share_a_serializer() -> None:
     event = FLAT.serialize({"id": 7, "name": "x"})
     found: list[Any] = []
