@@ -23,8 +23,8 @@ class Case:
     read: dict[str, str] = field(default_factory=dict)
     schema: str | None = None
     bad: bytes = b"\xff\xfe\xfd"
-    bad_field: bytes | None = None
-    """An event that is bad in one field, ``id``."""
+    bad_field: tuple[bytes, str] | None = None
+    """An event that is bad in one field, and that field."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -153,12 +153,13 @@ def cases(folder: Path) -> list[Case]:
     avro.write_text(json.dumps(AVRO))
     sample.write_bytes(SAMPLE)
     return [
-        Case("avro", _EVERYTHING, {"avro_schema": str(avro)}, bad_field=b"\xff" * 11),
-        Case("json", _EVERYTHING, schema=_DDL, bad_field=b'{"id": "seven"}'),
+        Case("avro", _EVERYTHING, {"avro_schema": str(avro)}, bad_field=(b"\xff" * 11, "$.id")),
+        Case("json", _EVERYTHING, schema=_DDL, bad_field=(b'{"id": "seven"}', "$.id")),
         Case(
             "protobuf",
             _rows(_FLAT, _NESTED.format(**_FULL)),
             {"protobuf_descriptor": str(descriptor_set(folder)), "protobuf_message": "test.Reading"},
+            bad_field=(b"\x5a\x03\x0a\x01\xff", "$.lines[0].sku"),
         ),
         Case(
             "java",
@@ -166,6 +167,7 @@ def cases(folder: Path) -> list[Case]:
             "SELECT id, at, day, local, name, price, raw, score FROM "
             f"({_rows(_FLAT, _PLAIN.format(decimal='38, 18'))})",
             {"java_sample": SAMPLE.hex()},
+            bad_field=(SAMPLE.replace(b"t\x00\x01n", b"t\x00\x01\xff"), "$.name"),
         ),
         Case(
             "java with fewer fields",

@@ -95,7 +95,7 @@ def test_bad_records(
     client.create_stream(stream_name)
     write(spark.sql(case.query).coalesce(1), case, stream_name)
     offset = client.tail(stream_name).positions[0]
-    bad = [case.bad] if case.bad_field is None else [case.bad, case.bad_field]
+    bad = [case.bad] if case.bad_field is None else [case.bad, case.bad_field[0]]
     with client.writer(stream_name) as writer:
         for event in bad:
             writer.write(event)
@@ -115,4 +115,4 @@ def test_bad_records(
     assert all(row[0] is None for row in rows[COUNT:])
     assert f"offset {offset}" in rows[COUNT].broken_error
     if case.bad_field is not None:
-        assert f"offset {offset + 8 + len(case.bad)}, field $.id)" in rows[-1].broken_error
+        assert f"offset {offset + 8 + len(case.bad)}, field {case.bad_field[1]})" in rows[-1].broken_error
