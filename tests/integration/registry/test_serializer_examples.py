@@ -1,0 +1,23 @@
+"""The serializers' example in docs/registry.md does what the page says, and the page names every setting."""
+
+import re
+from pathlib import Path
+
+from connector.local import LocalSchemaRegistry
+from pravega_serde.registry._settings import WriterSettings
+
+PAGE = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
+
+
+def test_the_example_runs() -> None:
+    (example,) = re.findall(r"^```python\n(import pyarrow.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    with LocalSchemaRegistry() as registry:
+        exec(example.replace("http://localhost:9092", registry.uri), {})
+
+
+def test_every_setting_is_on_the_page() -> None:
+    missing = [
+        name for name in WriterSettings.__annotations__ if f"| `{name}`" not in PAGE and f", `{name}`" not in PAGE
+    ]
+    assert missing == []
+    assert len(WriterSettings.__annotations__) == 10
