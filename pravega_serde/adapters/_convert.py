@@ -32,8 +32,8 @@ else:
 
 __all__ = ["Conversion", "conversion_of"]
 
-#: What every format writes itself, and gives back, where it can.
-_NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal, UUID)
+#: What every format writes itself, where it can. Not UUIDs: their text will do wherever they are something else.
+_NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal)
 
 #: The end of msgspec's messages: ``Expected `int`, got `str` - at `key` in `$.a[0]` ``.
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`([^`]*)`$")
@@ -190,14 +190,14 @@ def _arguments(kind: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What pydantic leaves: constants of enums as their values, sets as lists."""
+    """What pydantic leaves: constants of enums as their values, sets as lists, UUIDs as text."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):
         return {_plain(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(inner) for inner in value]
-    return value
+    return str(value) if isinstance(value, UUID) else value
 
 
 def _misfit(kind: Any, reason: str, path: str) -> DeserializationError:

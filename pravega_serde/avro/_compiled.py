@@ -1,21 +1,23 @@
 """Writing columns by pyruhvro, three times as fast as numpy, where it is installed and writes the schema.
 
-It panics on several types (bytes, fixed, decimals, times), so it is only given what is listed here: flat records of
-types that the tests check against the other paths. It keeps threads, which a forked child does not have: there it would
-wait for them for ever, so in a child of a process that used it, it is not used.
+It panics on several types (bytes, fixed, decimals, times), so it is only given what is listed here: records of types
+that the tests check against the other paths. It keeps threads, which a forked child does not have: there it would wait
+for them for ever, so in a child of a process that used it, it is not used.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pravega_serde.avro._lower import floor_divide
-from pravega_serde.avro._model import Primitive, Record, Type, Union
+from pravega_serde.avro._model import Array, Enum, Map, Primitive, Record, Type, Union
 from pravega_serde.avro._storage import members_of
+from pravega_serde.columnar import bounds_of, expand, list_items, map_entries
 
 try:
     import pyruhvro
@@ -31,6 +33,10 @@ Write = Callable[[pa.Array], pa.BinaryArray | None]
 
 _PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "string"})
 _LOGICAL: Final = frozenset({"date", "timestamp-micros", "timestamp-millis"})
+
+
+class _Unfit(Exception):  # noqa: N818 -- never leaves this module
+    """The column holds what pyruhvro would write wrongly, because it does not look: a null, a symbol that is none."""
 
 
 class _Threads:
@@ -49,9 +55,7 @@ os.register_at_fork(after_in_child=_Threads.after_fork)
 
 def compiled_writer(schema: Type, text: str) -> Write | None:
     """The writer for a schema, whose JSON is ``text``; None if pyruhvro is missing or does not write it."""
-    if not _INSTALLED or not isinstance(schema, Record) or not schema.fields:
-        return None
-    if not all(_is_written(entry.type) for entry in schema.fields):
+    if not _INSTALLED or not isinstance(schema, Record) or not _is_written(schema):
         return None
     wanted = _guarded(lambda: pyruhvro.avro_to_arrow_schema(text))
     return None if wanted is None else _Writer(schema, text, wanted)
@@ -64,12 +68,14 @@ class _Writer:
         self._schema, self._text, self._wanted = schema, text, wanted
 
     def __call__(self, stored: pa.Array) -> pa.BinaryArray | None:
-        kinds = [entry.type for entry in self._schema.fields]
-        columns = stored.flatten()
-        if _Threads.lost or stored.null_count or not all(map(_is_complete, kinds, columns)):
+        if _Threads.lost:
+            return None
+        try:
+            shaped = _shaped(self._schema, stored, pa.struct(list(self._wanted)))
+        except _Unfit:
             return None
         _Threads.used = True
-        batch = pa.RecordBatch.from_arrays(list(map(_raised, kinds, columns)), schema=self._wanted)
+        batch = pa.RecordBatch.from_arrays(shaped.flatten(), schema=self._wanted)
         chunks = _guarded(lambda: pyruhvro.serialize_record_batch(batch, self._text, 1))
         if chunks is None:
             return None
@@ -97,23 +103,66 @@ def _leaf_of(schema: Type) -> Type:
 
 def _is_written(schema: Type) -> bool:
     leaf = _leaf_of(schema)
+    if isinstance(leaf, Record):
+        return bool(leaf.fields) and all(_is_written(entry.type) for entry in leaf.fields)
+    if isinstance(leaf, Array | Map):
+        return _is_written(leaf.items if isinstance(leaf, Array) else leaf.values)
+    if isinstance(leaf, Enum):
+        return True
     if not isinstance(leaf, Primitive) or leaf.name not in _PRIMITIVES:
         return False
     return leaf.logical is None or leaf.logical.name in _LOGICAL
 
 
-def _is_complete(schema: Type, column: pa.Array) -> bool:
-    """Whether nulls stand only where they may: pyruhvro does not look."""
-    return column.null_count == 0 or isinstance(schema, Union)
+def _shaped(schema: Type, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """A stored column in pyruhvro's type."""
+    if column.null_count == 0:
+        return _SHAPES[type(_leaf_of(schema))](_leaf_of(schema), column, wanted)
+    if not isinstance(schema, Union):
+        raise _Unfit
+    # What stands in the columns under a null is nobody's.
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    return expand(_SHAPES[type(_leaf_of(schema))](_leaf_of(schema), column.drop_null(), wanted), there)
 
 
-def _raised(schema: Type, column: pa.Array) -> pa.Array:
-    """A stored column with its dates and timestamps as such again."""
-    leaf = _leaf_of(schema)
-    logical = leaf.logical.name if isinstance(leaf, Primitive) and leaf.logical else ""
+def _record(schema: Record, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    parts = zip(schema.fields, column.flatten(), wanted, strict=True)
+    return pa.StructArray.from_arrays(
+        [_shaped(entry.type, part, field.type) for entry, part, field in parts], fields=list(wanted)
+    )
+
+
+def _array(schema: Array, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    lengths, items = list_items(column)
+    items = _shaped(schema.items, items, wanted.value_type)
+    return pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items, type=wanted)
+
+
+def _map(schema: Map, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    lengths, keys, values = map_entries(column)
+    values = _shaped(schema.values, values, wanted.item_type)
+    return pa.MapArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), keys, values, type=wanted)
+
+
+def _enum(schema: Enum, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if not pc.all(pc.is_in(column, value_set=pa.array(schema.symbols, wanted)), min_count=0).as_py():
+        raise _Unfit
+    return column
+
+
+def _primitive(schema: Primitive, column: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: ARG001
+    """Dates and timestamps as such again."""
+    logical = schema.logical.name if schema.logical else ""
     if logical == "timestamp-millis":
         return floor_divide(column, 1000).view(pa.timestamp("ms"))
     return column.view(_TYPES[logical]) if logical in _TYPES else column
 
 
+_SHAPES: Final[Mapping[type, Callable[[Any, pa.Array, pa.DataType], pa.Array]]] = {
+    Array: _array,
+    Enum: _enum,
+    Map: _map,
+    Primitive: _primitive,
+    Record: _record,
+}
 _TYPES: Final = {"date": pa.date32(), "timestamp-micros": pa.timestamp("us")}

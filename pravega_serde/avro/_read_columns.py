@@ -238,7 +238,10 @@ def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
     if len(keys) and counts.max() > 1:
         encoded = keys.dictionary_encode()
         owners = np.repeat(np.arange(len(counts)), counts)
-        entries = np.sort(owners * len(encoded.dictionary) + encoded.indices.to_numpy())
+        entries = owners * len(encoded.dictionary) + encoded.indices.to_numpy()
+        if (entries[1:] > entries[:-1]).all():  # so it is where all rows have the same keys in the same order
+            return repeated
+        entries.sort()
         repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
     return repeated
 

@@ -195,6 +195,15 @@ def _from_uuid(value: Any) -> Any:
     return str(value) if isinstance(value, uuid.UUID) else value
 
 
+def _uuid_bytes(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = uuid.UUID(value)
+        except ValueError:
+            raise wrong("UUID", value) from None
+    return value.bytes if isinstance(value, uuid.UUID) else value
+
+
 def _from_decimal(logical: Logical, size: int | None) -> Callable[[Any], bytes]:
     limit = 10**logical.precision
 
@@ -240,7 +249,7 @@ def natural(target: Primitive | Fixed) -> Callable[[Any], Any] | None:
     if logical.name == "decimal":
         return _from_decimal(logical, target.size if isinstance(target, Fixed) else None)
     if logical.name == "uuid" and isinstance(target, Fixed):
-        return lambda value: value.bytes if isinstance(value, uuid.UUID) else value
+        return _uuid_bytes
     return _CONVERTERS.get(logical.name)
 
 

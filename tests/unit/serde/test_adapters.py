@@ -129,6 +129,7 @@ class Trade(pydantic.BaseModel):
     key: UUID
 
 
+KEY = {"type": "fixed", "name": "Key", "size": 16, "logicalType": "uuid"}
 LINES = {Order: Line, OrderStruct: LineStruct, OrderAttrs: LineAttrs, OrderModel: LineModel}
 #: Pydantic cannot read bytes and decimals from JSON together, and says so: see below.
 JSON_CLASSES = pytest.mark.parametrize("kind", [Order, OrderStruct, OrderAttrs, Trade])
@@ -248,6 +249,15 @@ def test_json_is_what_jackson_writes() -> None:
         b'{"id":7,"side":"SELL","at":"2026-01-02T03:04:05.000678Z","day":"2026-01-02","lines":[{"sku":"a","count":2,'
         b'"price":1.100000}],"key":"00000000-0000-0000-0000-000000000005","raw":"/wA=","note":null,"tags":{"x":1}}'
     )
+
+
+@pytest.mark.parametrize("kind", ["string", {"type": "string", "logicalType": "uuid"}, KEY])
+@pytest.mark.parametrize("optional", [False, True])
+def test_uuids_are_what_the_avro_schema_says(kind: Any, optional: bool) -> None:
+    schema = {"type": "record", "name": "K", "fields": [{"name": "id", "type": ["null", kind] if optional else kind}]}
+    for cls in (dataclasses.make_dataclass("K", [("id", UUID)]), pydantic.create_model("K", id=UUID)):
+        keys = typed(AvroSerializer(schema), cls)
+        assert keys.deserialize(keys.serialize(cls(id=UUID(int=7)))) == cls(id=UUID(int=7))
 
 
 def test_decimals_of_json_keep_their_digits() -> None:

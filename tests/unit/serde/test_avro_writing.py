@@ -31,6 +31,7 @@ REFUSED = [
     ("string", "\ud800", "surrogate without its partner"),
     ("bytes", "x", "is no bytes"),
     ("null", 0, "is no null"),
+    ({"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}, "x", "is no UUID"),
     ({"type": "fixed", "name": "F", "size": 2}, b"x", "1 bytes where 2 are needed"),
     ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", "no symbol of E"),
     (ARRAY_OF_INT, 5, "is no array"),
@@ -213,9 +214,12 @@ def test_the_compiled_writer_leaves_what_it_does_not_take() -> None:
         serializer.encode_column(missing)
     for schema in (
         ARRAY_OF_INT,
+        record(),
+        record(("a", {"type": "array", "items": record(name="Empty")})),
+        record(("u", ["int", "string"])),
+        record(("m", {"type": "map", "values": "bytes"})),
         record(("b", "bytes")),
         record(("d", logical("bytes", "decimal", precision=2))),
-        record(),
     ):
         assert AvroSerializer(schema)._column_writer._compiled is None
 
