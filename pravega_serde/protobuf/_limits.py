@@ -5,6 +5,7 @@ A message of no content takes two bytes, so a small event could hold very many l
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -24,17 +25,15 @@ _SMALL_EVENT: Final = 1 << 20
 class Meter:
     """Finds events that would take too much. Few need a look: most types cannot expand so far."""
 
-    __slots__ = ("_cost", "_most", "_plan")
+    __slots__ = ("_cost", "_plan", "safe_size")
 
     def __init__(self, plan: MessagePlan, cost: Callable[[MessagePlan], int]) -> None:
         self._plan, self._cost = plan, cost
         inner = [f for p in reachable(plan) for f in p.fields]
         # The most that a byte can take: messages have two of them at least, packed values one.
-        self._most = max((_per_byte(f, cost) for f in inner), default=0)
-
-    def may_exceed(self, size: int) -> bool:
-        """Whether an event of so many bytes has to be looked at."""
-        return size * self._most > MAX_EXPANSION * _SMALL_EVENT
+        most = max((_per_byte(f, cost) for f in inner), default=0)
+        self.safe_size = MAX_EXPANSION * _SMALL_EVENT // most if most > MAX_EXPANSION else sys.maxsize
+        """Events of so many bytes, or fewer, need no look."""
 
     def measure(self, data: bytes) -> None:
         """Raise :class:`LimitExceededError` if the event would take too much, MalformedError if it is none."""

@@ -13,23 +13,26 @@ from google.protobuf.message import Message
 
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan, reachable
 
-__all__ = ["Required"]
+__all__ = ["Required", "required_in"]
+
+
+def required_in(plan: MessagePlan) -> Required | None:
+    """What finds missing fields in messages of a type; None if it requires none, as in proto3."""
+    found = any(f.label == "required" for inner in reachable(plan) for f in inner.fields)
+    return Required(plan) if found else None
 
 
 class Required:
     """Finds what is missing in messages of a type."""
 
-    __slots__ = ("_any", "_plan")
+    __slots__ = ("_plan",)
 
     def __init__(self, plan: MessagePlan) -> None:
         self._plan = plan
-        self._any = any(f.label == "required" for inner in reachable(plan) for f in inner.fields)
 
     def missing(self, message: Message) -> str:
         """Paths of required fields that are missing; nothing, if none is."""
-        if not self._any or message.IsInitialized():
-            return ""
-        return ", ".join(_missing(message, self._plan))
+        return "" if message.IsInitialized() else ", ".join(_missing(message, self._plan))
 
 
 def _missing(message: Any, plan: MessagePlan) -> Iterator[str]:

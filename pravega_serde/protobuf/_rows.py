@@ -13,7 +13,7 @@ from pravega_serde.errors import DeserializationError, LimitExceededError, Seria
 from pravega_serde.protobuf._limits import Meter, message_cost, value_cost
 from pravega_serde.protobuf._plan import MessagePlan
 from pravega_serde.protobuf._read_values import Read
-from pravega_serde.protobuf._required import Required
+from pravega_serde.protobuf._required import required_in
 from pravega_serde.protobuf._stable import StableBytes
 from pravega_serde.protobuf._wire import TooDeepError, padding_start, walk
 from pravega_serde.protobuf._write_rows import Fill
@@ -24,23 +24,24 @@ __all__ = ["RowReader", "RowWriter", "value_of"]
 class RowReader:
     """Reads events into messages, and, where ``values`` is given, messages into values."""
 
-    __slots__ = ("_meter", "_parse", "_plan", "_required", "_values")
+    __slots__ = ("_meter", "_parse", "_plan", "_required", "_safe_size", "_values")
 
     def __init__(self, message: type[Message], plan: MessagePlan, values: Read | None = None) -> None:
         self._parse: Callable[[bytes], Message] = message.FromString
         self._plan, self._values = plan, values
-        self._required = Required(plan)
+        self._required = required_in(plan)
         self._meter = Meter(plan, message_cost if values is None else value_cost)
+        self._safe_size = self._meter.safe_size
 
     def __call__(self, data: bytes) -> Any:
         """The message of an event, or its value; :class:`DeserializationError` for anything that is not one."""
-        if self._meter.may_exceed(len(data)):
+        if len(data) > self._safe_size:
             self._measure(data)
         try:
             message = self._parse(data)
         except DecodeError as error:
             message = self._without_padding(data, error)
-        if missing := self._required.missing(message):
+        if self._required is not None and (missing := self._required.missing(message)):
             raise DeserializationError(f"no {self._plan.name}: required fields are missing: {missing}")
         return message if self._values is None else value_of(message, self._values)
 

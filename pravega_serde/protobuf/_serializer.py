@@ -74,6 +74,8 @@ class ProtobufSerializer:
 
     def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
         """The event of a message, or of a mapping. Equal values have equal bytes: maps are sorted by their keys."""
+        if type(value) is self._message:
+            return self._to_bytes(value)
         if not isinstance(value, Message):
             return self._write(value)
         if not same_type(descriptor_of(value), descriptor_of(self._message)):
@@ -87,7 +89,7 @@ class ProtobufSerializer:
 
     def as_dict(self, message: Message) -> Any:
         """A message as natural values; fields that are not there are None. Unknown fields are left out."""
-        if self._meter.may_exceed(message.ByteSize()):
+        if message.ByteSize() > self._meter.safe_size:
             self._meter.measure(message.SerializePartialToString())
         return value_of(message, self._natural)
 

@@ -17,7 +17,7 @@ from google.protobuf.message import EncodeError, Message
 from pravega_serde.errors import SerializationError
 from pravega_serde.protobuf._numbers import LENGTH
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan, reachable
-from pravega_serde.protobuf._required import Required
+from pravega_serde.protobuf._required import required_in
 from pravega_serde.protobuf._wire import GROUP, MAX_DEPTH, Walker
 
 __all__ = ["StableBytes"]
@@ -26,21 +26,22 @@ __all__ = ["StableBytes"]
 class StableBytes:
     """Writes messages of a type, each always with the same bytes."""
 
-    __slots__ = ("_looked_at", "_plan", "_required")
+    __slots__ = ("_any_maps", "_looked_at", "_plan", "_required")
 
     def __init__(self, plan: MessagePlan) -> None:
-        self._plan, self._required = plan, Required(plan)
+        self._plan, self._required = plan, required_in(plan)
         self._looked_at = {inner.name: _with_maps(inner) for inner in reachable(plan)}
+        self._any_maps = bool(self._looked_at[plan.name])
 
     def __call__(self, message: Message) -> bytes:
         """The event of a message; :class:`SerializationError` if a required field is missing."""
-        if missing := self._required.missing(message):
+        if self._required is not None and (missing := self._required.missing(message)):
             raise SerializationError(f"cannot write as Protobuf: required fields are missing: {missing}")
         try:
             data = message.SerializePartialToString()
         except (EncodeError, ValueError) as error:
             raise SerializationError(f"cannot write as Protobuf: {error}") from error
-        return self._sorted(data, 0, len(data), self._plan, 0) if self._looked_at[self._plan.name] else data
+        return self._sorted(data, 0, len(data), self._plan, 0) if self._any_maps else data
 
     def _sorted(self, data: bytes, start: int, end: int, plan: MessagePlan, group: int) -> bytes:
         """Part of an event, with all its maps sorted. The entries of a map stand together."""
