@@ -18,7 +18,7 @@ import pyarrow as pa
 import pydantic
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
@@ -224,6 +224,7 @@ SOME = {
 
 
 @PAIRS
+@settings(max_examples=40)
 @given(fields=values())
 def test_objects_come_back_as_they_were(name: str, kind: Any, fields: dict[str, Any]) -> None:
     chosen = SERIALIZERS[name, kind]
