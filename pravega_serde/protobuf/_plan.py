@@ -16,12 +16,16 @@ Label = Literal["implicit", "explicit", "required", "repeated", "map"]
 #: What a message is seen as: itself, or one of Google's types with a natural value of its own.
 Shape = Literal["message", "timestamp", "duration", "wrapper", "json"]
 
+_JSON: Final[Mapping[str, list[str]]] = {
+    "google.protobuf.Struct": ["fields"],
+    "google.protobuf.Value": ["null_value", "number_value", "string_value", "bool_value", "struct_value", "list_value"],
+    "google.protobuf.ListValue": ["values"],
+}
+
 _SHAPES: Final[Mapping[str, Shape]] = {
     "google.protobuf.Timestamp": "timestamp",
     "google.protobuf.Duration": "duration",
-    "google.protobuf.Struct": "json",
-    "google.protobuf.Value": "json",
-    "google.protobuf.ListValue": "json",
+    **dict.fromkeys(_JSON, "json"),
     **{
         f"google.protobuf.{name}Value": "wrapper"
         for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
@@ -138,7 +142,9 @@ def _is_googles(made: MessagePlan) -> bool:
     fields = [(f.name, f.kind, f.label) for f in made.fields]
     if made.shape in ("timestamp", "duration"):
         return fields == [("seconds", "int64", "implicit"), ("nanos", "int32", "implicit")]
-    return made.shape != "wrapper" or fields == [("value", made.fields[0].kind if fields else "", "implicit")]
+    if made.shape == "wrapper":
+        return [(name, label) for name, _, label in fields] == [("value", "implicit")]
+    return made.shape == "message" or [f.name for f in made.fields] == _JSON[made.name]
 
 
 def _label(given: FieldDescriptor) -> Label:

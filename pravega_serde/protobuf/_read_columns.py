@@ -23,12 +23,17 @@ from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, V
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 from pravega_serde.protobuf._read_fields import FieldReader, field_reader
 
-__all__ = ["ColumnReader"]
+__all__ = ["ColumnReader", "column_reader"]
 
 #: A row that is not read to its end by then is left to the plain path.
 MAX_PASSES: Final = 16
 
 _U: Final = np.uint64
+
+
+def column_reader(plan: MessagePlan, kind: pa.DataType) -> ColumnReader | None:
+    """The reader of columns for a message type and its Arrow type; None for JSON, which is read by rows."""
+    return None if plan.shape == "json" else ColumnReader(plan, kind)
 
 
 class ColumnReader:

@@ -15,7 +15,7 @@ from pravega_serde.errors import SerializationError
 from pravega_serde.protobuf._arrow import arrow_type
 from pravega_serde.protobuf._limits import Meter, value_cost
 from pravega_serde.protobuf._plan import plan
-from pravega_serde.protobuf._read_columns import ColumnReader
+from pravega_serde.protobuf._read_columns import column_reader
 from pravega_serde.protobuf._read_values import value_reader
 from pravega_serde.protobuf._rows import RowReader, RowWriter, value_of
 from pravega_serde.protobuf._schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
@@ -110,7 +110,7 @@ class ProtobufSerializer:
     def _columns(self) -> _Columns:
         kind = self.arrow_type
         read = RowReader(self._message, self._plan, value_reader(self._plan, arrow=True))
-        return _Columns(PlainPath(read, kind), ColumnReader(self._plan, kind))
+        return _Columns(PlainPath(read, kind), column_reader(self._plan, kind))
 
     @cached_property
     def _column_writer(self) -> ColumnWriter:
@@ -124,7 +124,7 @@ class _Columns:
     """Both ways to read columns, made when the first column comes."""
 
     plain: PlainPath
-    fast: FastPath
+    fast: FastPath | None
 
 
 def _rebuild(schema: bytes, message_type: str) -> ProtobufSerializer:

@@ -15,7 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.wrappers_pb2 import Int64Value
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.protobuf import ProtobufSerializer
@@ -356,6 +360,26 @@ def test_a_number_that_json_does_not_have() -> None:
     event = DOCUMENTS.message_class.FromString(b"\x12\x09\x11" + bytes(6) + b"\xf0\x7f").SerializeToString()
     with pytest.raises(DeserializationError, match=r"no JSON.*field \$\.value"):
         DOCUMENTS.decode_column(pa.array([event]))
+
+
+TOP_LEVEL: list[tuple[Any, pa.DataType, Any, Any]] = [
+    (Empty, pa.struct([]), {}, {}),
+    (Int64Value, pa.int64(), 5, 5),
+    (Timestamp, pa.timestamp("us", "UTC"), INSTANT, INSTANT),
+    (Struct, pa.string(), {"a": [1.0]}, '{"a":[1.0]}'),
+    (Value, pa.string(), "x", '"x"'),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "value", "in_column"), TOP_LEVEL, ids=[str(row[1]) for row in TOP_LEVEL])
+def test_googles_types_may_be_whole_events(message: Any, kind: pa.DataType, value: Any, in_column: Any) -> None:
+    serializer = ProtobufSerializer(message)
+    assert serializer.arrow_type == kind
+    event = serializer.serialize(value)
+    assert serializer.as_dict(serializer.deserialize(event)) == value
+    decoded = serializer.decode_column(pa.array([event, None, event]))
+    assert decoded.to_pylist() == [in_column, None, in_column]
+    assert serializer.encode_column(decoded).to_pylist() == [event, None, event]
 
 
 # proto2

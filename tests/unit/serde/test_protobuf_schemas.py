@@ -179,6 +179,9 @@ def test_a_class_that_cannot_be_imported_is_pickled_as_its_descriptors() -> None
 def test_a_message_that_looks_like_googles_is_itself() -> None:
     fake = file_of(package="google.protobuf", message_type=[{"name": "Timestamp", "field": [number(1, "a")]}])
     assert ProtobufSerializer(fake).arrow_type == pa.struct([("a", pa.int32())])
+    for name in ("Duration", "Struct", "Int64Value"):
+        fake.file[0].message_type[0].name = name
+        assert ProtobufSerializer(fake).arrow_type == pa.struct([("a", pa.int32())])
 
 
 def test_a_message_that_contains_itself_has_rows_but_no_columns() -> None:
