@@ -224,8 +224,8 @@ SOME = {
 
 
 @PAIRS
-@settings(max_examples=40)
 @given(fields=values())
+@settings(max_examples=40, deadline=None)
 def test_objects_come_back_as_they_were(name: str, kind: Any, fields: dict[str, Any]) -> None:
     chosen = SERIALIZERS[name, kind]
     value = make(kind, fields)
@@ -315,6 +315,7 @@ def test_what_is_not_json_is_told_as_ever(kind: Any, event: bytes) -> None:
 
 @FORMATS
 @given(event=st.binary(max_size=40))
+@settings(deadline=None)
 def test_no_bytes_raise_anything_else(name: str, event: bytes) -> None:
     for kind in (Order, OrderStruct, OrderAttrs):
         with pytest.raises(DeserializationError):
@@ -397,6 +398,7 @@ def test_models_write_sets_as_lists_and_enums_by_value() -> None:
 
 
 @given(fields=values())
+@settings(max_examples=40, deadline=None)
 def test_models_come_back_from_json(fields: dict[str, Any]) -> None:
     value = Trade(**{name: fields[name] for name in Trade.model_fields})
     trades = typed(JsonSerializer(), Trade)

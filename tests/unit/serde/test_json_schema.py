@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
@@ -205,6 +205,7 @@ BOTH = JsonSerializer(schema=KEYWORDS)
 
 
 @given(JSON_VALUES)
+@settings(deadline=None)
 def test_the_answer_is_that_of_the_package(value: Any) -> None:
     for schema, serializer in ((KEYWORDS, BOTH), (UNIQUE, ITEMS)):
         try:
