@@ -138,16 +138,19 @@ class _Decoder:
     def _group(self, encoding_id: int, rows: Int64s, headers: HeaderColumn) -> tuple[int, pa.Array] | None:
         """The position of the type of an encoding id, and the values of its rows; None if they have none."""
         entry = self._entries.find(encoding_id)
-        if entry.target is None and not self._columns.others_are_null:
-            names = ", ".join(each.info.type for each in self._columns.types)
-            reason = f"the event is of the type {entry.encoding.schema.type!r}; the columns are those of {names}"
-            self._errors.add_all(rows, reason, encoding_id)
-        elif entry.payloads is None:
+        if entry.target is None:
+            if not self._columns.others_are_null:
+                self._errors.add_all(rows, self._no_column(entry.encoding.schema.type), encoding_id)
+            return None
+        if entry.payloads is None:
             self._errors.add_all(rows, entry.misfit, encoding_id)
-        elif entry.target is not None:
-            on_error = self._errors.among(rows, encoding_id)
-            return entry.target, entry.read_column(headers.payloads(rows), on_error)
-        return None
+            return None
+        on_error = self._errors.among(rows, encoding_id)
+        return entry.target, entry.read_column(headers.payloads(rows), on_error)
+
+    def _no_column(self, name: str) -> str:
+        names = ", ".join(each.info.type for each in self._columns.types)
+        return f"the event is of the type {name!r}; the columns are those of {names}"
 
 
 def _scattered(parts: list[_Part], count: int, kind: pa.DataType) -> pa.Array:

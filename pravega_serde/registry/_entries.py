@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.errors import DeserializationError, RegistryNotFoundError, SchemaError, UnsupportedCodecError
+from pravega_serde.errors import (
+    DeserializationError,
+    LimitExceededError,
+    RegistryNotFoundError,
+    SchemaError,
+    UnsupportedCodecError,
+)
 from pravega_serde.protobuf._schema import load
 from pravega_serde.registry._avro_text import avro_names, avro_text
-from pravega_serde.registry._codecs import Codec
-from pravega_serde.registry._event_types import EventType, payload_serializer
+from pravega_serde.registry._codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, Codec
+from pravega_serde.registry._event_types import EventType, payload_serializer, schema_text
 from pravega_serde.registry._models import EncodingInfo, SchemaInfo, SerializationFormat
 from pravega_serde.registry._protobuf_fit import protobuf_misfit
 from pravega_serde.registry._settings import SerializerConfig
@@ -51,12 +58,30 @@ class Entry:
         return self.payloads.deserialize(self._unpack(stored))
 
     def read_column(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
-        """The values of a column of such."""
+        """The values of a column of such; :class:`LimitExceededError` if they unfold into more than an array holds."""
         assert self.payloads is not None
-        if self.codec.name:
-            stored = pa.array([self._unpack_row(row, each, on_error) for row, each in enumerate(stored.to_pylist())])
-            stored = stored.cast(pa.binary())
-        return self.payloads.decode_column(stored, on_error=on_error)
+        if not self.codec.name:
+            return self.payloads.decode_column(stored, on_error=on_error)
+        pieces = [pa.nulls(0, self.payloads.arrow_type)]
+        for first, unpacked in self._unpacked(stored.to_pylist(), on_error):
+            column = pa.array(unpacked, pa.binary())
+            pieces.append(self.payloads.decode_column(column, on_error=_shifted(on_error, first)))
+        try:
+            return pa.concat_arrays(pieces)
+        except pa.ArrowInvalid as error:
+            raise LimitExceededError(f"{len(stored)} events unfold into too much for a column: {error}") from error
+
+    def _unpacked(self, stored: list[bytes], on_error: OnError) -> Iterator[tuple[int, list[bytes | None]]]:
+        """The payloads, as many at once as fit the limit of one, and the row of the first."""
+        first, size, unpacked = 0, 0, list[bytes | None]()
+        for row, each in enumerate(stored):
+            payload = self._unpack_row(row, each, on_error)
+            unpacked.append(payload)
+            size += len(payload or b"")
+            if size > MAX_DECOMPRESSED_BYTES:
+                yield first, unpacked
+                first, size, unpacked = row + 1, 0, []
+        yield first, unpacked
 
     def _unpack(self, stored: bytes) -> bytes:
         return self.codec.unpack(stored, self.encoding.codec.properties) if self.codec.name else stored
@@ -69,6 +94,13 @@ class Entry:
             return None
 
 
+def _shifted(on_error: OnError, first: int) -> OnError:
+    """Takes errors whose rows count from a later one on."""
+    if first == 0:
+        return on_error
+    return lambda error: on_error(relocated(error, row=first + (error.row or 0)))
+
+
 def relocated(error: DeserializationError, *, row: int | None, encoding_id: int | None = None) -> DeserializationError:
     """The same error in another row, or of an encoding."""
     known = error.encoding_id if encoding_id is None else encoding_id
@@ -76,12 +108,18 @@ def relocated(error: DeserializationError, *, row: int | None, encoding_id: int 
 
 
 class Entries:
-    """The entries of a group for a reader of some types, or, without any, of each event's own."""
+    """The entries of a group for a reader of some types; with ``others``, of other types as they were written, too."""
 
     def __init__(
-        self, config: SerializerConfig, readers: tuple[EventType, ...], *, same_schema: bool, unknown_is_corrupt: bool
+        self,
+        config: SerializerConfig,
+        readers: tuple[EventType, ...],
+        *,
+        others: bool,
+        same_schema: bool,
+        unknown_is_corrupt: bool,
     ) -> None:
-        self._config, self._readers = config, readers
+        self._config, self._readers, self._others = config, readers, others
         self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
         self._codecs = config.known_codecs()
         self._compiled: dict[int, Entry] = {}
@@ -112,36 +150,40 @@ class Entries:
         raise UnknownEncodingError(encoding_id)
 
     def _compile(self, encoding: EncodingInfo) -> Entry:
+        target = next((i for i, each in enumerate(self._readers) if _is_of(encoding.schema, each.info)), None)
+        if target is None and not self._others:
+            return Entry(encoding, CODEC_NONE, None, None)
         codec = self._codecs.get(encoding.codec.name)
         if codec is None:
             raise UnsupportedCodecError(
                 f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this reader "
                 "lacks; give it in codecs"
             )
-        target = next((i for i, each in enumerate(self._readers) if _is_of(encoding.schema, each.info)), None)
         if target is None:
             return Entry(encoding, codec, payload_serializer(encoding.schema, self._config.custom_formats), None)
-        reader = self._readers[target]
-        try:
-            if self._same_schema and not _is_same(encoding.schema, reader.info):
-                raise SchemaError("it is not the reader's")
-            return Entry(encoding, codec, self._resolved(encoding.schema, reader), target)
-        except SchemaError as error:
-            version = f"version {encoding.version.version} of {encoding.schema.type!r}"
-            return Entry(encoding, codec, None, target, f"the event has {version}: {error.message}")
+        payloads, misfit = self._resolved(encoding.schema, self._readers[target])
+        version = f"version {encoding.version.version} of {encoding.schema.type!r}"
+        return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
 
-    def _resolved(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any]:
-        """The serializer that reads payloads of one schema as another; :class:`SchemaError` if they do not fit."""
+    def _resolved(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
+        """The serializer that reads payloads of one schema as another; None, and why there is none.
+
+        Raises :class:`SchemaError` for a writer's schema that is none: that is not the event's fault.
+        """
+        if self._same_schema and not _is_same(writer, reader.info):
+            return None, "it is not the reader's"
         if writer.data == reader.info.data or writer.format == SerializationFormat.JSON:
-            return reader.payloads
-        if writer.format == SerializationFormat.AVRO:
-            return AvroSerializer(writer.data.decode(), reader_schema=reader.info.data.decode())
+            return reader.payloads, ""
         if writer.format == SerializationFormat.PROTOBUF:
             misfit = protobuf_misfit(writer, load(reader.info.data, reader.info.type).DESCRIPTOR)
-            if misfit is not None:
-                raise SchemaError(misfit)
-            return reader.payloads
-        return payload_serializer(writer, self._config.custom_formats)
+            return (None, misfit) if misfit else (reader.payloads, "")
+        own = payload_serializer(writer, self._config.custom_formats)
+        if writer.format != SerializationFormat.AVRO:
+            return own, ""
+        try:
+            return AvroSerializer(schema_text(writer), reader_schema=schema_text(reader.info)), ""
+        except SchemaError as error:
+            return None, error.message
 
 
 def _is_of(writer: SchemaInfo, reader: SchemaInfo) -> bool:
@@ -150,10 +192,10 @@ def _is_of(writer: SchemaInfo, reader: SchemaInfo) -> bool:
         return False
     if writer.type == reader.type or (reader.format == SerializationFormat.JSON and reader.type == ""):
         return True
-    return reader.format == SerializationFormat.AVRO and writer.type in avro_names(reader.data.decode())
+    return reader.format == SerializationFormat.AVRO and writer.type in avro_names(schema_text(reader))
 
 
 def _is_same(writer: SchemaInfo, reader: SchemaInfo) -> bool:
     if writer.data == reader.data:
         return True
-    return writer.format == SerializationFormat.AVRO and avro_text(writer.data.decode()) == reader.data.decode()
+    return writer.format == SerializationFormat.AVRO and avro_text(schema_text(writer)) == schema_text(reader)

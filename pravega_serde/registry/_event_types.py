@@ -31,7 +31,15 @@ from pravega_serde.registry._json_schema import arrow_type_of_json_schema, json_
 from pravega_serde.registry._models import SchemaInfo, SerializationFormat
 from pravega_serde.serializer import Serializer
 
-__all__ = ["CustomFormats", "EventType", "event_type", "format_named", "payload_serializer", "reader_type"]
+__all__ = [
+    "CustomFormats",
+    "EventType",
+    "event_type",
+    "format_named",
+    "payload_serializer",
+    "reader_type",
+    "schema_text",
+]
 
 #: For each custom format's full type name what makes the serializer of a schema's payloads.
 CustomFormats = Mapping[str, Callable[[SchemaInfo], Serializer[Any]]]
@@ -136,11 +144,11 @@ def _custom(schema: Any, wanted: SerializationFormat, name: str | None, custom_f
 def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Serializer[Any]:
     """The serializer of a registered schema's payloads; :class:`SchemaError` if the schema cannot be used."""
     if info.format == SerializationFormat.AVRO:
-        return AvroSerializer(_text(info))
+        return AvroSerializer(schema_text(info))
     if info.format == SerializationFormat.PROTOBUF:
         return ProtobufSerializer(info.data, message_type=info.type)
     if info.format == SerializationFormat.JSON:
-        return _json_serializer(_text(info))
+        return _json_serializer(schema_text(info))
     make = custom_formats.get(info.format.full_type_name)
     if make is None:
         raise UnsupportedFormatError(
@@ -150,7 +158,8 @@ def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Seria
     return make(info)
 
 
-def _text(info: SchemaInfo) -> str:
+def schema_text(info: SchemaInfo) -> str:
+    """The text of a registered Avro or JSON schema; :class:`SchemaError` if it is none."""
     try:
         return info.data.decode()
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message import DecodeError
 
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf._schema import descriptor_set, load
@@ -35,15 +36,18 @@ _MESSAGES: Final = (_D.TYPE_MESSAGE, _D.TYPE_GROUP)
 def protobuf_misfit(writer: SchemaInfo, reader: Any) -> str | None:
     """Why events of a registered schema cannot be read as a message; None if they can.
 
-    What the registered descriptor set imports and lacks is taken from the reader's files. A set that cannot be
-    completed is not compared.
+    What the registered descriptor set imports and lacks is taken from the reader's files; a set that cannot be
+    completed so is not compared. Raises :class:`SchemaError` for what is no descriptor set.
     """
     try:
         files = FileDescriptorSet.FromString(writer.data)
-        known = {file.name for file in files.file}
-        files.file.extend(file for file in descriptor_set(reader).file if file.name not in known)
+    except DecodeError as error:
+        raise SchemaError(f"the registered schema of {writer.type!r} is no descriptor set: {error}") from error
+    known = {file.name for file in files.file}
+    files.file.extend(file for file in descriptor_set(reader).file if file.name not in known)
+    try:
         written: Any = load(files, writer.type).DESCRIPTOR
-    except (SchemaError, ValueError):
+    except SchemaError:
         return None
     return _message_misfit(written, reader, "$", set())
 

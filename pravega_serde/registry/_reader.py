@@ -86,7 +86,7 @@ class RegistryDeserializer:
 
     @cached_property
     def _rows(self) -> Entries:
-        return Entries(self._config, self._readers, **self._leniency)
+        return Entries(self._config, self._readers, others=True, **self._leniency)
 
     def deserialize(self, data: bytes) -> Any:
         """The value of an event; :class:`DeserializationError` knows its encoding id."""
@@ -139,7 +139,7 @@ class RegistryDeserializer:
 
     @cached_property
     def _entries(self) -> Entries:
-        return Entries(self._config, self._columns.types, **self._leniency)
+        return Entries(self._config, self._columns.types, others=False, **self._leniency)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
         """Values of a column of events, in :attr:`arrow_type`; those of each encoding id are decoded together."""

@@ -30,6 +30,7 @@ from pravega_serde.registry import (
     RegistryDeserializer,
     SchemaInfo,
     SerializationFormat,
+    _entries,
     deserializer,
     event_type,
     protobuf_schema_of,
@@ -282,6 +283,51 @@ def test_a_fault_of_the_registry_is_no_bad_record(fault: Any, kind: type[Registr
     assert errors == []
 
 
+GARBAGE = [b"{}", b"\xff", b"{", b""]
+
+
+@pytest.mark.parametrize("data", GARBAGE)
+@pytest.mark.parametrize("kind", [R2, MESSAGES], ids=["avro", "protobuf"])
+def test_a_schema_that_is_none_is_no_bad_record(data: bytes, kind: SchemaInfo) -> None:
+    broken = SchemaInfo(kind.type, kind.format, data)
+    with served({0: encoding(broken)}) as registry:
+        errors: list[DeserializationError] = []
+        with pytest.raises(SchemaError):
+            deserializer(registry.uri, group="g").deserialize(header_of(0) + b"\0")
+        with pytest.raises(SchemaError):
+            deserializer(registry.uri, group="g", schema=broken)
+        if kind is MESSAGES and data == b"":
+            # An empty descriptor set: there is nothing to compare with.
+            return
+        reader = deserializer(registry.uri, group="g", schema=kind)
+        with pytest.raises(SchemaError):
+            reader.decode_column(pa.array([header_of(0) + b"\0"]), on_error=errors.append)
+        assert errors == []
+
+
+def test_types_that_are_not_wanted_need_no_codec_and_no_format() -> None:
+    strange = {
+        0: encoding(OTHERS, codec=CodecType("zip")),
+        1: encoding(SchemaInfo("t", SerializationFormat.custom("my"), b"")),
+        2: encoding(R2),
+    }
+    with served(strange, latest=[R2]) as registry:
+        reader = deserializer(registry.uri, group="g", type="n.R", fail_on_codec_mismatch=False)
+        events = [header_of(0), header_of(1) + b"x", event(2, {"a": 1, "s": "x", "b": ""}, encodings=strange)]
+        assert [row is not None for row in reader.decode_column(pa.array(events)).to_pylist()] == [False, False, True]
+
+
+def test_compressed_columns_are_unfolded_piece_by_piece(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = deserializer(uri, group="g", type="n.R")
+    events = [event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(100)]
+    events[50] = events[50][:-1]
+    monkeypatch.setattr(_entries, "MAX_DECOMPRESSED_BYTES", 1000)
+    errors: list[DeserializationError] = []
+    rows = reader.decode_column(pa.array(events), on_error=errors.append).to_pylist()
+    assert [row and row["a"] for row in rows] == [*range(50), None, *range(51, 100)]
+    assert [(error.row, error.encoding_id) for error in errors] == [(50, 2)]
+
+
 def test_no_registry_at_all_is_no_bad_record() -> None:
     with served(ENCODINGS, latest=[R2]) as registry:
         reader = deserializer(counted(registry.uri), group="g")
@@ -365,7 +411,7 @@ def test_settings_that_cannot_be_meant(uri: str) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"group": ""}, "name of a group"),
         ({"group": "g", "schema": V1}, "give format"),
-        ({"group": "g", "write_encoding_header": False}, "read with one schema"),
+        ({"group": "g", "write_encoding_header": False}, "read with one schema; give it"),
         ({"group": "g", "write_encoding_header": False, "schema": V1, "format": "avro"}, "Avro events need"),
         ({"group": "g", "schema": V1, "format": "xml"}, "unknown registry format"),
         ({"group": "g", "colour": "red"}, "no setting 'colour'"),
