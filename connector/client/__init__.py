@@ -6,7 +6,7 @@ from connector.client._controller import ControllerClient
 from connector.client._cuts import Lineage, tail_cut
 from connector.client._lease_keeper import LeaseKeeper
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
-from connector.client._reader import EventBatch, SegmentSlice, read_slice, read_slices, slices_between
+from connector.client._reader import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
 from connector.client._revisioned import RevisionedStreamClient
 from connector.client._revisions import Revision
 from connector.client._shared import shared_client
@@ -45,6 +45,7 @@ __all__ = [
     "Transaction",
     "TransactionStatus",
     "TransactionalWriter",
+    "read_chunks",
     "read_slice",
     "read_slices",
     "shared_client",

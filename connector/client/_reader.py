@@ -18,7 +18,7 @@ from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncated
 from connector.wire import EventColumn, FrameParser, RangeRead, SegmentRead, StreamCut, StreamName, segment_name
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["EventBatch", "SegmentSlice", "read_slice", "read_slices", "slices_between"]
+__all__ = ["EventBatch", "SegmentSlice", "read_chunks", "read_slice", "read_slices", "slices_between"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +70,27 @@ class EventBatch:
 
 
 def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventColumn, None, None]:
-    """Yield the events of a slice in order, about a mebibyte at a time.
+    """Yield the events of a slice in order, about a mebibyte at a time. Raises what :func:`read_chunks` does."""
+    parser = FrameParser(piece.start, segment=segment_name(piece.stream, piece.segment_id))
+    with closing(read_chunks(stores, piece)) as chunks:
+        for chunk in chunks:
+            column = parser.feed(chunk)
+            if column is not None:
+                yield column
+    parser.finish()
+
+
+def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryview, None, None]:
+    """Yield the bytes of a slice in order, at most a mebibyte at a time; each is gone when the next one is asked for.
 
     Lost connections, moved segments and expired tokens are mended as long as bytes keep coming within the timeout.
     Raises DataLossError when the range is truncated or deleted.
     """
     name = segment_name(piece.stream, piece.segment_id)
     plan = RangeRead(name, piece.start, piece.end)
-    parser = FrameParser(piece.start, segment=name)
     connection: Connection | None = None
 
-    def step() -> list[EventColumn]:
+    def step() -> list[memoryview]:
         nonlocal connection
         deadline = Deadline(stores.timeout)
         if connection is None:
@@ -91,8 +101,7 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventCol
         reply = connection.receive(deadline)
         if not isinstance(reply, SegmentRead):
             raise error_of(reply, name)
-        columns = [parser.feed(data) for _, data in plan.receive(reply)]
-        return [column for column in columns if column is not None]
+        return [data for _, data in plan.receive(reply)]
 
     def reconnect(error: BaseException) -> None:
         nonlocal connection
@@ -105,7 +114,6 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventCol
     try:
         while not plan.done:
             yield from again(step)
-        parser.finish()
     except (SegmentTruncatedError, NoSuchSegmentError) as error:
         raise data_loss(piece.stream, piece.segment_id, plan.position, error) from error
     finally:

@@ -6,14 +6,16 @@ what it admits, and only then. Without a limit nothing is read here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from connector.client import SegmentSlice, SegmentStores, StreamName, read_slice
-from connector.wire import EVENT_HEADER_SIZE, EventColumn
+from connector.client import SegmentSlice, SegmentStores, StreamName, read_chunks
+from connector.wire import segment_name, walk_frames
 
 __all__ = ["UNLIMITED", "Limits", "admit"]
 
@@ -27,6 +29,7 @@ class Limits:
 
 
 UNLIMITED: Final = Limits()
+_NONE: Final = np.empty(0, np.int64)
 
 
 def admit(
@@ -63,19 +66,32 @@ def _walk(stores: SegmentStores, piece: SegmentSlice, share: Limits) -> tuple[in
     """Where the share ends in the slice, and how many events come before; the first event is always taken."""
     most_bytes = piece.end - piece.start if share.max_bytes is None else share.max_bytes
     stop, rows = piece.start, 0
-    for column in read_slice(stores, piece):
-        left = len(column.offsets) if share.max_rows is None else share.max_rows - rows
-        ends = np.append(column.offsets[1:], _end_of_last(column))
-        for_bytes = int((ends <= piece.start + most_bytes).sum())
-        taken = min(left, for_bytes)
-        if not rows and not taken:
-            taken = 1
-        if taken:
-            stop, rows = int(ends[taken - 1]), rows + taken
-        if taken < len(column.offsets):
-            break
+    with closing(_ends(stores, piece)) as pieces:
+        for ends in pieces:
+            left = len(ends) if share.max_rows is None else share.max_rows - rows
+            taken = min(left, int(ends.searchsorted(piece.start + most_bytes, side="right")))
+            if not rows and not taken:
+                taken = 1
+            if taken:
+                stop, rows = int(ends[taken - 1]), rows + taken
+            if taken < len(ends):
+                break
     return stop, rows
 
 
-def _end_of_last(column: EventColumn) -> int:
-    return int(column.offsets[-1]) + EVENT_HEADER_SIZE + len(column.payload[-1].as_buffer())
+def _ends(stores: SegmentStores, piece: SegmentSlice) -> Generator[npt.NDArray[np.int64], None, None]:
+    """Yield the offsets in the segment at which its events end, some at a time; at least one each time."""
+    name = segment_name(piece.stream, piece.segment_id)
+    begin, boundary, carry = piece.start, piece.start, b""
+    with closing(read_chunks(stores, piece)) as chunks:
+        for chunk in chunks:
+            data = carry + chunk if carry else chunk
+            known = max(boundary - begin, 0)
+            bounds = walk_frames(data, known, offset=begin, segment=name) + begin if known < len(data) else _NONE
+            if len(bounds) > 1:
+                yield bounds[1:]
+                boundary = int(bounds[-1])
+            begin += len(data)
+            # Part of the next event's header, if any.
+            carry = bytes(data[boundary - begin :]) if boundary < begin else b""
+            begin -= len(carry)
