@@ -116,13 +116,15 @@ def _is_written(schema: Type) -> bool:
 
 def _shaped(schema: Type, column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """A stored column in pyruhvro's type."""
-    if column.null_count == 0:
-        return _SHAPES[type(_leaf_of(schema))](_leaf_of(schema), column, wanted)
-    if not isinstance(schema, Union):
+    leaf = _leaf_of(schema)
+    shape = _SHAPES[type(leaf)]
+    if column.null_count and not isinstance(schema, Union):
         raise _Unfit
+    if column.null_count == 0 or isinstance(leaf, Primitive | Enum):
+        return shape(leaf, column, wanted)
     # What stands in the columns under a null is nobody's.
     there = column.is_valid().to_numpy(zero_copy_only=False)
-    return expand(_SHAPES[type(_leaf_of(schema))](_leaf_of(schema), column.drop_null(), wanted), there)
+    return expand(shape(leaf, column.drop_null(), wanted), there)
 
 
 def _record(schema: Record, column: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -145,7 +147,7 @@ def _map(schema: Map, column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _enum(schema: Enum, column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if not pc.all(pc.is_in(column, value_set=pa.array(schema.symbols, wanted)), min_count=0).as_py():
+    if not pc.all(pc.is_in(column.drop_null(), value_set=pa.array(schema.symbols, wanted)), min_count=0).as_py():
         raise _Unfit
     return column
 

@@ -271,8 +271,46 @@ def flat_examples(draw: Any) -> tuple[Any, list[Any]]:
     return {"type": "record", "name": "R", "fields": fields}, rows
 
 
+@st.composite
+def compilable(draw: Any, names: Any, depth: int) -> tuple[Any, Any]:
+    """A type that the compiled writer takes, and its values."""
+    kinds = ["flat", "flat", "enum", *(["array", "map", "record", "optional"] if depth else [])]
+    kind = draw(st.sampled_from(kinds))
+    if kind == "enum":
+        return draw(_enum(names, depth))
+    if kind in ("array", "map"):
+        items, values = draw(compilable(names, depth - 1))
+        many = st.lists(values, max_size=3) if kind == "array" else st.dictionaries(TEXT, values, max_size=3)
+        return {"type": kind, ("items" if kind == "array" else "values"): items}, many
+    if kind == "optional":
+        inner, values = draw(compilable(names, depth - 1).filter(lambda made: not isinstance(made[0], list)))
+        return draw(st.sampled_from([["null", inner], [inner, "null"]])), st.none() | values
+    if kind == "record":
+        return draw(compilable_records(names, depth - 1))
+    name, logical = draw(st.sampled_from([(name, None) for name in FLAT_TYPES] + FLAT_LOGICAL))
+    return (
+        (name, PRIMITIVES[name])
+        if logical is None
+        else ({"type": name, "logicalType": logical}, LOGICAL[name, logical])
+    )
+
+
+@st.composite
+def compilable_records(draw: Any, names: Any, depth: int) -> tuple[Any, Any]:
+    parts = [draw(compilable(names, depth)) for _ in range(draw(st.integers(1, 4)))]
+    fields = [{"name": f"f{index}", "type": kind} for index, (kind, _) in enumerate(parts)]
+    values = {f"f{index}": inner for index, (_, inner) in enumerate(parts)}
+    return {"type": "record", "name": next(names), "fields": fields}, st.fixed_dictionaries(values)
+
+
+@st.composite
+def nested_examples(draw: Any) -> tuple[Any, list[Any]]:
+    schema, values = draw(compilable_records((f"N{i}" for i in itertools.count()), 3))
+    return schema, draw(st.lists(values, min_size=1, max_size=8))
+
+
 @RANDOM
-@given(flat_examples())
+@given(flat_examples() | nested_examples())
 def test_the_compiled_writer_writes_the_same(example: tuple[Any, list[Any]]) -> None:
     schema, values = example
     serializer = AvroSerializer(schema)
