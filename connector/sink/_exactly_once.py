@@ -52,7 +52,7 @@ class ExactlyOnce:
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
         self._options, self._encoder, self._streaming = options, encoder, streaming
-        self._run = str(uuid.uuid4())  # of a batch write; a streaming query has runs of its own
+        self._run = str(uuid.uuid4())  # of a write that no query makes; queries have runs of their own
 
     # ---- in tasks ----------------------------------------------------------------------------------------------------
 
@@ -71,19 +71,19 @@ class ExactlyOnce:
             raise
 
     def _write_id(self, context: TaskContext) -> WriteId:
-        query = context.getLocalProperty("sql.streaming.queryId") or ""
+        query, run = context.getLocalProperty("sql.streaming.queryId") or "", _run_of_query(context) or self._run
         if not self._streaming:
             options = self._options
             assert options.txn_app_id is not None
             assert options.txn_version is not None
-            return WriteId(options.txn_app_id, query, self._run, options.txn_version)
-        batch, run = context.getLocalProperty("streaming.sql.batchId"), context.getLocalProperty("spark.jobGroup.id")
+            return WriteId(options.txn_app_id, query, run, options.txn_version)
+        batch = context.getLocalProperty("streaming.sql.batchId")
         if not query or batch is None:
             raise ConfigError(
                 "this Spark does not tell its tasks which query and batch they belong to; set writer_mode to "
                 "at_least_once"
             )
-        return WriteId(query, query, run or "", int(batch))
+        return WriteId(query, query, run, int(batch))
 
     # ---- in the driver -----------------------------------------------------------------------------------------------
 
@@ -141,6 +141,21 @@ class ExactlyOnce:
         return self._options.transaction_timeout_ms / 1000
 
 
+def _run_of_query(context: TaskContext) -> str:
+    """The run of the query that a task works for, in ``foreachBatch`` too; empty if there is none.
+
+    Spark makes it the job group. In ``foreachBatch`` an application can set a group of its own, which would be the same
+    in every run, so that a replay would look like a second write of one run: what is no UUID is no run.
+    """
+    if not context.getLocalProperty("sql.streaming.queryId"):
+        return ""
+    group = context.getLocalProperty("spark.jobGroup.id") or ""
+    try:
+        return str(uuid.UUID(group))
+    except ValueError:
+        return ""
+
+
 class _Task:
     """The transaction of one task: begun with the first row, kept open until the batch is done with."""
 
@@ -192,10 +207,13 @@ class _Task:
 _probed: Final[set[tuple[int, str, int]]] = set()
 _ledgers: Final[dict[tuple[int, int, str], Ledger]] = {}
 
-# Finished transactions wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute
-# without work), and keeps them open until it works for another batch.
+# Finished transactions wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute in
+# which no worker had anything to do), and keeps them open until it works for another batch of the same application:
+# the workers of all queries are shared.
 _keepers: Final[dict[int, LeaseKeeper]] = {}
-_kept: Final[list[tuple[WriteId, Transaction]]] = []
+_kept: Final[dict[str, list[tuple[WriteId, Transaction]]]] = {}
+#: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
+MAX_APPS: Final = 256
 
 
 def _keeper() -> LeaseKeeper:
@@ -208,8 +226,11 @@ def _keeper() -> LeaseKeeper:
 
 
 def _keep_until_next(write: WriteId, transaction: Transaction) -> None:
-    keeper = _keeper()
-    for kept in [kept for kept in _kept if kept[0] != write]:
-        keeper.discard(kept[1])
-        _kept.remove(kept)
-    _kept.append((write, transaction))
+    keeper, kept = _keeper(), _kept.pop(write.app, [])
+    over = [entry for entry in kept if entry[0] != write]
+    if len(_kept) >= MAX_APPS:
+        over += _kept.pop(next(iter(_kept)))
+    for _, done in over:
+        keeper.discard(done)
+    # At the end: the first one is the one that was longest without a task.
+    _kept[write.app] = [*(entry for entry in kept if entry[0] == write), (write, transaction)]

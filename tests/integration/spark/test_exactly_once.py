@@ -1,0 +1,239 @@
+"""Writes that are exactly once: replays, repeated batch writes, foreachBatch, and what is refused before it starts."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from connector.client import PravegaClient, TransactionStatus
+from connector.config import PravegaConfig
+from connector.ledger import Ledger, Prepared, ledger_name
+from connector.wire import StreamName
+from tests.integration.spark.test_streaming import KEYS, forget_batch, write_numbers
+
+Copy = Callable[..., StreamingQuery]
+Write = Callable[..., None]
+NUMBER = "CAST(event AS STRING)"
+
+
+@pytest.fixture
+def target(client: PravegaClient, stream_name: StreamName) -> StreamName:
+    client.controller.create_scope(stream_name.scope)
+    target = StreamName(stream_name.scope, stream_name.stream + "-target")
+    client.create_stream(target, 2)
+    return target
+
+
+@pytest.fixture
+def source(client: PravegaClient, stream_name: StreamName, target: StreamName) -> StreamName:
+    """The numbers 0 to 599 in a stream of two segments."""
+    client.create_stream(stream_name, 2)
+    write_numbers(client, stream_name, 0, 600)
+    return stream_name
+
+
+@pytest.fixture
+def numbers(spark: SparkSession, config: PravegaConfig, source: StreamName) -> DataFrame:
+    """The source as a streaming DataFrame, some 200 rows in a batch."""
+    options = {"controller": config.controller, "start_stream_cut": "earliest", "max_rows_per_trigger": "200"}
+    events = spark.readStream.format("pravega").options(**options).load(str(source))
+    return events.selectExpr("event", f"CAST(CAST({NUMBER} AS INT) % {KEYS} AS STRING) AS routing_key")
+
+
+@pytest.fixture
+def copy(numbers: DataFrame, config: PravegaConfig, target: StreamName, checkpoint: str) -> Copy:
+    """``copy(**options)``: a query that copies the source to the target, exactly once."""
+
+    def copy(frame: DataFrame = numbers, **options: str) -> StreamingQuery:
+        writer = frame.writeStream.format("pravega").option("controller", config.controller).options(**options)
+        return writer.trigger(availableNow=True).start(str(target), checkpointLocation=checkpoint)
+
+    return copy
+
+
+@pytest.fixture
+def write(config: PravegaConfig, target: StreamName) -> Write:
+    """``write(frame, app, version)``: a batch write to the target, exactly once."""
+
+    def write(frame: DataFrame, app: str, version: int, **options: str) -> None:
+        ids = {"controller": config.controller, "txn_app_id": app, "txn_version": str(version)}
+        frame.write.format("pravega").mode("append").options(**(ids | options)).save(str(target))
+
+    return write
+
+
+@pytest.fixture
+def holds(client: PravegaClient, target: StreamName, eventually: Callable[..., None]) -> Callable[..., None]:
+    """Await that the target holds each number below ``count`` ``times`` times, in order for each key."""
+
+    def check(count: int, *, times: int = 1) -> None:
+        eventually(lambda: len(list(client.read(target))) >= count * times)
+        by_key = defaultdict(list)
+        for number in map(int, client.read(target)):
+            by_key[number % KEYS].append(number)
+        assert sorted(n for of_key in by_key.values() for n in of_key) == sorted([*range(count)] * times)
+        if times == 1:
+            assert all(of_key == sorted(of_key) for of_key in by_key.values())
+
+    return check
+
+
+def recorded(client: PravegaClient, target: StreamName) -> list[Prepared]:
+    """What was ever prepared for the target."""
+    with Ledger(client, ledger_name(target)) as ledger:
+        return [entry for _, entry in ledger.history() if isinstance(entry, Prepared)]
+
+
+def rows(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(count, numPartitions=2).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS event")
+
+
+# ---- streaming queries -----------------------------------------------------------------------------------------------
+
+
+def test_a_replayed_batch_is_not_written_again(
+    client: PravegaClient, target: StreamName, copy: Copy, checkpoint: str, holds: Callable[..., None]
+):
+    copy().awaitTermination()
+    holds(600)
+    before = recorded(client, target)
+    last = before[-1].batch
+    assert last >= 2
+    forget_batch(checkpoint, last)
+    query = copy()
+    query.awaitTermination()
+    assert [progress.batchId for progress in query.recentProgress if progress.numInputRows] == [last], "it was replayed"
+    holds(600)
+    assert recorded(client, target) == before, "the ledger knew the batch already"
+    ids = [part.transaction for entry in before for part in entry.parts]
+    statuses = {client.controller.transaction_status(target, id_) for id_ in ids}
+    assert statuses == {TransactionStatus.COMMITTED}
+
+
+def test_tasks_and_batches_without_rows_need_no_transaction(
+    client: PravegaClient, target: StreamName, numbers: DataFrame, copy: Copy
+):
+    copy(numbers.where(f"{NUMBER} = '77'")).awaitTermination()
+    assert list(client.read(target)) == [b"77"]
+    assert [len(entry.parts) for entry in recorded(client, target)] == [1]
+    with Ledger(client, ledger_name(target)) as ledger:
+        (app,) = ledger.read()[1].values()
+    assert app.last >= 2, "the batches without rows are committed too"
+
+
+def test_two_queries_write_to_one_stream(
+    client: PravegaClient,
+    target: StreamName,
+    copy: Copy,
+    numbers: DataFrame,
+    config: PravegaConfig,
+    tmp_path: Path,
+    holds,
+):
+    writer = numbers.writeStream.format("pravega").option("controller", config.controller).trigger(availableNow=True)
+    queries = [copy(), writer.start(str(target), checkpointLocation=str(tmp_path / "another"))]
+    for query in queries:
+        query.awaitTermination()
+    holds(600, times=2)
+
+
+# ---- batch writes and foreachBatch -----------------------------------------------------------------------------------
+
+
+def test_a_version_that_is_committed_is_not_written_again(
+    spark: SparkSession, client: PravegaClient, target: StreamName, write: Write, holds: Callable[..., None]
+):
+    for version in (1, 1, 0):
+        write(rows(spark, 10), "loader", version)
+        holds(10)
+    write(rows(spark, 10), "loader", 2)
+    write(rows(spark, 10), "another loader", 1)
+    holds(10, times=3)
+    write(rows(spark, 0), "loader", 3)
+    assert len(recorded(client, target)) == 3
+
+
+def test_foreach_batch_writes_each_batch_once(
+    numbers: DataFrame, write: Write, checkpoint: str, holds: Callable[..., None]
+):
+    written: list[int] = []
+
+    def each(batch: DataFrame, number: int) -> None:
+        write(batch, "each", number)
+        written.append(number)
+
+    def run() -> None:
+        numbers.writeStream.foreachBatch(each).trigger(availableNow=True).start(
+            checkpointLocation=checkpoint
+        ).awaitTermination()
+
+    run()
+    holds(600)
+    forget_batch(checkpoint, written[-1])
+    run()
+    assert written[-1] == written[-2], "the last batch was replayed"
+    holds(600)
+
+
+def test_two_writes_of_a_batch_must_not_share_their_ids(numbers: DataFrame, write: Write, checkpoint: str):
+    def each(batch: DataFrame, number: int) -> None:
+        write(batch.where(f"{NUMBER} < '3'"), "each", number)
+        write(batch.where(f"{NUMBER} >= '3'"), "each", number)
+
+    query = numbers.writeStream.foreachBatch(each).trigger(availableNow=True).start(checkpointLocation=checkpoint)
+    with pytest.raises(Exception, match=r"PRAVEGA-DUPLICATE-WRITE.*txn_app_id of its own"):
+        query.awaitTermination()
+
+
+# ---- what cannot work is said before the first event -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ({"writer_mode": "exactly_once"}, "needs txn_app_id and txn_version"),
+        ({"txn_app_id": "a"}, "go together"),
+        ({"txn_version": "1"}, "go together"),
+    ],
+)
+def test_a_batch_write_needs_both_ids(spark: SparkSession, config: PravegaConfig, target: StreamName, ids, message):
+    writer = rows(spark, 1).write.format("pravega").mode("append").option("controller", config.controller)
+    with pytest.raises(Exception, match=rf"PRAVEGA-CONFIG.*{message}"):
+        writer.options(**ids).save(str(target))
+
+
+def test_a_query_needs_a_checkpoint(numbers: DataFrame, config: PravegaConfig, target: StreamName):
+    writer = numbers.writeStream.format("pravega").option("controller", config.controller)
+    with pytest.raises(Exception, match="checkpointLocation"):
+        writer.trigger(availableNow=True).start(str(target))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"transaction_timeout_ms": "9000"}, "PRAVEGA-LEASE-RANGE"),
+        ({"transaction_timeout_ms": "600001"}, "PRAVEGA-LEASE-RANGE"),
+        ({"txn_app_id": "a", "txn_version": "1"}, "PRAVEGA-CONFIG.*a streaming query has ids of its own"),
+    ],
+)
+def test_a_query_that_cannot_work_ends_before_its_first_event(
+    client: PravegaClient, target: StreamName, copy: Copy, options: dict[str, str], message: str
+):
+    with pytest.raises(Exception, match=message):
+        copy(**options).awaitTermination()
+    assert not list(client.read(target))
+    assert not recorded(client, target)
+
+
+def test_a_target_that_is_missing_is_not_made(
+    numbers: DataFrame, config: PravegaConfig, client: PravegaClient, target: StreamName, checkpoint: str
+):
+    missing = StreamName(target.scope, "missing")
+    writer = numbers.writeStream.format("pravega").option("controller", config.controller).trigger(availableNow=True)
+    with pytest.raises(Exception, match="PRAVEGA-STREAM-NOT-FOUND"):
+        writer.start(str(missing), checkpointLocation=checkpoint).awaitTermination()
+    assert not client.controller.stream_exists(missing)
+    assert not client.controller.stream_exists(ledger_name(missing)), "nor is a ledger"
