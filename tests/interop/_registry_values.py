@@ -168,6 +168,7 @@ VALUES: Final[Mapping[str, tuple[int, Callable[[int], Any]]]] = {
     "json": (10_000, user),
     "json-gzip": (500, user),
     "json-multi": (1000, _alternating(user, order)),
+    "json-multi-snappy": (500, _alternating(user, order)),
     "json-noheader": (500, user),
     "json-snappy": (500, user),
     "proto": (10_000, money),
@@ -175,7 +176,9 @@ VALUES: Final[Mapping[str, tuple[int, Callable[[int], Any]]]] = {
     "proto-gzip": (500, money),
     "proto-imports": (500, error_info),
     "proto-multi": (1000, _alternating(money, error_info)),
+    "proto-multi-gzip": (500, _alternating(money, error_info)),
     "proto-noheader": (500, money),
     "proto-snappy": (500, money),
     "with-schema": (1500, _alternating(sensor, money, user)),
+    "with-schema-gzip": (500, _alternating(sensor, money, user)),
 }

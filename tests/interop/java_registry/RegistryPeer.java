@@ -198,13 +198,18 @@ public final class RegistryPeer {
         add("json-multi", 2 * FEW, i -> i % 2 == 0 ? (Object) Values.user(i) : Values.order(i), config -> SerializerFactory.jsonMultiTypeSerializer(of(config, SerializationFormat.Json), json))
             .reading("typed", config -> SerializerFactory.jsonMultiTypeDeserializer(config.build(), json))
             .reading("typed or generic", config -> SerializerFactory.jsonTypedOrGenericDeserializer(config.build(), Map.of(Values.User.class, json.get(Values.User.class))));
-        AvroSchema<Sensor> sensor = AvroSchema.of(Sensor.class);
-        ProtobufSchema<Money> money = ProtobufSchema.of(Money.class);
-        JSONSchema<Values.User> user = JSONSchema.of(Values.User.class);
-        add("with-schema", 3 * FEW, i -> i % 3 == 0 ? cast(WithSchema.avro(Values.sensor(i), sensor)) : i % 3 == 1 ? cast(WithSchema.proto(Values.money(i), money)) : cast(WithSchema.json(Values.user(i), user)),
+        add("with-schema", 3 * FEW, this::withSchema,
             config -> SerializerFactory.serializerWithSchema(of(config, SerializationFormat.Any)))
             .reading("with schema", config -> SerializerFactory.deserializerWithSchema(config.build()))
             .reading("any", config -> SerializerFactory.genericDeserializer(config.build()));
+    }
+
+    private WithSchema<Object> withSchema(int i) {
+        return switch (i % 3) {
+            case 0 -> cast(WithSchema.avro(Values.sensor(i), AvroSchema.of(Sensor.class)));
+            case 1 -> cast(WithSchema.proto(Values.money(i), ProtobufSchema.of(Money.class)));
+            default -> cast(WithSchema.json(Values.user(i), JSONSchema.of(Values.User.class)));
+        };
     }
 
     @SuppressWarnings("unchecked")
@@ -227,6 +232,24 @@ public final class RegistryPeer {
             add("proto-" + name, FEW, Values::money, config -> SerializerFactory.protobufSerializer(of(config.encoder(codec.getCodec()), SerializationFormat.Protobuf), money))
                 .reading("generic", config -> SerializerFactory.protobufGenericDeserializer(config.build(), null));
         }
+        // Those of several types do.
+        Map<Class<? extends GeneratedMessageV3>, ProtobufSchema<GeneratedMessageV3>> messages = new LinkedHashMap<>();
+        messages.put(Money.class, ProtobufSchema.ofGeneratedMessageV3(Money.class));
+        messages.put(ErrorInfo.class, ProtobufSchema.ofGeneratedMessageV3(ErrorInfo.class));
+        add("proto-multi-gzip", FEW, i -> i % 2 == 0 ? (GeneratedMessageV3) Values.money(i) : Values.errorInfo(i),
+            config -> SerializerFactory.protobufMultiTypeSerializer(
+                of(config.encoder(Codecs.GzipCompressor.getCodec()), SerializationFormat.Protobuf), messages))
+            .reading("typed", config -> SerializerFactory.protobufMultiTypeDeserializer(config.build(), messages));
+        Map<Class<? extends Object>, JSONSchema<Object>> documents = new LinkedHashMap<>();
+        documents.put(Values.User.class, JSONSchema.ofBaseType(Values.User.class, Object.class));
+        documents.put(Values.Order.class, JSONSchema.ofBaseType(Values.Order.class, Object.class));
+        add("json-multi-snappy", FEW, i -> i % 2 == 0 ? (Object) Values.user(i) : Values.order(i),
+            config -> SerializerFactory.jsonMultiTypeSerializer(
+                of(config.encoder(Codecs.SnappyCompressor.getCodec()), SerializationFormat.Json), documents))
+            .reading("typed", config -> SerializerFactory.jsonMultiTypeDeserializer(config.build(), documents));
+        add("with-schema-gzip", FEW, this::withSchema, config -> SerializerFactory.serializerWithSchema(
+                of(config.encoder(Codecs.GzipCompressor.getCodec()), SerializationFormat.Any)))
+            .reading("with schema", config -> SerializerFactory.deserializerWithSchema(config.build()));
         Codec mask = new Mask();
         add("avro-mask", FEW, Values::sensor, config -> SerializerFactory.avroSerializer(avro(config.encoder(mask)), sensor))
             .reading("typed", config -> SerializerFactory.avroDeserializer(config.decoder(mask.getName(), mask).build(), sensor));
