@@ -10,7 +10,8 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.errors import AuthenticationError, ConfigError, DeadlineExceededError, LocalServerError
-from connector.local import LocalPravega, _ready, _server
+from connector.local import LocalPravega, LocalSchemaRegistry, _ready, _server
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat
 
 PASSWORD = "a:b c\\ü"
 
@@ -180,6 +181,8 @@ def test_tls_and_credentials():
         ):
             with PravegaClient(stranger) as client, pytest.raises(AuthenticationError):
                 client.create_stream("safe/other")
+        with LocalSchemaRegistry(controller=server.config) as registry, SchemaRegistryClient(registry.uri) as groups:
+            assert groups.add_group("safe", GroupProperties(SerializationFormat.AVRO, Compatibility.FULL))
 
 
 @pytest.mark.parametrize(

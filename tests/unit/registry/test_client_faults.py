@@ -116,7 +116,7 @@ def test_an_answer_without_bounds(connect, monkeypatch):
     assert len(registry.requests) == 1
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429])
+@pytest.mark.parametrize("status", [500, 429])
 def test_faults_of_the_server_for_ever(connect, status):
     with scripted((status, b"out of\nluck")) as registry:
         error = failing(connect(registry.uri, timeout=0.5))
@@ -221,7 +221,7 @@ CALLS = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(call=st.sampled_from(CALLS), status=st.integers(100, 599), body=JSON.map(json.dumps) | st.text())
 def test_any_answer_is_a_value_or_an_error_of_this_project(call, status, body):
     transient = False

@@ -209,7 +209,7 @@ def documents(schema):
     return ANYTHING.filter(jsonschema.Draft202012Validator(schema).is_valid)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(writer=SCHEMAS, reader=SCHEMAS, data=st.data())
 def test_what_fits_is_valid(writer, reader, data):
     if check_compatibility(info(writer), info(reader), Compatibility.BACKWARD) == []:
@@ -217,14 +217,14 @@ def test_what_fits_is_valid(writer, reader, data):
         assert jsonschema.Draft202012Validator(reader).is_valid(document)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(schema=SCHEMAS)
 def test_every_schema_fits_itself_and_whatever_takes_anything(schema):
     for reader in (schema, True, {}):
         assert check_compatibility(info(schema), info(reader), Compatibility.BACKWARD) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     schema=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=3),
