@@ -1,7 +1,10 @@
 """Writing through a real registry: what is registered, what is refused, and what each refusal says to do."""
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +13,8 @@ from google.protobuf.api_pb2 import Method, Mixin
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from connector.local import LocalSchemaRegistry
-from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError
-from pravega_serde.adapters import FunctionSerializer
+from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError, Serializer
+from pravega_serde.adapters import FunctionSerializer, typed
 from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, UnsupportedCodecError
 from pravega_serde.registry import (
     Codec,
@@ -279,3 +282,39 @@ def test_namespaces_keep_groups_apart(uri: str, client: SchemaRegistryClient, gr
     assert deserializer(uri, group=group, namespace="mine").deserialize(event) == {"a": 1}
     with pytest.raises(RegistryNotFoundError):
         deserializer(uri, group=group)
+
+
+CHILD = """
+import pickle, sys
+import pyarrow as pa
+reader, writer, events = pickle.load(sys.stdin.buffer)
+column = reader.decode_column(events)
+assert column.type == reader.arrow_type
+sys.stdout.buffer.write(pickle.dumps((column.to_pylist(), writer.encode_column(column))))
+"""
+
+
+@pytest.mark.parametrize(("schema", "wanted"), [(AVRO, "avro"), (JSON, "json"), (MESSAGE, "protobuf")])
+def test_serializers_travel_to_another_process(uri: str, group: str, schema: Any, wanted: str) -> None:
+    writer = serializer(uri, group=group, schema=schema, format=wanted, **MAKE)
+    reader = deserializer(uri, group=group)
+    assert reader.arrow_type == writer.arrow_type
+    events = writer.encode_column(pa.array([{"a": 1}, None, {"a": 3}], pa.struct([("a", pa.int32())])))
+    given = pickle.dumps((reader, writer, events))
+    done = subprocess.run([sys.executable, "-c", CHILD], input=given, stdout=subprocess.PIPE, check=True, timeout=60)
+    rows, written = pickle.loads(done.stdout)
+    assert rows == [{"a": 1}, None, {"a": 3}]
+    assert written.equals(events)
+
+
+@dataclass
+class Reading:
+    a: int
+
+
+def test_values_can_be_objects_of_a_class(uri: str, group: str) -> None:
+    inner: Serializer[Any] = serializer(uri, group=group, schema=AVRO, format="avro", **MAKE)
+    readings = typed(inner, Reading)
+    event = readings.serialize(Reading(7))
+    assert readings.deserialize(event) == Reading(7)
+    assert typed(deserializer(uri, group=group), Reading).deserialize(event) == Reading(7)
