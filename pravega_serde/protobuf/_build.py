@@ -126,7 +126,7 @@ _MOST_SECONDS: Final = (1 << 63) // _MICROS - 3000
 def _instants(cursor: Cursor, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:
     """Timestamps and durations: seconds and nanoseconds as microseconds, the rest dropped, as Java divides."""
     seconds, nanos = (column.to_numpy() for column in columns)
-    cursor.fail(np.abs(seconds) > _MOST_SECONDS)
+    cursor.fail((seconds > _MOST_SECONDS) | (seconds < -_MOST_SECONDS))
     micros = np.where(nanos < 0, -(-nanos.astype(np.int64) // 1000), nanos // 1000)
     seconds = np.where(cursor.bad, 0, seconds)
     return pa.array(seconds * _MICROS + micros).view(kind)

@@ -80,6 +80,8 @@ class Cursor:
     ends: Int64s
     bad: Bools
     budget: Budget
+    shared: bool = True
+    """Whether others hold the array of positions, so that it must not be changed."""
     _next: UInt8s | None = field(default=None)
 
     def __len__(self) -> int:
@@ -87,12 +89,12 @@ class Cursor:
 
     def select(self, rows: Int64s) -> Cursor:
         """A cursor of some rows only; give it back to :meth:`update` when it has read."""
-        return Cursor(self.data, self.words, self.position[rows], self.ends[rows], self.bad[rows], self.budget)
+        places = self.position[rows], self.ends[rows], self.bad[rows]
+        return Cursor(self.data, self.words, *places, self.budget, shared=False)
 
     def update(self, rows: Int64s, selected: Cursor) -> None:
         """Take over where the selected rows have been read to."""
-        # A copy: who asked for starts and ends keeps them.
-        position = self.position.copy()
+        position = self.position.copy() if self.shared else self.position
         position[rows] = selected.position
         self.bad[rows] = selected.bad
         self.move(position)
@@ -111,9 +113,9 @@ class Cursor:
             self.bad |= wrong
             self.move(np.where(wrong, self.ends, self.position))
 
-    def move(self, position: Int64s) -> None:
+    def move(self, position: Int64s, *, shared: bool = False) -> None:
         """Read on from there."""
-        self.position = position
+        self.position, self.shared = position, shared
         self._next = None
 
     def skip(self, count: Int64s | int) -> None:
@@ -167,7 +169,7 @@ class Cursor:
         if self.bad.any():
             stops = np.where(self.bad, self.ends, stops)
             starts = np.where(self.bad, self.ends, starts)
-        self.move(stops)
+        self.move(stops, shared=True)
         return starts, stops
 
     def end_zeros(self) -> None:

@@ -25,6 +25,12 @@ from pravega_serde.protobuf._read_fields import FieldReader, field_reader
 
 __all__ = ["ColumnReader", "column_reader"]
 
+#: Rows whose temporaries the allocator keeps, rather than giving them back.
+_ROWS_AT_ONCE: Final = 65_536
+
+#: Larger events are left to the plain path: it takes less memory for lists, and is no slower.
+LONGEST: Final = 1 << 18
+
 #: A row that is not read to its end by then is left to the plain path.
 MAX_PASSES: Final = 16
 
@@ -46,9 +52,17 @@ class ColumnReader:
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         """Values, and the rows that the plain path should look at."""
+        budget = Budget()
+        pieces = [self._piece(column.slice(at, _ROWS_AT_ONCE), budget) for at in range(0, len(column), _ROWS_AT_ONCE)]
+        suspects = [at * _ROWS_AT_ONCE + piece.suspects for at, piece in enumerate(pieces)]
+        values = pieces[0].values if len(pieces) == 1 else pa.concat_arrays([piece.values for piece in pieces])
+        return Attempt(values, np.concatenate(suspects))
+
+    def _piece(self, column: pa.BinaryArray, budget: Budget) -> Attempt:
         opened = ByteColumn.of(column)
         bad = np.zeros(len(column), np.bool_)
-        cursor = Cursor(opened.data, opened.words, opened.starts, opened.ends, bad, Budget())
+        cursor = Cursor(opened.data, opened.words, opened.starts, opened.ends, bad, budget)
+        cursor.fail(opened.ends - opened.starts > LONGEST)
         values = self._message(cursor)
         return Attempt(values, np.flatnonzero(cursor.bad))
 
