@@ -95,6 +95,9 @@ class _ByMsgspec:
             return msgspec.convert(value, self._kind)
         except msgspec.ValidationError as error:
             raise self._located(error) from error
+        except ValueError as error:
+            # Half a character, which Java's strings may have, in the place of anything but text.
+            raise _misfit(self._kind, str(error), "$") from error
         except RecursionError as error:
             raise _too_deep(self._kind) from error
 

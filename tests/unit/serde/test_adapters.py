@@ -313,6 +313,15 @@ def test_what_is_not_json_is_told_as_ever(kind: Any, event: bytes) -> None:
     assert str(caught.value) == str(expected.value)
 
 
+@pytest.mark.parametrize("kind", [bytes, datetime, Decimal, Side, UUID])
+def test_half_a_character_is_only_text(kind: Any) -> None:
+    assert typed(JsonSerializer(), list[str]).deserialize(b'["\\ud800"]') == ["\ud800"]
+    with pytest.raises(DeserializationError, match="does not fit"):
+        typed(JsonSerializer(), list[kind]).deserialize(b'["\\ud800"]')
+    with pytest.raises(DeserializationError, match="does not fit"):
+        typed(JavaSerializer(), list[kind]).deserialize(JavaSerializer().serialize(["\ud800"]))
+
+
 @FORMATS
 @given(event=st.binary(max_size=40))
 @settings(deadline=None)
