@@ -325,7 +325,7 @@ class ExactlyOnceError(ConnectorError):
     """A batch cannot be committed exactly once, or not now."""
 
     code = "PRAVEGA-EXACTLY-ONCE"
-    fault = "remote"
+    fault: ClassVar[Fault] = "remote"
 
 
 class FencedError(ExactlyOnceError):

@@ -173,7 +173,7 @@ class RegistryError(SerdeError):
     """
 
     code = "PRAVEGA-REGISTRY"
-    fault = "remote"
+    fault: ClassVar[Fault] = "remote"
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         self.status = status
