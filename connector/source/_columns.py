@@ -17,6 +17,7 @@ from connector.source._bad_records import CORRUPT_TYPES, Decoded, corrupt_names,
 from connector.source._options import SourceOptions
 from connector.source._required import has_required, missing_values
 from pravega_serde import DeserializationError, Serializer
+from pravega_serde.text import UTF8StringSerializer
 
 __all__ = ["VALUE", "Decoder", "RowBuilder", "batches", "decoded_fields", "serializer_of"]
 
@@ -124,9 +125,10 @@ class RowBuilder:
 
     def _column(self, field: pa.Field) -> Column:
         if field.name in self._metadata:
+            _check_fit(_METADATA_TYPES[field.name], field)
             return self._metadata_column(field.name)
         if self._serializer is not None and field.name in self._corrupt:
-            return _corrupt_column(is_record=field.name == self._corrupt[0])
+            return _record_column(field) if field.name == self._corrupt[0] else _reason_column(field)
         return self._decoded_column(field)
 
     def _metadata_column(self, name: str) -> Column:
@@ -159,18 +161,18 @@ class RowBuilder:
         kind = self._serializer.arrow_type
         if not pa.types.is_struct(kind):
             _check_fit(kind, field)
-            return lambda rows: _fit(_values(rows), field)
+            return lambda rows: _fit(_decoded(rows).values, field)
         place = kind.get_field_index(field.name)
         if place < 0:
             raise ConfigError(f"the events have no field {field.name!r}; they have: {', '.join(f.name for f in kind)}")
         _check_fit(kind.field(place).type, field)
         # flatten() and not field(): a null record is null in each of its columns.
-        return lambda rows: _fit(_values(rows).flatten()[place], field)
+        return lambda rows: _fit(_decoded(rows).values.flatten()[place], field)
 
 
-def _values(rows: _Rows) -> pa.Array:
+def _decoded(rows: _Rows) -> Decoded:
     assert rows.decoded is not None
-    return rows.decoded.values
+    return rows.decoded
 
 
 def _check_fit(kind: pa.DataType, field: pa.Field) -> None:
@@ -179,7 +181,7 @@ def _check_fit(kind: pa.DataType, field: pa.Field) -> None:
     if kind != field.type and to_arrow_type(own, timezone="UTC") != field.type:
         raise ConfigError(
             f"column {field.name!r} is {from_arrow_type(field.type).simpleString()} in .schema(…), but "
-            f"{own.simpleString()} in the events, where anything may be null: leave .schema(…) out, and cast the "
+            f"{own.simpleString()} in what is read, where anything may be null: leave .schema(…) out, and cast the "
             "column afterwards"
         )
 
@@ -196,12 +198,18 @@ def _without_bad(batch: EventBatch, found: Decoded) -> _Rows:
     return _Rows(kept, Decoded(events, found.values.filter(mask), []))
 
 
-def _corrupt_column(*, is_record: bool) -> Column:
-    def column(rows: _Rows) -> pa.Array:
-        assert rows.decoded is not None
-        return rows.decoded.records() if is_record else rows.decoded.reasons()
+def _record_column(field: pa.Field) -> Column:
+    if pa.types.is_string(field.type):
+        # As Spark's own readers declare it; what is no text gets replacement characters.
+        text = UTF8StringSerializer()
+        return lambda rows: text.decode_column(_decoded(rows).records())
+    _check_fit(CORRUPT_TYPES[0], field)
+    return lambda rows: _decoded(rows).records()
 
-    return column
+
+def _reason_column(field: pa.Field) -> Column:
+    _check_fit(CORRUPT_TYPES[1], field)
+    return lambda rows: _decoded(rows).reasons()
 
 
 def batches(builder: RowBuilder, events: Iterator[EventBatch]) -> Iterator[pa.RecordBatch]:

@@ -56,6 +56,12 @@ def test_permissive_keeps_event_and_error_of_bad_records():
     assert "offset 160" in texts[2]
 
 
+def test_a_corrupt_record_may_be_text_as_spark_has_it():
+    wanted = pa.schema([("_corrupt_record", pa.string())])
+    found = rows([b"{}", b"{", b"\xff"], wanted=pa.schema([*DDL, *wanted]), mode="PERMISSIVE", **JSON)
+    assert found.column("_corrupt_record").to_pylist() == [None, "{", "\ufffd"]
+
+
 def test_a_batch_without_bad_records_has_nulls_for_them():
     found = rows([b"a"], format="string", mode="PERMISSIVE", column_name_of_corrupt_record="bad")
     assert found.to_pylist() == [{"value": "a", "bad": None, "bad_error": None}]
@@ -122,7 +128,7 @@ def test_rows_with_nulls_inside_that_may_not_be_are_bad_records():
     [
         (DDL, {"format": "avro", "avro_schema": '{"type":"record","name":"R","fields":[]}'}, "no field 'id'"),
         (DDL, {}, "raw events have no column 'id'"),
-        (DDL, {"format": "avro", "avro_schema": AVRO}, "'id' is bigint in .*, but int in the events"),
+        (DDL, {"format": "avro", "avro_schema": AVRO}, "'id' is bigint in .*, but int in what is read"),
         (
             pa.schema([("l", LINE)]),
             {
@@ -134,6 +140,12 @@ def test_rows_with_nulls_inside_that_may_not_be_are_bad_records():
         ),
         (REQUIRED, {"format": "json", "mode": "PERMISSIVE"}, "'id' is NOT NULL"),
         (None, {"format": "json"}, r"\.schema"),
+        (pa.schema([("offset", pa.string())]), {}, "'offset' is string in .*, but bigint"),
+        (
+            pa.schema([*DDL, ("_corrupt_record", pa.int64())]),
+            {"format": "json", "mode": "PERMISSIVE"},
+            "'_corrupt_record' is bigint in .*, but binary",
+        ),
         (None, {"format": "string", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "value"}, "twice"),
     ],
 )
