@@ -132,7 +132,8 @@ class MultiTypeSerializer(_Writer):
             raise SerdeError("a multi-type serializer needs at least one schema")
         if not config.write_encoding_header:
             raise SerdeError("events of several types need their encoding header: only it tells which type they are of")
-        prepare_group(config, next(iter(types.values())).info.format)
+        formats = {each.info.format for each in types.values()}
+        prepare_group(config, formats.pop() if len(formats) == 1 else SerializationFormat.ANY)
         prepare_codec(config)
         self._config, self._type_of = config, type_of
         self._encoders = {key: _Encoder.of(config, made) for key, made in types.items()}

@@ -3,16 +3,14 @@
 import re
 from pathlib import Path
 
-from connector.local import LocalSchemaRegistry
 from pravega_serde.registry._settings import WriterSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
 
 
-def test_the_example_runs() -> None:
+def test_the_example_runs(uri: str) -> None:
     (example,) = re.findall(r"^```python\n(import pyarrow.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    with LocalSchemaRegistry() as registry:
-        exec(example.replace("http://localhost:9092", registry.uri), {})
+    exec(example.replace("http://localhost:9092", uri), {})
 
 
 def test_every_setting_is_on_the_page() -> None:

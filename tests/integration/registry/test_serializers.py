@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from google.protobuf.api_pb2 import Method, Mixin
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from connector.local import LocalSchemaRegistry
 from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError, Serializer
 from pravega_serde.adapters import FunctionSerializer, typed
 from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, UnsupportedCodecError
@@ -38,18 +36,6 @@ OTHER = {"type": "record", "name": "n.Other", "fields": [{"name": "b", "type": "
 JSON = {"title": "J", "type": "object", "properties": {"a": {"type": "integer"}}}
 MESSAGE = protobuf_schema_of(pa.schema([pa.field("a", pa.int32(), nullable=False)]), "n.M")
 MAKE: dict[str, Any] = {"create_group": True, "register_schema": True, "register_codec": True}
-
-
-@pytest.fixture(scope="module")
-def uri() -> Iterator[str]:
-    with LocalSchemaRegistry() as registry:
-        yield registry.uri
-
-
-@pytest.fixture(scope="module")
-def client(uri: str) -> Iterator[SchemaRegistryClient]:
-    with SchemaRegistryClient(uri) as client:
-        yield client
 
 
 @pytest.fixture
@@ -190,6 +176,19 @@ def test_several_types_are_told_apart_by_function_class_or_name(uri: str, group:
             make(write_encoding_header=False)
 
 
+def test_several_formats_make_a_group_of_any(uri: str, client: SchemaRegistryClient, group: str) -> None:
+    types = [event_type(AVRO, format="avro"), event_type(JSON, format="json"), event_type(MESSAGE)]
+    writer = multi_type_serializer(uri, group=group, schemas=dict(zip("ajm", types, strict=True)),
+                                   type_of=lambda value: value["as"], **MAKE)  # fmt: skip
+    assert client.group_properties(group).format == SerializationFormat.ANY
+    column = pa.array([{"J": {"a": 2}}, {"R": {"a": 1}}, {"M": {"a": 3}}], writer.arrow_type)
+    events = writer.encode_column(column)
+    assert [event.as_py()[4] for event in events] == [1, 0, 2]
+    rows = deserializer(uri, group=group).decode_column(events).to_pylist()
+    assert [[name for name, value in row.items() if value] for row in rows] == [["J"], ["R"], ["M"]]
+    assert writer.deserialize(writer.serialize({"as": "j", "a": 9})) == {"as": "j", "a": 9}
+
+
 def several(uri: str, group: str) -> MultiTypeSerializer:
     return multi_type_serializer(uri, group=group, schemas={"r": AVRO, "o": OTHER}, format="avro", **MAKE)
 
@@ -286,25 +285,28 @@ def test_namespaces_keep_groups_apart(uri: str, client: SchemaRegistryClient, gr
 
 CHILD = """
 import pickle, sys
-import pyarrow as pa
-reader, writer, events = pickle.load(sys.stdin.buffer)
-column = reader.decode_column(events)
-assert column.type == reader.arrow_type
-sys.stdout.buffer.write(pickle.dumps((column.to_pylist(), writer.encode_column(column))))
+answers = []
+for reader, writer, events in pickle.load(sys.stdin.buffer):
+    column = reader.decode_column(events)
+    assert column.type == reader.arrow_type
+    answers.append((column.to_pylist(), writer.encode_column(column)))
+sys.stdout.buffer.write(pickle.dumps(answers))
 """
 
 
-@pytest.mark.parametrize(("schema", "wanted"), [(AVRO, "avro"), (JSON, "json"), (MESSAGE, "protobuf")])
-def test_serializers_travel_to_another_process(uri: str, group: str, schema: Any, wanted: str) -> None:
-    writer = serializer(uri, group=group, schema=schema, format=wanted, **MAKE)
-    reader = deserializer(uri, group=group)
-    assert reader.arrow_type == writer.arrow_type
-    events = writer.encode_column(pa.array([{"a": 1}, None, {"a": 3}], pa.struct([("a", pa.int32())])))
-    given = pickle.dumps((reader, writer, events))
-    done = subprocess.run([sys.executable, "-c", CHILD], input=given, stdout=subprocess.PIPE, check=True, timeout=60)
-    rows, written = pickle.loads(done.stdout)
-    assert rows == [{"a": 1}, None, {"a": 3}]
-    assert written.equals(events)
+def test_serializers_travel_to_another_process(uri: str, group: str) -> None:
+    given = []
+    for schema, wanted in ((AVRO, "avro"), (JSON, "json"), (MESSAGE, "protobuf")):
+        writer = serializer(uri, group=f"{group}-{wanted}", schema=schema, format=wanted, **MAKE)
+        reader = deserializer(uri, group=f"{group}-{wanted}")
+        assert reader.arrow_type == writer.arrow_type
+        column = pa.array([{"a": 1}, None, {"a": 3}], pa.struct([("a", pa.int32())]))
+        given.append((reader, writer, writer.encode_column(column)))
+    command = [sys.executable, "-c", CHILD]
+    done = subprocess.run(command, input=pickle.dumps(given), stdout=subprocess.PIPE, check=True, timeout=60)
+    for (rows, written), (_, _, events) in zip(pickle.loads(done.stdout), given, strict=True):
+        assert rows == [{"a": 1}, None, {"a": 3}]
+        assert written.equals(events)
 
 
 @dataclass
