@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypedDict
 
 from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, SerdeError, UnsupportedCodecError
@@ -30,7 +30,8 @@ __all__ = [
 Leniency = Literal["fail", "corrupt"]
 Evolution = Literal["resolve", "corrupt"]
 
-_ONLY_AVRO: Final = frozenset({"AllowAny", "DenyAll"})
+#: The policies of groups whose schemas the server does not compare.
+_PLAIN_POLICIES: Final = frozenset({"AllowAny", "DenyAll"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class SerializerConfig:
 
     registry: RegistryConfig
     group: str
-    create_group: GroupProperties | bool = False
+    create_group: GroupProperties | bool | None = None
     register_schema: bool = False
     register_codec: bool = False
     codec: Codec = CODEC_NONE
@@ -75,7 +76,7 @@ class ReaderSettings(TypedDict, total=False):
     """What readers and writers alike may be told; see :class:`SerializerConfig`."""
 
     namespace: str | None
-    create_group: GroupProperties | bool
+    create_group: GroupProperties | bool | None
     codecs: Sequence[Codec]
     fail_on_codec_mismatch: bool
     write_encoding_header: bool
@@ -97,6 +98,8 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
     namespace = given.pop("namespace", None)
     if isinstance(registry, str):
         registry = RegistryConfig(uri=registry, namespace=namespace)
+    elif registry.namespace is None:
+        registry = replace(registry, namespace=namespace)
     elif namespace not in (None, registry.namespace):
         raise SerdeError(f"the namespace is {registry.namespace!r} in the registry's configuration, {namespace!r} here")
     if not group:
@@ -114,14 +117,14 @@ def prepare_group(config: SerializerConfig, default: SerializationFormat) -> Non
 
     Raises :class:`SerdeError` for a policy that the registry refuses for the format.
     """
-    if config.create_group is False:
-        return
     properties = config.create_group
+    if not properties:
+        return
     if properties is True:
         avro = default == SerializationFormat.AVRO
         policy = Compatibility.FULL_TRANSITIVE if avro else Compatibility.ALLOW_ANY
         properties = GroupProperties(default, policy, allow_multiple_types=True)
-    if properties.format != SerializationFormat.AVRO and properties.compatibility.policy not in _ONLY_AVRO:
+    if properties.format != SerializationFormat.AVRO and properties.compatibility.policy not in _PLAIN_POLICIES:
         raise SerdeError(
             f"the registry takes only AllowAny and DenyAll for groups of format {properties.format.name}, not "
             f"{properties.compatibility.policy}"

@@ -421,6 +421,7 @@ def test_settings_that_cannot_be_meant(uri: str) -> None:
             deserializer(uri, **settings_)
     with pytest.raises(SerdeError, match="namespace"):
         deserializer(RegistryConfig(uri=uri, namespace="a"), group="g", namespace="b")
+    assert deserializer(RegistryConfig(uri=uri), group="g", namespace="b")._config.registry.namespace == "b"
     with served({}) as empty, pytest.raises(SchemaError, match="has no schema yet"):
         deserializer(empty.uri, group="g").arrow_type  # noqa: B018
 
