@@ -38,6 +38,10 @@ class Budget:
         # Structs that are no items come once, however wide they are: that is the type's own size.
         return cls(_heaviest(kind, repeated=False))
 
+    def concerns(self, size: int) -> bool:
+        """Whether an event of so many bytes could have too many objects: none is shorter than its two braces."""
+        return size // 2 * self._weight > _BASE + _PER_BYTE * size
+
     def may_be_exceeded(self, event: bytes) -> bool:
         """Whether the event has that many braces; some may be text."""
         return bool(self._weight) and event.count(b"{") * self._weight > _limit(event)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_of, expand
 from pravega_serde.json._budget import Budget
 from pravega_serde.json._convert import fitted_decimal, limits, millis, parse_times
-from pravega_serde.json._read_rows import is_slow
+from pravega_serde.json._read_rows import LONG_EVENT, is_slow
 
 try:
     import msgspec
@@ -30,6 +30,9 @@ __all__ = ["column_reader"]
 
 #: An Arrow array of decoded values (None: null).
 Build = Callable[[Sequence[Any]], pa.Array]
+
+#: Rows whose objects still fit the processor's cache.
+_ROWS_AT_ONCE: Final = 4096
 
 #: msgspec cannot rename a field to one with these; such types are read by rows.
 _UNSPEAKABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
@@ -48,15 +51,18 @@ def column_reader(kind: pa.DataType) -> FastPath | None:
     except _Unfit:
         return None
     build = _builder(kind)
-    may_be_exceeded = Budget.of(kind).may_be_exceeded
+    budget = Budget.of(kind)
 
     def whole(column: pa.BinaryArray) -> pa.Array:
         # msgspec does not validate what it skips.
         column.cast(pa.string())
         events = column.to_pylist()
-        if any(map(is_slow, events)) or any(map(may_be_exceeded, events)):
+        longest = max(map(len, events), default=0)
+        many = budget.concerns(longest) and any(map(budget.may_be_exceeded, events))
+        if many or (longest > LONG_EVENT and any(map(is_slow, events))):
             raise MalformedError("numbers that take long, or many objects: by rows")
-        return build([decode(event) for event in events])
+        starts = range(0, len(events), _ROWS_AT_ONCE)
+        return pa.concat_arrays([build(list(map(decode, events[start : start + _ROWS_AT_ONCE]))) for start in starts])
 
     refusals = (msgspec.DecodeError, pa.ArrowInvalid, MalformedError, RecursionError, UnicodeError, OverflowError)
     return bisecting(whole, refusals=refusals)

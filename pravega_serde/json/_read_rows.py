@@ -26,11 +26,11 @@ except ImportError:
 else:
     _decode_fast = msgspec.json.Decoder().decode
 
-__all__ = ["TypedReader", "is_slow", "parse", "parse_plainly", "strip"]
+__all__ = ["LONG_EVENT", "TypedReader", "is_slow", "parse", "parse_plainly", "strip"]
 
 #: msgspec takes some 8 µs for a number near the ends of the range of doubles, Python 0.3 µs. In events that are no
 #: longer than this it does not matter.
-_LONG_EVENT: Final = 64 * 1024
+LONG_EVENT: Final = 64 * 1024
 
 _LONG_EXPONENT: Final = re.compile(rb"[eE][+-]?[0-9]{3}")
 
@@ -60,7 +60,7 @@ def parse(data: bytes) -> Any:
 
 def is_slow(data: bytes) -> bool:
     """Whether msgspec may take more than its time for an event."""
-    return len(data) > _LONG_EVENT and _LONG_EXPONENT.search(data) is not None
+    return len(data) > LONG_EVENT and _LONG_EXPONENT.search(data) is not None
 
 
 def parse_plainly(data: bytes, *, decimals: bool = False) -> Any:
