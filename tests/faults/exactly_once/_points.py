@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from connector.client import StreamName
 from connector.ledger import Ledger, Outcome, Recovery, ledger_name
-from tests.faults.exactly_once._scene import Fault, Scene, Source
+from tests.faults.exactly_once._cluster import SparkCluster
+from tests.faults.exactly_once._scene import Fault, Scene, Source, application_environment
 
 __all__ = ["POINTS", "Point"]
 
@@ -68,7 +69,8 @@ def _speculated(scene: Scene) -> None:
         "spark.executor.memory": "512m",
     }
     fault = {"at": "while writing", "action": "sleep", "seconds": 60.0, "batch": 1, "partition": 0, "attempt": 0}
-    scene.start(fault, master="local-cluster[2,1,600]", conf=conf).succeeds()
+    with SparkCluster(scene.folder, application_environment(scene.folder, "1", fault)) as cluster:
+        scene.start(fault, master=cluster.master, conf=conf).succeeds()
     tasks = {line["attempt"] for line in scene.told("begun") if line.get("batch") == 1 and line["partition"] == 0}
     assert len(tasks) > 1, "no attempt ran beside the slow one"
 

@@ -44,22 +44,19 @@ class Stage:
         scene = Scene(self.config, self.client, self.source, folder, point.lease)
         try:
             point.play(scene)
-            fault = scene.fired()
-            verdict.fault = ", ".join(
-                f"{name} {value}" for name, value in fault.items() if name not in ("time", "session")
-            )
         except AssertionError as error:
             verdict.failures.append(str(error))
         finally:
             scene.close()
+        verdict.fault = scene.proof()
         judge(verdict, scene, self.java)
         verdict.check()
         verdict.seconds = round(time.monotonic() - began, 1)
         self._ended.append((verdict, scene, time.monotonic()))
         return verdict
 
-    def settle(self) -> None:
-        """Count the transactions that are open although every lease is over."""
+    def settle(self) -> list[Verdict]:
+        """Count the transactions that are open although every lease is over, for all runs since the last time."""
         for verdict, scene, ended in self._ended:
             due = ended + scene.lease + DELTA
             while (left := _open(scene)) and time.monotonic() < due:
@@ -67,7 +64,9 @@ class Stage:
             verdict.left_open = left
             if left:
                 verdict.failures.append(f"{left} transactions left open")
+        settled = [verdict for verdict, _, _ in self._ended]
         self._ended.clear()
+        return settled
 
     def close(self) -> None:
         self.java.close()

@@ -20,7 +20,7 @@ import pyarrow as pa
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
 
-__all__ = ["KEYS", "Follower", "Job", "Scene", "Source", "await_that"]
+__all__ = ["KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_environment", "await_that"]
 
 KEYS: Final = 30
 _HERE: Final = Path(__file__).parent
@@ -86,6 +86,18 @@ class Follower:
         return self.events
 
 
+def application_environment(folder: Path, run: str, fault: Fault | None) -> dict[str, str]:
+    """What makes Python processes tell what they do, and fail."""
+    return {
+        "PYTHONPATH": f"{_HERE / 'inject'}{os.pathsep}{_ROOT}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "EXACTLY_ONCE_FOLDER": str(folder),
+        "EXACTLY_ONCE_RUN": run,
+        "EXACTLY_ONCE_FAULT": json.dumps(fault or {}),
+    }
+
+
 class Job:
     """A Spark application: job.py in a session of its own, so that all of its processes can be found."""
 
@@ -93,15 +105,7 @@ class Job:
         self.run, self._answer = run, folder / f"answer-{run}.json"
         file, self.log = folder / f"spec-{run}.json", folder / f"job-{run}.log"
         file.write_text(json.dumps({**spec, "folder": str(folder), "answer": str(self._answer)}))
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{_HERE / 'inject'}{os.pathsep}{_ROOT}",
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "EXACTLY_ONCE_FOLDER": str(folder),
-            "EXACTLY_ONCE_RUN": run,
-            "EXACTLY_ONCE_FAULT": json.dumps(fault or {}),
-        }
+        environment = {**os.environ, **application_environment(folder, run, fault)}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(_HERE / "job.py"), str(file)],
@@ -218,6 +222,12 @@ class Scene:
         marker = self.folder / "fired"
         assert marker.exists(), "the fault did not fire"
         return dict(json.loads(marker.read_text()))
+
+    def proof(self) -> str:
+        """The fault in words; empty if it was not made."""
+        if not (self.folder / "fired").exists():
+            return ""
+        return ", ".join(f"{name} {value}" for name, value in self.fired().items() if name not in ("time", "session"))
 
     def await_fired(self, job: Job) -> dict[str, Any]:
         await_that("the fault fires", lambda: (self.folder / "fired").exists() or job._process.poll() is not None, 180)
