@@ -16,7 +16,7 @@ from pravega_serde.errors import (
     SchemaError,
     UnsupportedCodecError,
 )
-from pravega_serde.protobuf._schema import load
+from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.registry._avro_text import avro_names, avro_text
 from pravega_serde.registry._codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, Codec
 from pravega_serde.registry._event_types import EventType, payload_serializer, schema_text
@@ -175,7 +175,8 @@ class Entries:
         if writer.data == reader.info.data or writer.format == SerializationFormat.JSON:
             return reader.payloads, ""
         if writer.format == SerializationFormat.PROTOBUF:
-            misfit = protobuf_misfit(writer, load(reader.info.data, reader.info.type).DESCRIPTOR)
+            assert isinstance(reader.payloads, ProtobufSerializer)
+            misfit = protobuf_misfit(writer, reader.payloads.message_class.DESCRIPTOR)
             return (None, misfit) if misfit else (reader.payloads, "")
         own = payload_serializer(writer, self._config.custom_formats)
         if writer.format != SerializationFormat.AVRO:

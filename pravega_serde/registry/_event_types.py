@@ -146,7 +146,7 @@ def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Seria
     if info.format == SerializationFormat.AVRO:
         return AvroSerializer(schema_text(info))
     if info.format == SerializationFormat.PROTOBUF:
-        return ProtobufSerializer(info.data, message_type=info.type)
+        return _message_serializer(info)
     if info.format == SerializationFormat.JSON:
         return _json_serializer(schema_text(info))
     make = custom_formats.get(info.format.full_type_name)
@@ -156,6 +156,16 @@ def payload_serializer(info: SchemaInfo, custom_formats: CustomFormats) -> Seria
             "give its serializer in custom_formats"
         )
     return make(info)
+
+
+def _message_serializer(info: SchemaInfo) -> ProtobufSerializer:
+    try:
+        return ProtobufSerializer(info.data, message_type=info.type)
+    except SchemaError as error:
+        raise SchemaError(
+            f"the registered schema of {info.type!r} is not enough: {error.message}. Java registers a message without "
+            "the files that it imports: give its class, or a whole descriptor set, as schema"
+        ) from error
 
 
 def schema_text(info: SchemaInfo) -> str:

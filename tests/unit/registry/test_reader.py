@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -465,6 +465,35 @@ def test_a_message_is_read_by_numbers_or_not_at_all(written: Any, read: Any, fit
         else:
             with pytest.raises(DeserializationError, match=r"there, .* here"):
                 reader.deserialize(data)
+
+
+def imported(kind: int) -> FileDescriptorSet:
+    """A message in one file whose field is a message of another."""
+    common = FileDescriptorProto(name="common.proto", package="n", syntax="proto3")
+    common.message_type.add(name="C").field.add(name="x", number=1, type=kind, label=1)  # type: ignore[arg-type]
+    main = FileDescriptorProto(name="main.proto", package="n", syntax="proto3", dependency=["common.proto"])
+    main.message_type.add(name="Main").field.add(name="c", number=1, type=F.TYPE_MESSAGE, type_name=".n.C", label=1)
+    return FileDescriptorSet(file=[common, main])
+
+
+def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
+    whole = imported(F.TYPE_INT32)
+    own = event_type(whole, type="n.Main")
+    assert [file.name for file in FileDescriptorSet.FromString(own.info.data).file] == ["main.proto"]
+    data = header_of(0) + own.payloads.serialize({"c": {"x": 5}})
+    with served({0: encoding(own.info)}) as registry:
+        with pytest.raises(SchemaError, match=r"lacks 'common.proto'.*give its class"):
+            deserializer(registry.uri, group="g").deserialize(data)
+        for schema in (whole, own.payloads.message_class):
+            reader = deserializer(registry.uri, group="g", schema=schema, type="n.Main")
+            assert reader.deserialize(data).c.x == 5
+            assert reader.decode_column(pa.array([data])).to_pylist() == [{"c": {"x": 5}}]
+    everything = typed(whole, type="n.Main", all_files=True)
+    with served({0: encoding(everything)}) as registry:
+        assert deserializer(registry.uri, group="g").deserialize(data).c.x == 5
+        other = deserializer(registry.uri, group="g", schema=imported(F.TYPE_STRING), type="n.Main")
+        with pytest.raises(DeserializationError, match=r"\$\.c\.x .number 1. is int32 there, string here"):
+            other.deserialize(data)
 
 
 # Whatever comes
