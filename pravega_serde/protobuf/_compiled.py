@@ -1,11 +1,12 @@
 """Writing columns by ptars, twice as fast as numpy, where it is installed and writes the type.
 
-It is only given what is listed here: flat messages, whose bytes the tests compare with those of the other paths. It
-takes a negative zero for a default value and leaves it out, so columns with one are written otherwise.
+It is only given what is listed here, whose bytes the tests compare with those of the other paths. It takes a negative
+zero for a default value and leaves it out, so columns with one are written otherwise.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 
+from pravega_serde.columnar import bounds_of, list_items
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 from pravega_serde.protobuf._write_numbers import Unwritable, bits_of
 
@@ -30,40 +32,61 @@ Write = Callable[[pa.Array], pa.BinaryArray | None]
 
 
 def compiled_writer(plan: MessagePlan, descriptor: Descriptor) -> Write | None:
-    """The writer for a message type; None if ptars is missing or the type is not flat."""
-    flat = plan.shape == "message" and plan.fields and all(_is_flat(field) for field in plan.fields)
-    if not _INSTALLED or not flat:
+    """The writer for a message type, which does not contain itself; None if ptars is missing or does not write it."""
+    if not _INSTALLED or not plan.fields or plan.shape != "message" or not all(map(_is_written, plan.fields)):
         return None
     handler = _guarded(lambda: ptars.HandlerPool([descriptor.file]).get_for_message(descriptor))
     return None if handler is None else _Writer(plan, handler)
 
 
-def _is_flat(field: FieldPlan) -> bool:
-    return field.message is None and field.oneof is None and field.label in ("implicit", "explicit")
+def _is_written(field: FieldPlan) -> bool:
+    """Whether ptars writes the field as Google does: not maps, which it does not sort, and not Google's own types."""
+    if field.oneof is not None or field.kind == "group" or field.label in ("map", "required"):
+        return False
+    if field.message is not None:
+        return field.message.shape == "message" and all(map(_is_written, field.message.fields))
+    return field.label != "repeated" or field.packed or field.kind in ("bytes", "string")
 
 
 class _Writer:
-    __slots__ = ("_fields", "_handler", "_schema")
+    __slots__ = ("_handler", "_plan", "_schema")
 
     def __init__(self, plan: MessagePlan, handler: Any) -> None:
-        self._handler = handler
+        self._plan, self._handler = plan, handler
         self._schema: pa.Schema = handler.schema()
-        self._fields = [(field, self._schema.field(field.name).type) for field in plan.fields]
 
     def __call__(self, stored: pa.Array) -> pa.BinaryArray | None:
         try:
-            columns = {
-                field.name: _lowered(field, kind, column)
-                for (field, kind), column in zip(self._fields, stored.flatten(), strict=True)
-            }
+            columns = _columns(self._plan, list(self._schema), stored)
         except Unwritable:
             return None
-        batch = pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return _guarded(lambda: self._handler.record_batch_to_array(batch))
 
 
-def _lowered(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Array:
-    """A column in the type that ptars takes; nulls only where the field may be absent."""
+def _columns(plan: MessagePlan, wanted: list[pa.Field], column: pa.Array) -> list[pa.Array]:
+    """The fields of messages, as ptars wants them."""
+    stored = dict(
+        zip((field.name for field in plan.fields), zip(plan.fields, column.flatten(), strict=True), strict=True)
+    )
+    return [_field(stored[entry.name][0], entry.type, stored[entry.name][1]) for entry in wanted]
+
+
+def _field(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Array:
+    if field.label != "repeated":
+        return _single(field, kind, column)
+    lengths, items = list_items(column)
+    if items.null_count:
+        raise Unwritable
+    values = _single(dataclasses.replace(field, label="explicit"), kind.value_type, items)
+    return pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), values, type=kind)
+
+
+def _single(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Array:
+    """Values in the type that ptars takes; nulls only where the field may be absent."""
+    if field.message is not None:
+        parts = _columns(field.message, list(kind), column)
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
     if field.kind in ("double", "float") and field.label == "implicit" and _has_negative_zero(column):
         raise Unwritable
     if field.kind in _BY_BITS:

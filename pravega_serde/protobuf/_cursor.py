@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pravega_serde.avro._varints import squeeze, squeeze_long
 from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s
 
-__all__ = ["Bools", "Budget", "Cursor", "Tag", "varints_at"]
+__all__ = ["LONGEST_LENGTH", "Bools", "Budget", "Cursor", "Tag", "varints_at"]
 
 #: A round that reads on in fewer rows than this costs more than reading the rows one by one.
 THIN: Final = 32
@@ -23,6 +23,9 @@ THIN: Final = 32
 #: So many such rounds a column may have: enough for a few rows with long lists, and for many short columns. Without a
 #: limit, a single event with many items would take a round for each.
 MAX_THIN_ROUNDS: Final = 256
+
+#: Bytes of a length, or a tag; Google's parser takes no more.
+LONGEST_LENGTH: Final = 5
 
 Bools = npt.NDArray[np.bool_]
 
@@ -143,14 +146,14 @@ class Cursor:
             found &= self.position + (tag.size - 1) < self.ends
         return found
 
-    def varints(self) -> UInt64s:
-        """The next varint, as 64 bits."""
+    def varints(self, longest: int = 10) -> UInt64s:
+        """The next varint, as 64 bits; rows where it has more bytes than that fail."""
         first = self.next_bytes()
         if len(first) == 0 or first.max() < 0x80:
             self.skip(1)
             return first.astype(_U)
         value, size = varints_at(self.words, self.position)
-        self.fail(size == 0)
+        self.fail((size == 0) | (size > longest))
         self.skip(size)
         return value
 
@@ -162,7 +165,7 @@ class Cursor:
 
     def lengths(self) -> tuple[Int64s, Int64s]:
         """Starts and ends of the next bytes, as many as the number before them says."""
-        lengths = self.varints().view(np.int64)
+        lengths = self.varints(LONGEST_LENGTH).view(np.int64)
         self.fail((lengths < 0) | (lengths > self.ends - self.position))
         starts = self.position
         stops = starts + lengths

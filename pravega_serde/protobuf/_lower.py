@@ -17,7 +17,7 @@ from pravega_serde.columnar import bounds_of, list_items, map_entries
 from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import SchemaError, SerializationError
-from pravega_serde.protobuf._arrow import LEAVES
+from pravega_serde.protobuf._arrow import LEAVES, arrow_type
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 
 __all__ = ["Lower", "lowering", "storage_type"]
@@ -46,8 +46,13 @@ def _single(field: FieldPlan) -> pa.DataType:
     return LEAVES[field.kind] if field.message is None else storage_type(field.message)
 
 
-def lowering(message: MessagePlan, kind: pa.DataType, path: str = "$") -> Lower:
+def lowering(message: MessagePlan, kind: pa.DataType) -> Lower:
     """What brings columns of a type into storage form; :class:`SchemaError` if the type does not fit."""
+    # Columns of types without times, as they are read, are in it already.
+    return _itself if kind == storage_type(message) == arrow_type(message) else _message(message, kind, "$")
+
+
+def _message(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if pa.types.is_null(kind):
         target = storage_type(message)
         return lambda column: pa.nulls(len(column), target)
@@ -63,7 +68,7 @@ def _misfit(what: str, kind: pa.DataType, path: str, hint: str = "; cast the col
 
 
 def _item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
-    return _leaf(field, kind, path) if field.message is None else lowering(field.message, kind, path)
+    return _leaf(field, kind, path) if field.message is None else _message(field.message, kind, path)
 
 
 def _leaf(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pravega_serde.columnar import MalformedError
+from pravega_serde.protobuf._cursor import LONGEST_LENGTH
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 
@@ -92,6 +93,7 @@ class Walker:
                 return
             tag, start = self.varint(position, end)
             number, wire = tag >> 3, tag & 7
+            _short(start - position, position)
             if wire == _END_GROUP and number == group:
                 return
             if number == 0 or tag >= 1 << 32:
@@ -104,8 +106,9 @@ class Walker:
         if wire == VARINT:
             return position, self.varint(position, end)[1]
         if wire == LENGTH:
-            length, position = self.varint(position, end)
-            return position, _end(position, length, end)
+            length, start = self.varint(position, end)
+            _short(start - position, position)
+            return start, _end(start, length, end)
         if wire in _SIZES:
             return position, _end(position, _SIZES[wire], end)
         if wire == GROUP:
@@ -139,6 +142,11 @@ class Walker:
             if shift >= 70:
                 raise MalformedError(f"a number of more than ten bytes (byte {first})")
         raise MalformedError(f"the event ends inside a number (byte {first})")
+
+
+def _short(size: int, position: int) -> None:
+    if size > LONGEST_LENGTH:
+        raise MalformedError(f"a tag or length of {size} bytes, more than {LONGEST_LENGTH} (byte {position})")
 
 
 def _deeper(depth: int) -> None:

@@ -450,6 +450,8 @@ MALFORMED = [
     (b"\x0e", "field 1 has the wire type 6, which is none (byte 0)", "$"),
     (b"\xfc\x7f", "field 2047 has the end of a group that did not start (byte 1)", "$"),
     (b"\xfb\x7f\x08\x01", "the group of field 2047 does not end", "$"),
+    (b"\x72" + b"\x80" * 5 + b"\0", "a tag or length of 6 bytes, more than 5 (byte 1)", "$"),
+    (b"\x88" + b"\x80" * 4 + b"\0\1", "a tag or length of 6 bytes, more than 5 (byte 0)", "$"),
     (b"\x00\x01", "0 is no field number (byte 0)", "$"),
     (b"\x08\x01\x00\x00\x01", "0 is no field number (byte 2)", "$"),
     (b"\xaa\x02\x01\x08", "the event ends inside a number (byte 4)", "$.inner"),
@@ -550,27 +552,27 @@ BOMBS = [
 
 #: Reads each bomb in every way, and prints how far memory grew, in MiB, and the longest time, in seconds.
 MEASURE = """
-import resource, time
 import pyarrow as pa
 from pravega_serde import SerdeError
+from tests.fuzz._measure import Meter, settle
 from tests.unit.serde.test_protobuf import ALL, BOMBS
 
 ALL.decode_column(pa.array([b""] * 100))
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-before, longest = peak(), 0.0
+grown = longest = 0.0
 for _, serializer, unit in BOMBS:
     event = unit * ((1 << 20) // len(unit))
     for read in (
         lambda: serializer.as_dict(serializer.deserialize(event)),
         lambda: serializer.decode_column(pa.array([event])),
     ):
-        began = time.process_time()
+        settle()
+        meter = Meter()
         try:
             read()
         except SerdeError:
             pass
-        longest = max(longest, time.process_time() - began)
-print(peak() - before, longest)
+        grown, longest = max(grown, meter.mebibytes()), max(longest, meter.seconds())
+print(grown, longest)
 """
 
 

@@ -187,26 +187,34 @@ def test_columns_are_rows_on_both_paths(example: tuple[ProtobufSerializer, list[
 
 
 @st.composite
-def flat_examples(draw: Any) -> tuple[ProtobufSerializer, list[Any]]:
-    """What the compiled writer takes: numbers, texts and enums, with presence or without."""
+def compiled_examples(draw: Any) -> tuple[ProtobufSerializer, list[Any]]:
+    """What the compiled writer takes: no maps, no oneofs, no unpacked numbers."""
     maker = Maker(draw, proto2=False)
-    message = maker.file.message_type.add(name="Flat")
-    fields: dict[str, Values] = {}
-    for index, kind in enumerate(draw(st.lists(st.sampled_from(list(LEAVES)), min_size=1, max_size=6))):
-        optional = draw(st.booleans())
-        field = message.field.add(name=f"f{index}", number=15 - index, type=kind, label=1, proto3_optional=optional)
-        if kind == ENUM:
-            field.type_name = ".r.E"
-        if optional:
-            field.oneof_index = len(message.oneof_decl)
-            message.oneof_decl.add(name=f"_f{index}")
-        fields[field.name] = LEAVES[kind]
-    rows = draw(st.lists(_some(fields), min_size=1, max_size=8))
-    return ProtobufSerializer(FileDescriptorSet(file=[maker.file]), message_type="r.Flat"), rows
+
+    def message(name: str, depth: int) -> Values:
+        made = maker.file.message_type.add(name=name)
+        fields: dict[str, Values] = {}
+        for index in range(draw(st.integers(1, 5))):
+            field = made.field.add(name=f"f{index}", number=18 - index, label=draw(st.sampled_from([1, 1, 3])))
+            field.type = draw(st.sampled_from([*LEAVES, *([MESSAGE] * 4 if depth else [])]))
+            values = LEAVES.get(field.type)
+            if values is None:
+                field.type_name = f".r.{name}x{index}"
+                values = message(f"{name}x{index}", depth - 1)
+            elif field.type == ENUM:
+                field.type_name = ".r.E"
+            if field.label == 1 and field.type != MESSAGE and draw(st.booleans()):
+                field.proto3_optional, field.oneof_index = True, len(made.oneof_decl)
+                made.oneof_decl.add(name=f"_f{index}")
+            fields[field.name] = values if field.label == 1 else st.lists(values, max_size=3)
+        return _some(fields)
+
+    rows = draw(st.lists(message("Top", 2), min_size=1, max_size=8))
+    return ProtobufSerializer(FileDescriptorSet(file=[maker.file]), message_type="r.Top"), rows
 
 
 @RANDOM
-@given(flat_examples())
+@given(compiled_examples())
 def test_the_compiled_writer_writes_the_same(example: tuple[ProtobufSerializer, list[Any]]) -> None:
     serializer, values = example
     events = pa.array([serializer.serialize(value) for value in values])
