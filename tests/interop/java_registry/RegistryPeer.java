@@ -23,6 +23,7 @@ import io.pravega.schemaregistry.serializer.protobuf.schemas.ProtobufSchema;
 import io.pravega.schemaregistry.serializer.shared.codec.Codec;
 import io.pravega.schemaregistry.serializer.shared.codec.Codecs;
 import io.pravega.schemaregistry.serializer.shared.impl.SerializerConfig;
+import io.pravega.schemaregistry.serializer.shared.impl.SerializerConfig.SerializerConfigBuilder;
 import io.pravega.schemaregistry.serializer.shared.schemas.Schema;
 import io.pravega.schemaregistry.serializers.SerializerFactory;
 import io.pravega.schemaregistry.serializers.WithSchema;
@@ -47,13 +48,17 @@ import org.apache.avro.specific.SpecificRecordBase;
 
 /**
  * Writes numbered values with Java's registry serializers into files, one a case, or reads such files with its
- * deserializers and compares each value with the one that it should be, or shows what is in the file of any group as JSON.
+ * deserializers and compares each value with the one that it should be, or shows what is in the file of any group as
+ * JSON.
  * Arguments: write | read | show, the registry's URI, a folder, the group. The folder has a Protobuf descriptor set in
  * gold.pb.
  */
 public final class RegistryPeer {
     private static final int MANY = 10_000;
     private static final int FEW = 500;
+    private static final AvroSchema<Sensor> SENSOR = AvroSchema.of(Sensor.class);
+    private static final ProtobufSchema<Money> MONEY = ProtobufSchema.of(Money.class);
+    private static final JSONSchema<Values.User> USER = JSONSchema.of(Values.User.class);
 
     private final SchemaRegistryClient client;
     private final FileDescriptorSet files;
@@ -61,16 +66,18 @@ public final class RegistryPeer {
     private final List<Case> cases = new ArrayList<>();
 
     /** A group with values of one kind: how they are written, and all ways to read them. */
-    private record Case(String group, int count, IntFunction<Object> value, Function<SerializerConfig.SerializerConfigBuilder, Serializer<Object>> writer,
-                        Map<String, Function<SerializerConfig.SerializerConfigBuilder, Serializer<?>>> readers) {
-        Case reading(String name, Function<SerializerConfig.SerializerConfigBuilder, Serializer<?>> reader) {
+    private record Case(String group, int count, IntFunction<Object> value,
+                        Function<SerializerConfigBuilder, Serializer<Object>> writer,
+                        Map<String, Function<SerializerConfigBuilder, Serializer<?>>> readers) {
+        Case reading(String name, Function<SerializerConfigBuilder, Serializer<?>> reader) {
             readers.put(name, reader);
             return this;
         }
     }
 
     private RegistryPeer(String uri, Path folder) throws Exception {
-        SchemaRegistryClientConfig config = SchemaRegistryClientConfig.builder().schemaRegistryUri(URI.create(uri)).build();
+        SchemaRegistryClientConfig config = SchemaRegistryClientConfig.builder().schemaRegistryUri(URI.create(uri))
+                .build();
         client = SchemaRegistryClientFactory.withDefaultNamespace(config);
         files = FileDescriptorSet.parseFrom(Files.readAllBytes(folder.resolve("gold.pb")));
         alarm = Values.alarmType(files);
@@ -99,21 +106,24 @@ public final class RegistryPeer {
     }
 
     @SuppressWarnings("unchecked")
-    private <T> Case add(String group, int count, IntFunction<T> value, Function<SerializerConfig.SerializerConfigBuilder, Serializer<T>> writer) {
-        Case made = new Case(group, count, (IntFunction<Object>) value, config -> (Serializer<Object>) writer.apply(config), new LinkedHashMap<>());
+    private <T> Case add(String group, int count, IntFunction<T> value,
+                         Function<SerializerConfigBuilder, Serializer<T>> writer) {
+        Case made = new Case(group, count, (IntFunction<Object>) value,
+                config -> (Serializer<Object>) writer.apply(config), new LinkedHashMap<>());
         cases.add(made);
         return made;
     }
 
     private void avro() {
-        AvroSchema<Sensor> sensor = AvroSchema.of(Sensor.class);
-        add("avro", MANY, Values::sensor, config -> SerializerFactory.avroSerializer(avro(config), sensor))
-            .reading("typed", config -> SerializerFactory.avroDeserializer(config.build(), sensor))
+        add("avro", MANY, Values::sensor, config -> SerializerFactory.avroSerializer(avro(config), SENSOR))
+            .reading("typed", config -> SerializerFactory.avroDeserializer(config.build(), SENSOR))
             .reading("generic", config -> SerializerFactory.avroGenericDeserializer(config.build(), null))
             .reading("any", config -> SerializerFactory.genericDeserializer(config.build()));
-        add("avro-rich", FEW, Values::rich, config -> SerializerFactory.avroSerializer(avro(config), generic(Values.RICH)))
+        add("avro-rich", FEW, Values::rich,
+            config -> SerializerFactory.avroSerializer(avro(config), generic(Values.RICH)))
             .reading("generic", config -> SerializerFactory.avroGenericDeserializer(config.build(), null))
-            .reading("generic with schema", config -> SerializerFactory.avroGenericDeserializer(config.build(), AvroSchema.of(Values.RICH)));
+            .reading("generic with schema", config -> SerializerFactory.avroGenericDeserializer(config.build(),
+                    AvroSchema.of(Values.RICH)));
         AvroSchema<Values.Point> point = AvroSchema.of(Values.Point.class);
         add("avro-reflect", FEW, Values::point, config -> SerializerFactory.avroSerializer(avro(config), point))
             .reading("typed", config -> SerializerFactory.avroDeserializer(config.build(), point));
@@ -127,17 +137,20 @@ public final class RegistryPeer {
         return made;
     }
 
-    private SerializerConfig avro(SerializerConfig.SerializerConfigBuilder config) {
-        return config.createGroup(SerializationFormat.Avro, Compatibility.backward(), true).registerSchema(true).registerCodec(true).build();
+    private SerializerConfig avro(SerializerConfigBuilder config) {
+        return config.createGroup(SerializationFormat.Avro, Compatibility.backward(),
+                true).registerSchema(true).registerCodec(true).build();
     }
 
-    private SerializerConfig of(SerializerConfig.SerializerConfigBuilder config, SerializationFormat format) {
-        return config.createGroup(format, Compatibility.allowAny(), true).registerSchema(true).registerCodec(true).build();
+    private SerializerConfig of(SerializerConfigBuilder config, SerializationFormat format) {
+        return config.createGroup(format, Compatibility.allowAny(),
+                true).registerSchema(true).registerCodec(true).build();
     }
 
-    private Serializer<GenericData.Record> versions(SerializerConfig.SerializerConfigBuilder config) {
+    private Serializer<GenericData.Record> versions(SerializerConfigBuilder config) {
         SerializerConfig made = avro(config);
-        List<Serializer<GenericData.Record>> writers = Values.VERSIONS.stream().map(schema -> SerializerFactory.avroSerializer(made, generic(schema))).toList();
+        List<Serializer<GenericData.Record>> writers = Values.VERSIONS.stream()
+                .map(schema -> SerializerFactory.avroSerializer(made, generic(schema))).toList();
         return new Serializer<>() {
             @Override
             public ByteBuffer serialize(GenericData.Record value) {
@@ -152,52 +165,66 @@ public final class RegistryPeer {
     }
 
     private void protobuf() {
-        ProtobufSchema<Money> money = ProtobufSchema.of(Money.class);
-        add("proto", MANY, Values::money, config -> SerializerFactory.protobufSerializer(of(config, SerializationFormat.Protobuf), money))
-            .reading("typed", config -> SerializerFactory.protobufDeserializer(config.build(), money))
+        add("proto", MANY, Values::money,
+            config -> SerializerFactory.protobufSerializer(of(config, SerializationFormat.Protobuf), MONEY))
+            .reading("typed", config -> SerializerFactory.protobufDeserializer(config.build(), MONEY))
             .reading("generic", config -> SerializerFactory.protobufGenericDeserializer(config.build(), null))
             .reading("any", config -> SerializerFactory.genericDeserializer(config.build()));
         ProtobufSchema<DynamicMessage> dynamic = ProtobufSchema.of("com.example.proto.AlarmP", files);
-        add("proto-dynamic", FEW, i -> Values.alarm(alarm, i), config -> SerializerFactory.protobufSerializer(of(config, SerializationFormat.Protobuf), dynamic))
+        add("proto-dynamic", FEW, i -> Values.alarm(alarm, i),
+            config -> SerializerFactory.protobufSerializer(of(config, SerializationFormat.Protobuf), dynamic))
             .reading("generic", config -> SerializerFactory.protobufGenericDeserializer(config.build(), null))
-            .reading("generic with schema", config -> SerializerFactory.protobufGenericDeserializer(config.build(), dynamic));
+            .reading("generic with schema", config -> SerializerFactory.protobufGenericDeserializer(config.build(),
+                    dynamic));
         ProtobufSchema<ErrorInfo> info = ProtobufSchema.of(ErrorInfo.class);
         // The generic reader takes no schema with imports.
-        add("proto-imports", FEW, Values::errorInfo, config -> SerializerFactory.protobufSerializer(of(config, SerializationFormat.Protobuf), info))
+        add("proto-imports", FEW, Values::errorInfo,
+            config -> SerializerFactory.protobufSerializer(of(config, SerializationFormat.Protobuf), info))
             .reading("typed", config -> SerializerFactory.protobufDeserializer(config.build(), info));
-        add("proto-noheader", FEW, Values::money, config -> SerializerFactory.protobufSerializer(of(config.writeEncodingHeader(false), SerializationFormat.Protobuf), money))
-            .reading("typed", config -> SerializerFactory.protobufDeserializer(config.writeEncodingHeader(false).build(), money));
+        add("proto-noheader", FEW, Values::money,
+            config -> SerializerFactory.protobufSerializer(of(config.writeEncodingHeader(false),
+                SerializationFormat.Protobuf), MONEY))
+            .reading("typed", config -> SerializerFactory.protobufDeserializer(config.writeEncodingHeader(false)
+                    .build(), MONEY));
     }
 
     private void json() {
-        JSONSchema<Values.User> user = JSONSchema.of(Values.User.class);
-        add("json", MANY, Values::user, config -> SerializerFactory.jsonSerializer(of(config, SerializationFormat.Json), user))
-            .reading("typed", config -> SerializerFactory.jsonDeserializer(config.build(), user))
+        add("json", MANY, Values::user,
+            config -> SerializerFactory.jsonSerializer(of(config, SerializationFormat.Json), USER))
+            .reading("typed", config -> SerializerFactory.jsonDeserializer(config.build(), USER))
             .reading("generic", config -> SerializerFactory.jsonGenericDeserializer(config.build()))
             .reading("string", config -> SerializerFactory.jsonStringDeserializer(config.build()))
             .reading("any", config -> SerializerFactory.genericDeserializer(config.build()));
-        add("json-noheader", FEW, Values::user, config -> SerializerFactory.jsonSerializer(of(config.writeEncodingHeader(false), SerializationFormat.Json), user))
-            .reading("typed", config -> SerializerFactory.jsonDeserializer(config.writeEncodingHeader(false).build(), user));
+        add("json-noheader", FEW, Values::user,
+            config -> SerializerFactory.jsonSerializer(of(config.writeEncodingHeader(false),
+                SerializationFormat.Json), USER))
+            .reading("typed", config -> SerializerFactory.jsonDeserializer(config.writeEncodingHeader(false).build(),
+                    USER));
     }
 
     private void several() {
         Map<Class<? extends SpecificRecordBase>, AvroSchema<SpecificRecordBase>> avro = new LinkedHashMap<>();
         avro.put(Sensor.class, AvroSchema.ofSpecificRecord(Sensor.class));
         avro.put(Pulse.class, AvroSchema.ofSpecificRecord(Pulse.class));
-        add("avro-multi", 2 * FEW, i -> i % 2 == 0 ? (SpecificRecordBase) Values.sensor(i) : Values.pulse(i), config -> SerializerFactory.avroMultiTypeSerializer(avro(config), avro))
+        add("avro-multi", 2 * FEW, i -> i % 2 == 0 ? (SpecificRecordBase) Values.sensor(i) : Values.pulse(i),
+            config -> SerializerFactory.avroMultiTypeSerializer(avro(config), avro))
             .reading("typed", config -> SerializerFactory.avroMultiTypeDeserializer(config.build(), avro))
-            .reading("typed or generic", config -> SerializerFactory.avroTypedOrGenericDeserializer(config.build(), Map.of(Sensor.class, avro.get(Sensor.class))));
+            .reading("typed or generic", config -> SerializerFactory.avroTypedOrGenericDeserializer(config.build(),
+                    Map.of(Sensor.class, avro.get(Sensor.class))));
         Map<Class<? extends GeneratedMessageV3>, ProtobufSchema<GeneratedMessageV3>> protobuf = new LinkedHashMap<>();
         protobuf.put(Money.class, ProtobufSchema.ofGeneratedMessageV3(Money.class));
         protobuf.put(ErrorInfo.class, ProtobufSchema.ofGeneratedMessageV3(ErrorInfo.class));
-        add("proto-multi", 2 * FEW, i -> i % 2 == 0 ? (GeneratedMessageV3) Values.money(i) : Values.errorInfo(i), config -> SerializerFactory.protobufMultiTypeSerializer(of(config, SerializationFormat.Protobuf), protobuf))
+        add("proto-multi", 2 * FEW, i -> i % 2 == 0 ? (GeneratedMessageV3) Values.money(i) : Values.errorInfo(i),
+            config -> SerializerFactory.protobufMultiTypeSerializer(of(config, SerializationFormat.Protobuf), protobuf))
             .reading("typed", config -> SerializerFactory.protobufMultiTypeDeserializer(config.build(), protobuf));
         Map<Class<? extends Object>, JSONSchema<Object>> json = new LinkedHashMap<>();
         json.put(Values.User.class, JSONSchema.ofBaseType(Values.User.class, Object.class));
         json.put(Values.Order.class, JSONSchema.ofBaseType(Values.Order.class, Object.class));
-        add("json-multi", 2 * FEW, i -> i % 2 == 0 ? (Object) Values.user(i) : Values.order(i), config -> SerializerFactory.jsonMultiTypeSerializer(of(config, SerializationFormat.Json), json))
+        add("json-multi", 2 * FEW, i -> i % 2 == 0 ? (Object) Values.user(i) : Values.order(i),
+            config -> SerializerFactory.jsonMultiTypeSerializer(of(config, SerializationFormat.Json), json))
             .reading("typed", config -> SerializerFactory.jsonMultiTypeDeserializer(config.build(), json))
-            .reading("typed or generic", config -> SerializerFactory.jsonTypedOrGenericDeserializer(config.build(), Map.of(Values.User.class, json.get(Values.User.class))));
+            .reading("typed or generic", config -> SerializerFactory.jsonTypedOrGenericDeserializer(config.build(),
+                    Map.of(Values.User.class, json.get(Values.User.class))));
         add("with-schema", 3 * FEW, this::withSchema,
             config -> SerializerFactory.serializerWithSchema(of(config, SerializationFormat.Any)))
             .reading("with schema", config -> SerializerFactory.deserializerWithSchema(config.build()))
@@ -206,9 +233,9 @@ public final class RegistryPeer {
 
     private WithSchema<Object> withSchema(int i) {
         return switch (i % 3) {
-            case 0 -> cast(WithSchema.avro(Values.sensor(i), AvroSchema.of(Sensor.class)));
-            case 1 -> cast(WithSchema.proto(Values.money(i), ProtobufSchema.of(Money.class)));
-            default -> cast(WithSchema.json(Values.user(i), JSONSchema.of(Values.User.class)));
+            case 0 -> cast(WithSchema.avro(Values.sensor(i), SENSOR));
+            case 1 -> cast(WithSchema.proto(Values.money(i), MONEY));
+            default -> cast(WithSchema.json(Values.user(i), USER));
         };
     }
 
@@ -218,18 +245,20 @@ public final class RegistryPeer {
     }
 
     private void codecs() {
-        AvroSchema<Sensor> sensor = AvroSchema.of(Sensor.class);
-        JSONSchema<Values.User> user = JSONSchema.of(Values.User.class);
-        ProtobufSchema<Money> money = ProtobufSchema.of(Money.class);
         for (Codecs codec : List.of(Codecs.GzipCompressor, Codecs.SnappyCompressor)) {
             String name = codec == Codecs.GzipCompressor ? "gzip" : "snappy";
-            add("avro-" + name, FEW, Values::sensor, config -> SerializerFactory.avroSerializer(avro(config.encoder(codec.getCodec())), sensor))
-                .reading("typed", config -> SerializerFactory.avroDeserializer(config.build(), sensor))
+            add("avro-" + name, FEW, Values::sensor,
+                config -> SerializerFactory.avroSerializer(avro(config.encoder(codec.getCodec())), SENSOR))
+                .reading("typed", config -> SerializerFactory.avroDeserializer(config.build(), SENSOR))
                 .reading("generic", config -> SerializerFactory.avroGenericDeserializer(config.build(), null));
             // The typed readers of these formats do not undo codecs.
-            add("json-" + name, FEW, Values::user, config -> SerializerFactory.jsonSerializer(of(config.encoder(codec.getCodec()), SerializationFormat.Json), user))
+            add("json-" + name, FEW, Values::user,
+                config -> SerializerFactory.jsonSerializer(of(config.encoder(codec.getCodec()),
+                    SerializationFormat.Json), USER))
                 .reading("generic", config -> SerializerFactory.jsonGenericDeserializer(config.build()));
-            add("proto-" + name, FEW, Values::money, config -> SerializerFactory.protobufSerializer(of(config.encoder(codec.getCodec()), SerializationFormat.Protobuf), money))
+            add("proto-" + name, FEW, Values::money,
+                config -> SerializerFactory.protobufSerializer(of(config.encoder(codec.getCodec()),
+                    SerializationFormat.Protobuf), MONEY))
                 .reading("generic", config -> SerializerFactory.protobufGenericDeserializer(config.build(), null));
         }
         // Those of several types do.
@@ -251,13 +280,17 @@ public final class RegistryPeer {
                 of(config.encoder(Codecs.GzipCompressor.getCodec()), SerializationFormat.Any)))
             .reading("with schema", config -> SerializerFactory.deserializerWithSchema(config.build()));
         Codec mask = new Mask();
-        add("avro-mask", FEW, Values::sensor, config -> SerializerFactory.avroSerializer(avro(config.encoder(mask)), sensor))
-            .reading("typed", config -> SerializerFactory.avroDeserializer(config.decoder(mask.getName(), mask).build(), sensor));
+        add("avro-mask", FEW, Values::sensor,
+            config -> SerializerFactory.avroSerializer(avro(config.encoder(mask)), SENSOR))
+            .reading("typed", config -> SerializerFactory.avroDeserializer(config.decoder(mask.getName(),
+                    mask).build(), SENSOR));
         SerializationFormat lines = SerializationFormat.custom("lines");
         Schema<String> schema = new Schema<>() {
             @Override
             public SchemaInfo getSchemaInfo() {
-                return new SchemaInfo("com.example.Line", lines, ByteBuffer.wrap("UTF-8".getBytes(StandardCharsets.UTF_8)), com.google.common.collect.ImmutableMap.of());
+                return new SchemaInfo("com.example.Line", lines,
+                        ByteBuffer.wrap("UTF-8".getBytes(StandardCharsets.UTF_8)),
+                        com.google.common.collect.ImmutableMap.of());
             }
 
             @Override
@@ -265,8 +298,10 @@ public final class RegistryPeer {
                 return String.class;
             }
         };
-        add("custom", FEW, Values::line, config -> SerializerFactory.customSerializer(of(config, lines), schema, RegistryPeer::writeLine))
-            .reading("custom", config -> SerializerFactory.customDeserializer(config.build(), schema, (in, writer, reader) -> readLine(in)));
+        add("custom", FEW, Values::line,
+            config -> SerializerFactory.customSerializer(of(config, lines), schema, RegistryPeer::writeLine))
+            .reading("custom", config -> SerializerFactory.customDeserializer(config.build(), schema, (in, writer,
+                    reader) -> readLine(in)));
     }
 
     private static void writeLine(String line, SchemaInfo schema, OutputStream out) {
@@ -315,13 +350,14 @@ public final class RegistryPeer {
         }
     }
 
-    private SerializerConfig.SerializerConfigBuilder config(Case each) {
+    private SerializerConfigBuilder config(Case each) {
         return SerializerConfig.builder().groupId(each.group).registryClient(client);
     }
 
     private void write(Case each, Path file) throws Exception {
         Serializer<Object> writer = each.writer.apply(config(each));
-        try (DataOutputStream out = new DataOutputStream(new java.io.BufferedOutputStream(Files.newOutputStream(file)))) {
+        OutputStream bytesOut = new java.io.BufferedOutputStream(Files.newOutputStream(file));
+        try (DataOutputStream out = new DataOutputStream(bytesOut)) {
             for (int i = 0; i < each.count; i++) {
                 ByteBuffer event = writer.serialize(each.value.apply(i));
                 byte[] bytes = new byte[event.remaining()];
@@ -370,7 +406,8 @@ public final class RegistryPeer {
                     first = wrong++ == 0 ? i + ": " + found + " instead of " + expected : first;
                 }
             }
-            System.out.println(Values.MAPPER.writeValueAsString(Map.of("group", each.group, "reader", name, "events", events.size(), "wrong", wrong, "first", first)));
+            System.out.println(Values.MAPPER.writeValueAsString(Map.of("group", each.group, "reader", name, "events",
+                    events.size(), "wrong", wrong, "first", first)));
         }
     }
 
@@ -382,7 +419,8 @@ public final class RegistryPeer {
         if (value instanceof Either<?, ?> either) {
             return text(either.isLeft() ? either.getLeft() : either.getRight());
         }
-        if (value instanceof Message || value instanceof GenericRecord || value instanceof SpecificRecordBase || value instanceof String || value instanceof JsonNode) {
+        boolean isRecord = value instanceof GenericRecord || value instanceof SpecificRecordBase;
+        if (isRecord || value instanceof Message || value instanceof String || value instanceof JsonNode) {
             return value.toString();
         }
         return Values.MAPPER.writeValueAsString(value);

@@ -1,8 +1,11 @@
 import com.example.avro.Pulse;
 import com.example.avro.Sensor;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.google.protobuf.ByteString;
 import com.google.protobuf.DescriptorProtos.FileDescriptorSet;
 import com.google.protobuf.Descriptors.Descriptor;
+import com.google.protobuf.Descriptors.EnumDescriptor;
+import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Descriptors.FileDescriptor;
 import com.google.protobuf.DynamicMessage;
 import com.google.rpc.ErrorInfo;
@@ -31,14 +34,13 @@ final class Values {
         {"name":"day","type":{"type":"int","logicalType":"date"}},
         {"name":"at","type":{"type":"long","logicalType":"timestamp-micros"}}]}""");
 
-    /** Three versions: a field added with a default, one promoted, one removed. */
-    static final List<Schema> VERSIONS = List.of(version("{\"name\":\"a\",\"type\":\"int\"},{\"name\":\"c\",\"type\":\"string\",\"default\":\"-\"}"),
-        version("{\"name\":\"a\",\"type\":\"int\"},{\"name\":\"c\",\"type\":\"string\",\"default\":\"-\"},{\"name\":\"b\",\"type\":\"string\",\"default\":\"none\"}"),
-        version("{\"name\":\"a\",\"type\":\"long\"},{\"name\":\"b\",\"type\":\"string\",\"default\":\"none\"}"));
+    private static final String A = "{\"name\":\"a\",\"type\":\"int\"}";
+    private static final String B = ",{\"name\":\"b\",\"type\":\"string\",\"default\":\"none\"}";
+    private static final String C = ",{\"name\":\"c\",\"type\":\"string\",\"default\":\"-\"}";
 
-    private static Schema version(String fields) {
-        return new Schema.Parser().parse("{\"type\":\"record\",\"name\":\"Evo\",\"namespace\":\"com.example\",\"fields\":[" + fields + "]}");
-    }
+    /** Three versions: a field added with a default, one promoted, one removed. */
+    static final List<Schema> VERSIONS = List.of(
+        version(A + C), version(A + C + B), version("{\"name\":\"a\",\"type\":\"long\"}" + B));
 
     /** A plain class, for Jackson and for Avro's reflection. */
     public static class User {
@@ -67,9 +69,15 @@ final class Values {
     private Values() {
     }
 
+    private static Schema version(String fields) {
+        String record = "{\"type\":\"record\",\"name\":\"Evo\",\"namespace\":\"com.example\",\"fields\":[";
+        return new Schema.Parser().parse(record + fields + "]}");
+    }
+
     static Sensor sensor(int i) {
         String name = "sensor-" + i + (i % 3 == 0 ? "é😀" : "");
-        return new Sensor(i * 1_000_003L * (i % 2 == 0 ? 1 : -1), name, i * 0.37 - 75, i * 7919 % 100_000 - 5000, i % 2 == 0,
+        boolean even = i % 2 == 0;
+        return new Sensor(i * 1_000_003L * (even ? 1 : -1), name, i * 0.37 - 75, i * 7919 % 100_000 - 5000, even,
             i % 5 == 0 ? null : "n" + i);
     }
 
@@ -86,7 +94,8 @@ final class Values {
         inner.put("a", i * 0.5f);
         inner.put("b", i % 3 == 0 ? null : i % 3 == 1 ? (Object) (i * 5_000_000_000L) : "b" + i);
         GenericData.Record record = new GenericData.Record(RICH);
-        record.put("level", new GenericData.EnumSymbol(RICH.getField("level").schema(), List.of("LOW", "MID", "HIGH").get(i % 3)));
+        String level = List.of("LOW", "MID", "HIGH").get(i % 3);
+        record.put("level", new GenericData.EnumSymbol(RICH.getField("level").schema(), level));
         record.put("msg", i % 2 == 0 ? null : "msg " + i);
         record.put("tags", i % 4 == 0 ? List.of() : List.of("t" + i, "é"));
         record.put("attrs", Map.of("k" + i, i / 8.0));
@@ -139,7 +148,8 @@ final class Values {
     }
 
     static Money money(int i) {
-        return Money.newBuilder().setCurrencyCode(i % 2 == 0 ? "EUR" : "").setUnits(i * 1_000_003L * (i % 3 - 1)).setNanos(i % 1000).build();
+        Money.Builder money = Money.newBuilder().setCurrencyCode(i % 2 == 0 ? "EUR" : "");
+        return money.setUnits(i * 1_000_003L * (i % 3 - 1)).setNanos(i % 1000).build();
     }
 
     static ErrorInfo errorInfo(int i) {
@@ -151,17 +161,21 @@ final class Values {
         Descriptor innerType = type.findNestedTypeByName("Inner");
         DynamicMessage.Builder inner = DynamicMessage.newBuilder(innerType);
         inner.setField(innerType.findFieldByName("a"), -i).setField(innerType.findFieldByName("b"), 2L * i);
-        inner.addRepeatedField(innerType.findFieldByName("packed"), 1).addRepeatedField(innerType.findFieldByName("packed"), 300 + i);
+        FieldDescriptor packed = innerType.findFieldByName("packed");
+        inner.addRepeatedField(packed, 1).addRepeatedField(packed, 300 + i);
         DynamicMessage.Builder alarm = DynamicMessage.newBuilder(type);
-        alarm.setField(type.findFieldByName("level"), type.getFile().findEnumTypeByName("LevelP").findValueByNumber(i % 3));
+        EnumDescriptor levels = type.getFile().findEnumTypeByName("LevelP");
+        alarm.setField(type.findFieldByName("level"), levels.findValueByNumber(i % 3));
         if (i % 2 == 1) {
             alarm.setField(type.findFieldByName("msg"), i % 4 == 1 ? "" : "m" + i);
         }
-        alarm.addRepeatedField(type.findFieldByName("tags"), "p" + i).addRepeatedField(type.findFieldByName("tags"), "");
+        FieldDescriptor tags = type.findFieldByName("tags");
+        alarm.addRepeatedField(tags, "p" + i).addRepeatedField(tags, "");
         Descriptor entryType = type.findNestedTypeByName("AttrsEntry");
         alarm.addRepeatedField(type.findFieldByName("attrs"), DynamicMessage.newBuilder(entryType)
-            .setField(entryType.findFieldByName("key"), "k" + i).setField(entryType.findFieldByName("value"), i / 4.0).build());
-        alarm.setField(type.findFieldByName("digest"), com.google.protobuf.ByteString.copyFrom(new byte[] {(byte) i, -1}));
+            .setField(entryType.findFieldByName("key"), "k" + i)
+            .setField(entryType.findFieldByName("value"), i / 4.0).build());
+        alarm.setField(type.findFieldByName("digest"), ByteString.copyFrom(new byte[] {(byte) i, -1}));
         alarm.setField(type.findFieldByName("inner"), inner.build());
         if (i % 3 == 0) {
             alarm.setField(type.findFieldByName("s"), "ch" + i);
