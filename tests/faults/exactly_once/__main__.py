@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from connector.local import LocalPravega
-from tests.faults.exactly_once._points import POINTS
+from tests.faults.exactly_once._points import POINTS, Point
+from tests.faults.exactly_once._pravega import RestartablePravega
 from tests.faults.exactly_once._run import Stage, repeated
 from tests.faults.exactly_once._verdict import Verdict
 
@@ -30,14 +32,27 @@ def main(only: tuple[str, ...], repeat: int, file: Path | None, list_: bool, kee
         sys.exit(not points)
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
+    print(_HEAD)
     verdicts = []
-    with LocalPravega() as server, Stage(server.config, keep) as stage:
-        print(_HEAD)
-        for point in repeated(points, repeat):
-            verdicts.append(stage.run(point))
-            _show(verdicts[-1])
-        stage.settle()
+    with ExitStack() as stack:
+        if ordinary := [point for point in points if not point.restarts]:
+            server = stack.enter_context(LocalPravega())
+            verdicts += _run(stack.enter_context(Stage(server.config, keep)), ordinary, repeat)
+    with ExitStack() as stack:
+        if restarting := [point for point in points if point.restarts]:
+            cluster = stack.enter_context(RestartablePravega())
+            stage = stack.enter_context(Stage(cluster.config, keep, restart=cluster.restart))
+            verdicts += _run(stage, restarting, repeat)
     _conclude(verdicts, file)
+
+
+def _run(stage: Stage, points: list[Point], repeat: int) -> list[Verdict]:
+    verdicts = []
+    for point in repeated(points, repeat):
+        verdicts.append(stage.run(point))
+        _show(verdicts[-1])
+    stage.settle()
+    return verdicts
 
 
 def _show(v: Verdict) -> None:

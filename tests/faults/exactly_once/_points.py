@@ -29,6 +29,8 @@ class Point:
     play: Callable[[Scene], None]
     """Runs the applications, and asserts how they end."""
     lease: float = _LONG
+    restarts: bool = False
+    """Whether Pravega itself is restarted, which the standalone server cannot be."""
 
 
 # ---- workers ---------------------------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def _speculated(scene: Scene) -> None:
 def _worker_reuse_off(scene: Scene) -> None:
     """Nobody is left to keep the transactions of finished tasks."""
     conf = {"spark.python.worker.reuse": "false"}
-    scene.start(_slow(30.0), conf=conf).fails("PRAVEGA-LEASE-EXPIRED")
+    scene.start(_slow(60.0), conf=conf).fails("PRAVEGA-LEASE-EXPIRED")
     scene.start(conf=conf).succeeds()
 
 
@@ -157,6 +159,20 @@ def _scaled(at: str, **more: Any) -> Callable[[Scene], None]:
     return play
 
 
+def _pravega_restarted(at: str, **more: Any) -> Callable[[Scene], None]:
+    """Controller and segment store are killed while the application waits, and started again."""
+
+    def play(scene: Scene) -> None:
+        job = scene.start({"at": at, "action": "hold", "batch": 1, **more})
+        scene.await_fired(job)
+        assert scene.restart is not None
+        assert len(scene.restart()) == 2
+        scene.go()
+        job.succeeds()
+
+    return play
+
+
 def _other_partitions(scene: Scene) -> None:
     """What was recorded is still there: it is the batch, and the replay's rows are dropped."""
     scene.start(_driver("after COMMIT_PILOT")).is_killed()
@@ -223,7 +239,7 @@ def _all_points() -> dict[str, Point]:
         Point("task-retry", "… and Spark tries the task again", _retried, 20.0),
         Point("speculation", "a slow task gets a rival", _speculated, 20.0),
         Point("slow-sibling", "a task takes three leases longer than the others", _query_goes_on(_slow(30.0)), _SHORT),
-        Point("worker-reuse-off", "… and the workers of the others are gone", _worker_reuse_off, _SHORT),
+        Point("worker-reuse-off", "… and the workers of the others are gone", _worker_reuse_off, 25.0),
     ]
     for name, (fault, about) in _DRIVER.items():
         points.append(Point(f"driver-{name}", f"the driver dies: {about}", _dies(fault)))
@@ -247,6 +263,12 @@ def _all_points() -> dict[str, Point]:
         Point("two-queries", "two queries write to one stream, and die", _two_queries),
         Point("chained", "stream, Spark, stream, Spark, stream; each half is killed", _chained),
     ]
+    for name, about, play in (
+        ("task", "while tasks write", _pravega_restarted("after begin", partition=1)),
+        ("prepared", "after PREPARED", _pravega_restarted("after PREPARE")),
+        ("pilot", "after the pilot's commit", _pravega_restarted("after COMMIT_PILOT")),
+    ):
+        points.append(Point(f"pravega-{name}", f"Pravega is killed and restarted {about}", play, restarts=True))
     return {point.name: point for point in points}
 
 

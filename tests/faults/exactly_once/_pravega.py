@@ -54,6 +54,7 @@ class RestartablePravega:
 
     def __enter__(self) -> Self:
         write_configuration(self._folder, {})
+        (self._folder / "ledgers").mkdir()
         try:
             self._start_bookies()
             self._start_pravega()

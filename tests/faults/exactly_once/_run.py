@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +25,17 @@ DELTA: Final = 15.0
 class Stage:
     """One server, one source stream, and an independent reader for many runs. Context manager."""
 
-    def __init__(self, config: PravegaConfig, folder: Path | None = None, *, rows: int = ROWS) -> None:
+    def __init__(
+        self,
+        config: PravegaConfig,
+        folder: Path | None = None,
+        *,
+        rows: int = ROWS,
+        restart: Callable[[], list[int]] | None = None,
+    ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="exactly-once-", ignore_cleanup_errors=True)
         self.folder = folder or Path(self._temporary.name)
-        self.config = config
+        self.config, self._restart = config, restart
         self.client = PravegaClient(config, timeout=90.0)
         self.java = JavaPeer(config.controller, self.folder)
         self.source = Source(self.client, StreamName(f"kills{time.time_ns()}", "source"), rows)
@@ -42,6 +49,7 @@ class Stage:
         folder.mkdir()
         verdict, began = Verdict(point.name), time.monotonic()
         scene = Scene(self.config, self.client, self.source, folder, point.lease)
+        scene.restart = self._restart
         try:
             point.play(scene)
         except AssertionError as error:
