@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_serde.registry import (
     CODEC_GZIP,
     CODEC_NONE,
@@ -181,6 +182,19 @@ def test_groups_made_anew_get_the_same_ids(uri: str) -> None:
         policy = recorded["properties"]["compatibility"]["policy"]
         assert made.group_properties(group).compatibility.policy == policy
         assert [codec.to_json() for codec in made.codecs(group)] == recorded["codecTypes"]
+
+
+def test_a_registry_on_pravega_gives_the_same(pravega: LocalPravega) -> None:
+    with LocalSchemaRegistry(controller=pravega.config) as registry:
+        config = RegistryConfig(uri=registry.uri, namespace="vectors")
+        replay(shared_client(config), STATE["client_calls"])
+        for vector in WITH_HEADER:
+            event = bytes.fromhex(vector["hex"])
+            read = deserializer(config, group=vector["group"]).deserialize_with_schema(event)
+            assert (as_json(read.value), read.schema) == (vector["value"], schema_of(vector))
+            if not codec_of(vector):
+                writer = serializer(config, group=vector["group"], schema=schema_of(vector))
+                assert writer.serialize(value_of(vector)) == event
 
 
 # The schemas' bytes
