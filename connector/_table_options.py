@@ -3,6 +3,9 @@
 ``CREATE TABLE t USING pravega OPTIONS (…)`` hands its options to the instance that gives the schema, but the instances
 that read and write get none (Spark 4.2 and 4.3: ``PythonDataSourceV2.getTable`` keeps only the schema). The schema
 itself is stored with the table and comes back each time, so the options travel in the metadata of its columns.
+
+One case is left: an INSERT of a query whose columns have the very names and types of the table's passes the query's
+own schema on. Its options can only be given with it: ``INSERT INTO t WITH (…) SELECT …``.
 """
 
 from __future__ import annotations
@@ -38,13 +41,16 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 def options_of(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
     """The options in force: those of the schema, and over them those given directly.
 
-    Raises ConfigError where neither has any: a table that was created with a list of columns.
+    Raises ConfigError where neither has any: a table that was created with a list of columns, or an INSERT of columns
+    of the same names and types.
     """
     carried = next((f.metadata[_KEY] for f in schema if _KEY in f.metadata), None)
     given = {k: v for k, v in options.items() if carried is None or k != "path"}
     if carried is None and not given:
         raise ConfigError(
             "the options of this table are lost: Spark keeps them only for tables that are created without a list of "
-            "columns; leave the columns out of CREATE TABLE, or use CREATE TEMPORARY VIEW"
+            "columns, and forgets them for an INSERT of columns of the table's own names and types; leave the columns "
+            "out of CREATE TABLE, give the options again (INSERT INTO t WITH (stream = '…', …) SELECT …), or use "
+            "CREATE TEMPORARY VIEW"
         )
     return {**json.loads(carried or "{}"), **given}

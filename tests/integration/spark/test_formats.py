@@ -6,12 +6,14 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
 from pravega_serde import serializer_for
+from tests.integration.spark._cases import COUNT, Case
 
 Load = Callable[..., DataFrame]
 
@@ -150,3 +152,34 @@ def test_one_column(
     writer = spark.sql(query).write.format("pravega").option("controller", config.controller).options(**fmt)
     writer.mode("append").save(str(stream_name))
     assert list(client.read(stream_name)) == events
+
+
+def test_typed_sql(
+    spark: SparkSession,
+    config: PravegaConfig,
+    client: PravegaClient,
+    stream_name: StreamName,
+    all_cases: dict[str, Case],
+):
+    """A table whose columns its options tell, and a view whose columns are named."""
+    client.create_stream(stream_name)
+    case = all_cases["java"]
+    given = {"controller": config.controller, "stream": str(stream_name), "routing_key_field": "name"}
+    options = ", ".join(f"{key} = '{value}'" for key, value in {**given, **case.options}.items())
+    table = f"t_{stream_name.stream}"
+    spark.sql(f"CREATE TABLE {table} USING pravega OPTIONS ({options})")
+    try:
+        # Spark forgets the table's options, because the query has the very columns of the table.
+        with pytest.raises(PySparkException, match=r"\[PRAVEGA-CONFIG\] .*INSERT INTO t WITH"):
+            spark.sql(f"INSERT INTO {table} {case.query}")
+        spark.sql(f"INSERT INTO {table} WITH ({options}) {case.query}")
+        query = "SELECT COUNT(*), COUNT(name), SUM(price) FROM "
+        assert spark.sql(query + table).first() == spark.sql(f"{query} ({case.query})").first()
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+    spark.sql(
+        f"CREATE TEMPORARY VIEW v_{table} (name STRING, id BIGINT) USING pravega OPTIONS "
+        f"(controller '{config.controller}', stream '{stream_name}', format 'java')"
+    )
+    assert spark.sql(f"SELECT SUM(id) FROM v_{table}").first()[0] == sum(range(COUNT))
+    spark.sql(f"DROP VIEW v_{table}")
