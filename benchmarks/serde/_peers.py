@@ -44,4 +44,4 @@ class JavaPeer:
 
 def plain_peer(count: int) -> Peer:
     """Ours in a process to which the ``fast`` extra looks as if it were not installed."""
-    return Peer("ours, no extras", [sys.executable, "-m", "benchmarks.serde._plain", str(count)])
+    return Peer("ours, no extras", [sys.executable, "-m", "benchmarks.peers.plain_serde", str(count)])

@@ -98,9 +98,7 @@ def _subject(name: str, message: type[Message], values: list[dict[str, Any]], ja
         )
     _add_ptars(libraries, message, events)
     fastest = {"decode columns": ("", 0.8), "encode columns": ("", 0.8)}
-    return Subject(
-        name=name, serializer=serializer, events=events, libraries=libraries, extras=False, java=java, aims=fastest
-    )
+    return Subject(name=name, serializer=serializer, events=events, libraries=libraries, java=java, aims=fastest)
 
 
 def _add_ptars(libraries: dict[str, dict[str, Work]], message: type[Message], events: list[bytes]) -> None:

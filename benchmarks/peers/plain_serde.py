@@ -1,4 +1,4 @@
-"""Ours without the packages of the ``fast`` extra: ``python -m benchmarks.serde._plain COUNT`` answers requests."""
+"""Our serializers without the packages of the ``fast`` extra: ``python -m benchmarks.peers.plain_serde COUNT``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ _EXTRAS: Final = ("msgspec", "pyruhvro", "ptars")
 
 
 def main(count: int) -> None:
+    assert sys.modules.keys().isdisjoint(_EXTRAS), "they were imported before they could be hidden"
     for package in _EXTRAS:
         sys.modules[package] = None  # type: ignore[assignment]  # an import of it fails
     from benchmarks.peers._serve import serve  # noqa: PLC0415
