@@ -137,6 +137,9 @@ def _finish_single(field: _Field, found: Last, cursor: Cursor, starts: Int64s) -
     parts = field.empty(starts) if found.parts is None else found.parts
     if field.plan.label == "required":
         cursor.fail(~there)
+    if found.twice is not None and field.dtype is None:
+        # Two messages are one in two parts; of two strings, the one that does not count may be malformed.
+        cursor.fail(found.twice)
     if field.plan.message is not None:
         return _finish_message(field, found, parts, cursor)
     values, bad = field.build(parts, cursor)
@@ -147,9 +150,6 @@ def _finish_single(field: _Field, found: Last, cursor: Cursor, starts: Int64s) -
 
 def _finish_message(field: _Field, found: Last, parts: Parts, cursor: Cursor) -> pa.Array:
     there = found.presence()
-    if found.twice is not None:
-        # The two are one message, in two parts.
-        cursor.fail(found.twice)
     rows = np.flatnonzero(there)
     if not len(rows):
         return pa.nulls(len(cursor), field.kind)

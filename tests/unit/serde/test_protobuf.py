@@ -477,6 +477,14 @@ def test_malformed_events_are_named(event: bytes, reason: str, path: str) -> Non
     assert [(error.row, error.field_path, error.reason) for error in errors] == [(1, path, caught.value.reason)]
 
 
+def test_a_wrong_string_is_found_where_another_one_follows() -> None:
+    event = b"\x72\x01\xff" + ALL.serialize({"text": "x", "i32": 5})
+    for rows in (1, 50):
+        errors: list[DeserializationError] = []
+        ALL.decode_column(pa.array([event] * rows), on_error=errors.append)
+        assert len(errors) == rows
+
+
 @pytest.mark.parametrize("zeros", [1, 7, 97])
 @pytest.mark.parametrize("value", [{"id": 5, "name": "x", "ok": True}, {}, {"name": "\0\0"}])
 def test_zero_padding_is_cut_off(zeros: int, value: dict[str, Any]) -> None:
