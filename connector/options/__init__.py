@@ -15,16 +15,19 @@ from connector.options._declare import (
     text,
 )
 from connector.options._formats import FormatOptions
+from connector.options._registry import RegistryOptions, registry_option
 
 __all__ = [
     "CommonOptions",
     "FormatOptions",
     "PravegaOptionWarning",
+    "RegistryOptions",
     "choice",
     "flag",
     "known_names",
     "number",
     "option",
     "parse_options",
+    "registry_option",
     "text",
 ]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.options._declare import flag, number, option, text
-from connector.options._formats import FormatOptions
+from connector.options._registry import RegistryOptions
 from connector.wire import StreamName
 
 __all__ = ["CommonOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommonOptions(FormatOptions):
-    """Where the stream is and how to reach it, and the format of its events."""
+class CommonOptions(RegistryOptions):
+    """Where the stream is and how to reach it, and the format of its events, or the registry that has it."""
 
     path: str | None = option(
         None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
@@ -62,3 +62,7 @@ class CommonOptions(FormatOptions):
         if scope is None:
             raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or name it 'scope/{given}'")
         return StreamName(scope, given)
+
+    def registry_group(self) -> str:
+        """The group in the registry: that of the option, else the stream's name."""
+        return self.group or self.stream_name().stream

@@ -107,12 +107,22 @@ class FormatOptions:
     )
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an option of another format than the one given."""
+        """Raise ConfigError for an option of another format than the one given, and for two that say the same."""
         for each in fields(self):
             owner = each.metadata.get("format", self.format)
             if owner != self.format and getattr(self, each.name) is not None:
                 given = "no format is given" if self.format is None else f"the format is {self.format!r}"
                 raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: drop one of the two")
+        if len(telling := self._telling()) > 1:
+            raise ConfigError(f"options {' and '.join(telling)} both say what the events are: set only one")
+
+    def _telling(self) -> list[str]:
+        """Options given that say which columns the events have."""
+        return [
+            each.name
+            for each in fields(self)
+            if each.metadata.get("tells_columns") and getattr(self, each.name) is not None
+        ]
 
     def serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
         """The serializer of ``format``, which must be given; ``wanted`` is what to read events as, if that is asked.
@@ -131,8 +141,7 @@ class FormatOptions:
         Raises ConfigError if nothing tells them, SchemaError if they have no form in Arrow.
         """
         assert self.format is not None
-        told = any(each.metadata.get("tells_columns") and getattr(self, each.name) for each in fields(self))
-        if wanted is None and not told and self.format in _WITHOUT_COLUMNS:
+        if wanted is None and not self._telling() and self.format in _WITHOUT_COLUMNS:
             raise ConfigError(
                 f"events of format {self.format!r} do not say which columns they have: {_WITHOUT_COLUMNS[self.format]}"
             )

@@ -41,6 +41,7 @@ def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
         ),
         ({"java_type": "byte[]"}, "'java_type' belongs to format 'java', but no format is given"),
         ({"format": "java", "java_sample": "aced00"}, "java_sample"),
+        ({"format": "java", "java_type": "byte[]", "java_sample": EVENT.hex()}, "java_type and java_sample both"),
         ({"format": "java", "java_sample": "aced0005zz"}, "neither hex nor base64"),
         ({"format": "java", "java_sample": "rO0AB!"}, "neither hex nor base64"),
         ({"format": "java", "java_sample": "/no/such/file"}, "'/no/such/file' cannot be read: No such file"),
