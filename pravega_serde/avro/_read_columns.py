@@ -235,12 +235,14 @@ def _map(node: MapNode, kind: pa.DataType) -> Read:
 def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
     """Rows whose map has a key twice: of these, which nobody's map writes, the plain path keeps the last."""
     repeated = np.zeros(len(counts), np.bool_)
-    if len(keys) and counts.max() > 1:
-        encoded = keys.dictionary_encode()
-        owners = np.repeat(np.arange(len(counts)), counts)
-        entries = owners * len(encoded.dictionary) + encoded.indices.to_numpy()
-        if (entries[1:] > entries[:-1]).all():  # so it is where all rows have the same keys in the same order
-            return repeated
+    if not len(keys) or counts.max() < 2:
+        return repeated
+    encoded = keys.dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    rising = codes[1:] > codes[:-1]
+    rising[bounds_of(counts[counts > 0])[1:-1] - 1] = True  # from one row to the next
+    if not rising.all():  # all rows have the same keys in the same order, mostly
+        entries = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
         entries.sort()
         repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
     return repeated
