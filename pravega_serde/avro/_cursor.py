@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.avro._varints import from_zigzag, squeeze, squeeze_long
 from pravega_serde.columnar import ByteColumn, cut
 from pravega_serde.columnar._bytes import SLACK, Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.varints import from_zigzag, squeeze, squeeze_long
 
 __all__ = ["Budget", "Cursor"]
 

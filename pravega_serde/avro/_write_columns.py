@@ -17,12 +17,12 @@ from pravega_serde.avro._compiled import compiled_writer
 from pravega_serde.avro._decimals import big_endian, halves, signed_sizes, within
 from pravega_serde.avro._lower import Lower, lowering
 from pravega_serde.avro._model import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, kind_of
-from pravega_serde.avro._pieces import Piece, Words, assemble, constant, regroup, spread, varints
 from pravega_serde.avro._storage import members_of
 from pravega_serde.avro._values import is_decimal
 from pravega_serde.avro._write_rows import RowWriter
 from pravega_serde.columnar import bounds_of, list_items, map_entries, per_row
 from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar.pieces import Piece, Words, assemble, constant, regroup, spread, varints
 
 __all__ = ["ColumnWriter"]
 

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pravega_serde.avro._varints import squeeze, squeeze_long
 from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.varints import squeeze, squeeze_long
 
 __all__ = ["LONGEST_LENGTH", "Bools", "Budget", "Cursor", "Tag", "varints_at"]
 

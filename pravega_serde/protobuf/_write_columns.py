@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 
-from pravega_serde.avro._pieces import Piece, Words, assemble, regroup, spread
-from pravega_serde.avro._varints import sizes, tail_of, words_of
 from pravega_serde.columnar import bounds_of, list_items, map_entries, per_row
 from pravega_serde.columnar._bytes import Int64s, UInt64s
+from pravega_serde.columnar.pieces import Piece, Words, assemble, regroup, spread
+from pravega_serde.columnar.varints import sizes, tail_of, words_of
 from pravega_serde.protobuf._build import by_key
 from pravega_serde.protobuf._compiled import compiled_writer
 from pravega_serde.protobuf._cursor import Bools, Tag

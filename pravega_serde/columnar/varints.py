@@ -1,4 +1,4 @@
-"""Avro's zigzag varints, a whole column at a time.
+"""Varints as Avro and Protobuf write them, a whole column at a time; zigzag too.
 
 A varint of up to eight bytes is one word: seven bits a byte, and the top bit of all but the last byte set. Squeezing
 the seven-bit groups together takes three shifts that halve the gaps, not one for each byte; spreading them is the same

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.avro._varints import sizes, tail_of, to_zigzag, words_of
-from pravega_serde.columnar import word_view
-from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s, offsets_of
+from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s, offsets_of, word_view
+from pravega_serde.columnar.varints import sizes, tail_of, to_zigzag, words_of
 from pravega_serde.errors import SerializationError
 
 __all__ = ["Blob", "Piece", "Words", "assemble", "spread", "varints"]
