@@ -28,8 +28,8 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.FENCED: (
         FencedError,
         (
-            "another run of this query writes to the stream; this one has written nothing that can be seen. Stop "
-            "one of them: two queries must not share a checkpoint"
+            "another run of this query has taken over; nothing is lost and nothing is written twice. Stop one of "
+            "them: two queries must not share a checkpoint"
         ),
     ),
     Outcome.STRANGER: (

@@ -52,11 +52,11 @@ class Stage:
         scene.restart = self._restart
         try:
             point.play(scene)
+            verdict.fault = scene.proof()
         except AssertionError as error:
             verdict.failures.append(str(error))
         finally:
             scene.close()
-        verdict.fault = scene.proof()
         judge(verdict, scene, self.java)
         verdict.check()
         verdict.seconds = round(time.monotonic() - began, 1)

@@ -29,6 +29,8 @@ _ROOT: Final = _HERE.parents[2]
 _APPLICATION: Final = 300.0
 
 Fault = dict[str, Any]
+#: What the marker of a fault says beside the proof.
+_UNTOLD: Final = frozenset({"session", "time"})
 
 
 def await_that(what: str, condition: Callable[[], object], seconds: float = 60.0) -> None:
@@ -189,6 +191,7 @@ class Scene:
         self.reported = 0
         """Rows that an error has named as lost."""
         self._jobs: list[Job] = []
+        self._proofs: list[str] = []
 
     def new_stream(self, name: str) -> StreamName:
         stream = StreamName(self.source.stream.scope, f"{name}-{uuid.uuid4().hex[:12]}")
@@ -223,11 +226,20 @@ class Scene:
         assert marker.exists(), "the fault did not fire"
         return dict(json.loads(marker.read_text()))
 
+    def add_proof(self, text: str) -> None:
+        """Note a fault that the test itself has made."""
+        self._proofs.append(text)
+
     def proof(self) -> str:
-        """The fault in words; empty if it was not made."""
-        if not (self.folder / "fired").exists():
-            return ""
-        return ", ".join(f"{name} {value}" for name, value in self.fired().items() if name not in ("time", "session"))
+        """The faults in words; empty if there were none. Raises AssertionError for a killed one that goes on."""
+        proofs = list(self._proofs)
+        if (self.folder / "fired").exists():
+            fault = self.fired()
+            proofs.insert(0, ", ".join(f"{key} {value}" for key, value in fault.items() if key not in _UNTOLD))
+            if fault["action"].startswith("kill"):
+                later = [line for line in self._log() if line["pid"] == fault["pid"] and line["time"] > fault["time"]]
+                assert not later, f"process {fault['pid']} was to be killed and went on: {later[0]}"
+        return "; ".join(proofs)
 
     def await_fired(self, job: Job) -> dict[str, Any]:
         await_that("the fault fires", lambda: (self.folder / "fired").exists() or job._process.poll() is not None, 180)
@@ -238,9 +250,11 @@ class Scene:
         (self.folder / "go").touch()
 
     def told(self, what: str) -> list[dict[str, Any]]:
+        return [line for line in self._log() if line["what"] == what]
+
+    def _log(self) -> list[dict[str, Any]]:
         log = self.folder / "log.jsonl"
-        lines = log.read_text().splitlines() if log.exists() else []
-        return [line for line in map(json.loads, lines) if line["what"] == what]
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     def replayed(self) -> list[int]:
         """Batches that more than one run wanted to commit."""

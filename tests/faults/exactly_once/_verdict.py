@@ -68,7 +68,7 @@ def judge(verdict: Verdict, scene: Scene, java: Any) -> None:
     verdict.duplicated = sum(count - 1 for count in numbers.values())
     verdict.follower = len(followed)
     verdict.follower_duplicated = len(followed) - len({_number(event) for event in followed})
-    verdict.out_of_order = _out_of_order(followed)
+    verdict.out_of_order = _out_of_order(followed, len(scene.source.numbers))
     verdict.reported, verdict.replayed = scene.reported, scene.replayed()
     statuses = scene.statuses()
     verdict.transactions = len(statuses)
@@ -84,12 +84,14 @@ def _transaction(event: bytes) -> uuid.UUID:
     return uuid.UUID(event.partition(b"|")[2].decode())
 
 
-def _out_of_order(events: list[bytes]) -> int:
-    last: dict[int, int] = defaultdict(lambda: -1)
+def _out_of_order(events: list[bytes], rows: int) -> int:
+    """``rows``: of one source; queries that write to one stream have no order among each other."""
+    last: dict[tuple[int, int], int] = defaultdict(lambda: -1)
     wrong = 0
     for number in map(_number, events):
-        wrong += number < last[number % KEYS]
-        last[number % KEYS] = max(number, last[number % KEYS])
+        key = number // rows, number % KEYS
+        wrong += number < last[key]
+        last[key] = max(number, last[key])
     return wrong
 
 

@@ -72,7 +72,15 @@ def fire(where: str, **place: Any) -> bool:
         marker = os.open(FOLDER / "fired", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         return False
-    told = {"at": where, "pid": os.getpid(), "session": os.getsid(0), "run": RUN, "time": time.time(), **place}
+    told = {
+        "at": where,
+        "action": FAULT["action"],
+        "pid": os.getpid(),
+        "session": os.getsid(0),
+        "run": RUN,
+        "time": time.time(),
+        **place,
+    }
     os.write(marker, json.dumps(told).encode())
     os.fsync(marker)
     os.close(marker)

@@ -1,0 +1,73 @@
+"""How long a worker keeps the transactions of tasks that it has finished."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from connector.sink import _exactly_once as sink
+from connector.sink._exactly_once import WriteId
+
+
+class Pinged:
+    """A transaction as the lease keeper sees it; so short a lease is pinged every tenth of a second."""
+
+    lease = 0.1
+
+    def __init__(self) -> None:
+        self.id, self.pings = uuid.uuid4(), 0
+
+    def ping(self) -> None:
+        self.pings += 1
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    yield
+    for keeper in sink._keepers.values():
+        keeper.close()
+    sink._keepers.clear()
+    sink._kept.clear()
+
+
+def finished(app: str, batch: int) -> Pinged:
+    """The transaction of a task that has just finished."""
+    transaction = Pinged()
+    sink._keeper().add(transaction)  # type: ignore[arg-type]
+    sink._keep_until_next(WriteId(app, app, "run", batch), transaction)  # type: ignore[arg-type]
+    return transaction
+
+
+@pytest.fixture
+def is_kept(eventually: Callable[..., None]) -> Callable[..., bool]:
+    """Whether a transaction is still pinged, while another one is."""
+
+    def check(transaction: Pinged, other: Pinged) -> bool:
+        before, start = transaction.pings, other.pings
+        eventually(lambda: other.pings >= start + 3)
+        return transaction.pings > before + 1  # one may have been on its way
+
+    return check
+
+
+def test_until_the_worker_writes_another_batch_of_the_same_application(is_kept: Callable[..., bool]):
+    first, sibling = finished("a", 0), finished("a", 0)
+    assert is_kept(first, sibling)
+    following = finished("a", 1)
+    assert not is_kept(first, following)
+    assert not is_kept(sibling, following)
+
+
+def test_whatever_the_worker_does_for_others(is_kept: Callable[..., bool]):
+    """Workers are shared by all queries of an application."""
+    waiting, other = finished("a", 0), finished("b", 7)
+    assert is_kept(waiting, other)
+    assert is_kept(other, waiting)
+
+
+def test_the_oldest_is_given_up_where_there_are_too_many(is_kept: Callable[..., bool], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sink, "MAX_APPS", 3)
+    first = finished("0", 0)
+    others = [finished(str(n), 0) for n in range(1, 4)]
+    assert not is_kept(first, others[-1])
+    assert is_kept(others[0], others[-1])
