@@ -65,6 +65,7 @@ class _Planner:
     def _fixed(self, writer: Fixed, reader: Fixed, path: str) -> Node:
         if not _same_name(writer, reader) or writer.size != reader.size:
             raise _mismatch(writer, reader, path)
+        _check_meaning(writer, reader, path)
         return Leaf("fixed", reader)
 
     def _enum(self, writer: Enum, reader: Enum, path: str) -> Node:
@@ -174,10 +175,23 @@ _RESOLVERS: Final[Mapping[type, Callable[[_Planner, Any, Any, str], Node]]] = {
 
 
 def _leaf(writer: Primitive, reader: Type, path: str) -> Leaf:
-    same = isinstance(reader, Primitive) and reader.name == writer.name
-    if same or (isinstance(reader, Primitive) and reader.name in _PROMOTIONS.get(writer.name, ())):
-        return Leaf(writer.name, reader)  # type: ignore[arg-type]
-    raise _mismatch(writer, reader, path)
+    if not isinstance(reader, Primitive) or reader.name not in (writer.name, *_PROMOTIONS.get(writer.name, ())):
+        raise _mismatch(writer, reader, path)
+    _check_meaning(writer, reader, path)
+    return Leaf(writer.name, reader)
+
+
+def _check_meaning(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> None:
+    """Refuse what would become another value: milliseconds as microseconds, a decimal of another scale.
+
+    Java reads such values wrongly, without a word.
+    """
+    here, there = reader.logical, writer.logical
+    if here is not None and there is not None and (here.name, here.scale) != (there.name, there.scale):
+        scales = f" of scale {there.scale} -> {here.scale}" if here.name == there.name else ""
+        raise SchemaError(
+            f"the reader's schema would change the writer's values at {path}: {there.name} -> {here.name}{scales}"
+        )
 
 
 def _same_name(writer: Type, reader: Type) -> bool:

@@ -19,7 +19,7 @@ from pravega_serde.columnar import as_binary, cut
 from pravega_serde.columnar._bytes import Int64s, UInt8s, offsets_of
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["HEADER_SIZE", "HeaderColumn", "header_of", "read_header", "with_header"]
+__all__ = ["HEADER_SIZE", "HeaderColumn", "encoding_ids", "header_of", "read_header", "with_header"]
 
 _HEADER: Final = struct.Struct(">Bi")
 _PROTOCOL: Final = 1
@@ -89,6 +89,14 @@ class HeaderColumn:
     def payloads(self, rows: Int64s) -> pa.BinaryArray:
         """What stands behind the headers of some rows; copied by Arrow in one pass."""
         return cut(self._data, self._starts[rows] + HEADER_SIZE, self._ends[rows])
+
+
+def encoding_ids(column: pa.Array) -> pa.Int32Array:
+    """The encoding id of each event; null where there is no event, or no header."""
+    headers = HeaderColumn.of(column)
+    ids, none = np.zeros(len(column), np.int32), np.ones(len(column), np.bool_)
+    ids[headers.rows], none[headers.rows] = headers.ids, False
+    return pa.array(ids, mask=none)
 
 
 def _ids(data: UInt8s, starts: Int64s) -> npt.NDArray[np.int32]:

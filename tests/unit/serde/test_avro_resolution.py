@@ -88,3 +88,33 @@ def test_a_missing_default_is_named() -> None:
         SchemaError, match=r"field \$\.new is not in the writer's schema and has no default; give it one"
     ):
         AvroSerializer(writer, reader_schema=reader)
+
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+CENTS = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+FIXED = {"type": "fixed", "name": "F", "size": 4}
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "words"),
+    [
+        (MILLIS, MICROS, "timestamp-millis -> timestamp-micros"),
+        ({"type": "int", "logicalType": "date"}, MICROS, "date -> timestamp-micros"),
+        (CENTS, CENTS | {"scale": 3}, "decimal -> decimal of scale 2 -> 3"),
+        (CENTS | FIXED, CENTS | FIXED | {"scale": 0}, "of scale 2 -> 0"),
+    ],
+)
+def test_a_value_never_becomes_another_one(writer: Any, reader: Any, words: str) -> None:
+    with pytest.raises(SchemaError, match=rf"change the writer's values at \$: .*{words}"):
+        AvroSerializer(writer, reader_schema=reader)
+    # In a union it is an error of the events that have it.
+    event = AvroSerializer(["null", writer]).serialize(None)
+    assert AvroSerializer(["null", writer], reader_schema=["null", reader]).deserialize(event) is None
+
+
+def test_a_meaning_may_be_added_and_dropped() -> None:
+    event = AvroSerializer("long").serialize(1_000_000)
+    assert AvroSerializer("long", reader_schema=MICROS).deserialize(event).timestamp() == 1
+    assert AvroSerializer(MICROS, reader_schema="long").deserialize(event) == 1_000_000
+    assert AvroSerializer(CENTS, reader_schema=CENTS | {"precision": 12}).deserialize(b"\x02\x01").is_finite()

@@ -1,0 +1,82 @@
+"""Schemas that follow from columns, after an earlier one of the same type."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf import ProtobufSerializer
+from pravega_serde.registry import SchemaInfo, avro_reader_for, avro_schema_of, column_schema, event_type
+from pravega_serde.registry import SerializationFormat as Format
+
+LINE = pa.struct([("sku", pa.string()), ("count", pa.int32())])
+FIRST = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("item", pa.string()),
+        ("lines", pa.map_(pa.string(), LINE)),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def of(columns: pa.Schema, after: Any = None, fmt: str = "protobuf") -> Any:
+    return column_schema(columns, format=fmt, type="shop.Order", after=after)
+
+
+def numbers(info: SchemaInfo) -> dict[str, int]:
+    message = ProtobufSerializer(info.data, message_type=info.type).message_class.DESCRIPTOR
+    return {field.name: field.number for field in message.fields}
+
+
+@pytest.mark.parametrize("fmt", ["avro", "json", "protobuf"])
+def test_the_same_columns_have_the_same_schema(fmt: str) -> None:
+    first = of(FIRST, fmt=fmt)
+    again = of(FIRST, first.info, fmt)
+    assert again.info == first.info
+    assert again.casts == first.casts == (fmt == "protobuf")
+
+
+def test_fields_of_protobuf_keep_their_numbers() -> None:
+    first = of(FIRST)
+    inner = pa.struct([("note", pa.string()), ("count", pa.int32())])
+    columns = pa.schema([("new", pa.string()), ("lines", pa.map_(pa.string(), inner)), ("id", pa.int64()),
+                         ("item", pa.string())])  # fmt: skip
+    second = of(columns, first.info)
+    assert numbers(second.info) == {"new": 5, "lines": 3, "id": 1, "item": 2}
+    # What the one writes is what the other reads.
+    row = {"id": 7, "item": "tea", "lines": [("a", {"sku": "x", "count": 3})], "at": None}
+    written = first.payloads.encode_column(first.fitted(pa.array([row], pa.struct(list(FIRST)))))
+    assert second.payloads.decode_column(written).to_pylist() == [
+        {"new": None, "lines": [("a", {"note": None, "count": 3})], "id": 7, "item": "tea"}
+    ]
+    third = of(columns.append(pa.field("back", pa.int32())), second.info)
+    assert numbers(third.info)["back"] == 6, "4 stays reserved"
+
+
+@pytest.mark.parametrize(("fmt", "column"), [("protobuf", pa.int64()), ("json", pa.int64())])
+def test_what_the_earlier_schemas_readers_would_get_wrong_is_refused(fmt: str, column: pa.DataType) -> None:
+    first = of(FIRST, fmt=fmt)
+    with pytest.raises(SchemaError, match=r"does not go with the latest of 'shop\.Order': backward: .*item"):
+        of(FIRST.set(1, pa.field("item", column)), first.info, fmt)
+
+
+def registered(columns: pa.Schema) -> SchemaInfo:
+    return event_type(avro_schema_of(columns, "shop.Order"), format="avro").info
+
+
+def test_an_avro_reader_of_the_columns_that_are_there_is_the_registered_schema() -> None:
+    schema = registered(FIRST)
+    wanted = pa.struct([FIRST.field("at"), FIRST.field("id")])
+    assert avro_reader_for(schema, wanted) is schema
+    single = SchemaInfo("long", Format.AVRO, b'"long"')
+    assert avro_reader_for(single, pa.struct([("value", pa.string())])) is single
+
+
+def test_an_avro_reader_promotes_and_fills() -> None:
+    schema = registered(pa.schema([("id", pa.int32()), ("item", pa.string())]))
+    wanted = pa.struct([("id", pa.int64()), ("later", pa.string()), ("item", pa.string())])
+    reader = event_type(avro_reader_for(schema, wanted))
+    assert reader.payloads.arrow_type == wanted
+    assert reader.info.type == "shop.Order"
