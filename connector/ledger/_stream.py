@@ -38,13 +38,20 @@ class Ledger:
     """
 
     def __init__(self, client: PravegaClient, name: StreamName) -> None:
-        client.controller.create_stream(name, ScalingPolicy.fixed(1))
+        # Creating takes a right on the whole scope, which whoever writes to a ledger that is there need not have.
+        if not client.controller.stream_exists(name):
+            client.controller.create_stream(name, ScalingPolicy.fixed(1))
         self.name = name
+        self._client = client
         self._stream = client.revisioned(name, _Entries())
         self._lock = threading.Lock()
         self._revision: Revision | None = None
         self._state: LedgerState = {}
         self._since_snapshot = 0
+
+    def check_writable(self) -> None:
+        """Raise AuthenticationError if it can only be read, which would show with the first entry otherwise."""
+        self._client.stores.token(self.name, write=True)
 
     def read(self) -> tuple[Revision, LedgerState]:
         """The end of the ledger, and the state there. Raises LedgerFormatError."""

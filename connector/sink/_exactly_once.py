@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, Transaction
+from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
 from connector.errors import ConfigError, ConnectorError
 from connector.ledger import Commit, Job, Ledger, Outcome, Part, Phase, Role, Servers, carry_out, check, ledger_name
 from connector.sink._digest import RowDigest
@@ -90,9 +90,11 @@ class ExactlyOnce:
     def prepare(self, client: PravegaClient) -> None:
         """Say before the first task what cannot work. Raises LeaseRangeError, AuthenticationError, ConfigError."""
         options = self._options
-        key = (os.getpid(), str(options.stream_name()), options.transaction_timeout_ms)
+        key = (os.getpid(), client, options.stream_name(), options.transaction_timeout_ms)
         if key not in _probed:
-            self._ledger(client).read()
+            ledger = self._ledger(client)
+            ledger.read()
+            ledger.check_writable()
             # Only a transaction tells whether the servers allow its lease.
             client.transactions(options.stream_name(), lease=self._lease()).begin().abort()
             _probed.add(key)
@@ -132,7 +134,7 @@ class ExactlyOnce:
 
     def _ledger(self, client: PravegaClient) -> Ledger:
         name = ledger_name(self._options.stream_name(), self._options.ledger)
-        key = (os.getpid(), id(client), str(name))
+        key = (os.getpid(), client, name)
         if key not in _ledgers:
             _ledgers[key] = Ledger(client, name)
         return _ledgers[key]
@@ -203,9 +205,9 @@ class _Task:
                 self._transaction.abort()
 
 
-# (process, stream, lease) whose settings were tried; Spark makes writers anew for every micro-batch.
-_probed: Final[set[tuple[int, str, int]]] = set()
-_ledgers: Final[dict[tuple[int, int, str], Ledger]] = {}
+# (process, client, stream, lease) whose settings were tried; Spark makes writers anew for every micro-batch.
+_probed: Final[set[tuple[int, PravegaClient, StreamName, int]]] = set()
+_ledgers: Final[dict[tuple[int, PravegaClient, StreamName], Ledger]] = {}
 
 # Finished transactions wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute in
 # which no worker had anything to do), and keeps them open until it works for another batch of the same application:

@@ -1,0 +1,87 @@
+"""What a user must be allowed to do for exactly once, and that it is asked for before the first event."""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.errors import AuthenticationError
+from connector.ledger import Ledger, ledger_name
+from connector.local import LocalPravega
+from connector.local._security import accounts_file
+from connector.options import parse_options
+from connector.sink import SinkOptions, encoder_for
+from connector.sink._exactly_once import ExactlyOnce
+from connector.wire import StreamName
+
+TARGET = StreamName("shop", "orders")
+LEDGER = ledger_name(TARGET)
+RIGHTS = {
+    "admin": ("prn::*,READ_UPDATE",),
+    "no-ledger": (f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",),
+    "reads-ledger": (
+        f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",
+        f"prn::/scope:{TARGET.scope}/stream:{LEDGER.stream},READ",
+    ),
+    "writes-ledger": (
+        f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",
+        f"prn::/scope:{TARGET.scope}/stream:{LEDGER.stream},READ_UPDATE",
+    ),
+}
+Prepare = Callable[[str], None]
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
+    users = {name: (f"password of {name}", rights) for name, rights in RIGHTS.items()}
+    accounts = accounts_file(tmp_path_factory.mktemp("users"), users)
+    where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
+    with LocalPravega(username="admin", password="password of admin", heap_mb=768, java_options=(where,)) as server:
+        with PravegaClient(server.config) as client:
+            client.controller.create_scope(TARGET.scope)
+            client.create_stream(TARGET)
+        yield server.config
+
+
+@pytest.fixture
+def prepare(config: PravegaConfig) -> Prepare:
+    """``prepare(user)``: what the sink does before the first task."""
+    options = parse_options(SinkOptions, {"path": str(TARGET), "controller": config.controller})
+    encoder = encoder_for(pa.schema({"event": pa.binary()}), options)
+
+    def prepare(user: str) -> None:
+        with PravegaClient(config.with_credentials(user, f"password of {user}")) as client:
+            ExactlyOnce(options, encoder, streaming=True).prepare(client)
+
+    return prepare
+
+
+def test_a_ledger_that_is_not_there_can_be_created_by_those_alone_who_may(config: PravegaConfig, prepare: Prepare):
+    for user in ("no-ledger", "reads-ledger", "writes-ledger"):
+        with pytest.raises(AuthenticationError, match=str(LEDGER)):
+            prepare(user)
+    prepare("admin")
+    with PravegaClient(config) as client:
+        assert client.controller.stream_exists(LEDGER)
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize("user", ["no-ledger", "reads-ledger"])
+def test_who_cannot_write_to_the_ledger_is_told_before_the_first_event(
+    config: PravegaConfig, prepare: Prepare, user: str
+):
+    with pytest.raises(AuthenticationError, match=str(LEDGER)):
+        prepare(user)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_ledger_that_is_there_takes_no_right_on_the_scope(prepare: Prepare):
+    prepare("writes-ledger")
+
+
+@pytest.fixture
+def ledger(config: PravegaConfig) -> None:
+    with PravegaClient(config) as client, Ledger(client, LEDGER):
+        pass
