@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import time
 from collections.abc import Callable, Mapping
@@ -51,6 +52,9 @@ def ours(subject: Subject) -> dict[str, Work]:
     values = [serializer.deserialize(event) for event in events]
     arrow = serializer.decode_column(column)
     serializer.encode_column(arrow.slice(0, 1))
+    # Whoever makes many objects makes Python's collector look at all that are there: not at these.
+    gc.collect()
+    gc.freeze()
     return {
         "decode rows": lambda: [serializer.deserialize(event) for event in events],
         "encode rows": lambda: [serializer.serialize(value) for value in values],

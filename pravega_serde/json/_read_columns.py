@@ -172,8 +172,13 @@ def _build_times(kind: pa.DataType) -> Build:
 
 
 def _build_decimals(kind: pa.DataType) -> Build:
-    def build(values: Sequence[Any]) -> pa.Array:
+    def some(values: Sequence[Any]) -> pa.Array:
         return pa.array([None if value is None else fitted_decimal(value, kind) for value in values], kind)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        # A Decimal takes a hundred bytes: of a long list, only a piece is there twice.
+        starts = range(0, max(len(values), 1), _ROWS_AT_ONCE)
+        return pa.concat_arrays([some(values[start : start + _ROWS_AT_ONCE]) for start in starts])
 
     return build
 
