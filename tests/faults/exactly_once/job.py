@@ -26,7 +26,7 @@ def session(spec: dict[str, Any]) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": spec["folder"] + "/warehouse",
         # Several batches for each task, so that something can happen between them.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "40",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
         # Short-lived: compiling well does not pay.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
