@@ -22,7 +22,7 @@ __all__ = ["is_table", "options_of", "with_options"]
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them, and come from the environment of the processes.
-_SECRET: Final = frozenset({"username", "password"})
+_SECRET: Final = frozenset({"username", "password", "registry_username", "registry_password", "registry_token"})
 _SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
 
 

@@ -22,7 +22,10 @@ from connector.source import (
     SourceOptions,
     decoded_fields,
     require_stream,
+    schema_ids,
+    schema_ids_of,
     serializer_of,
+    with_schema_ids,
 )
 
 __all__ = ["PravegaDataSource"]
@@ -62,7 +65,9 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         if not table.is_table(self.options):
             # Said at load(), not when the first task is planned.
             require_stream(options)
-        schema = from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None))))
+        ids = schema_ids(options)
+        schema = from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None, ids))))
+        schema = with_schema_ids(schema, options, ids)
         return table.with_options(schema, self.options) if table.is_table(self.options) else schema
 
     def reader(self, schema: StructType) -> PravegaBatchReader:
@@ -87,9 +92,9 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         options = _source_options(table.options_of(self.options, schema))
         arrow = to_arrow_schema(schema, timezone="UTC")
         # What cannot be decoded so is said here, before any task.
-        return options, arrow, serializer_of(options, arrow)
+        return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
     def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
         options = parse_options(SinkOptions, table.options_of(self.options, schema), also_known=_SOURCE_NAMES)
         options.mode(streaming=streaming)
-        return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options)
+        return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.options import CommonOptions, FormatOptions
+from connector.options import CommonOptions, FormatOptions, RegistryOptions
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
 
@@ -17,11 +17,13 @@ __all__ = ["options", "options_page"]
 
 
 def _sides() -> list[tuple[str, list[Field[Any]]]]:
-    common, formats = fields(CommonOptions), fields(FormatOptions)
-    of_formats, shared = {field.name for field in formats}, {field.name for field in common}
+    common, formats, registry = fields(CommonOptions), fields(FormatOptions), fields(RegistryOptions)
+    of_formats, of_registry = {field.name for field in formats}, {field.name for field in registry}
+    shared = {field.name for field in common}
     return [
-        ("Source and sink", [field for field in common if field.name not in of_formats]),
+        ("Source and sink", [field for field in common if field.name not in of_registry]),
         ("Format of the events, source and sink", list(formats)),
+        ("Schema registry, source and sink", [field for field in registry if field.name not in of_formats]),
         ("Source", [field for field in fields(SourceOptions) if field.name not in shared]),
         ("Sink", [field for field in fields(SinkOptions) if field.name not in shared]),
     ]

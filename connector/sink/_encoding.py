@@ -48,13 +48,17 @@ class EventEncoder:
         return events, keys
 
 
-def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
-    """The encoder for a DataFrame's columns. Raises ColumnTypeError, ConfigError before anything is written."""
+def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = False) -> EventEncoder:
+    """The encoder for a DataFrame's columns.
+
+    Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
+    """
+    if options.from_registry:
+        return _registry_encoder(schema, options, streaming=streaming)
     if options.format is None:
         return _raw_encoder(schema, options)
     router, key = _routing(schema, options)
-    # A column that was named as the key belongs to the event; one that is there only to be the key does not.
-    columns = tuple(name for name in schema.names if options.routing_key_field or name != key)
+    columns = _written(schema, options, key)
     kinds = [schema.field(name) for name in columns]
     serializer = options.serializer()
     single = len(columns) == 1 and options.format not in _ALWAYS_RECORDS and not _is_record(serializer)
@@ -64,6 +68,25 @@ def encoder_for(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
         hint = "; option 'java_sample' takes such an event" if options.format == "java" else ""
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
     return EventEncoder(columns, single, Portable(serializer), router)
+
+
+def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
+    from connector.sink._registry import (  # noqa: PLC0415 - a second that only a registry's streams need
+        registry_encoding,
+        registry_encoding_of_query,
+    )
+
+    router, key = _routing(schema, options)
+    columns = _written(schema, options, key)
+    # Without metadata, which may tell where columns come from.
+    kinds = pa.schema([schema.field(name).remove_metadata() for name in columns])
+    found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
+    return EventEncoder(columns, found.single, Portable(found.serializer), router)
+
+
+def _written(schema: pa.Schema, options: SinkOptions, key: str | None) -> tuple[str, ...]:
+    """Columns that become the event: one that was named as the key, not one that is there only to be the key."""
+    return tuple(name for name in schema.names if options.routing_key_field or name != key)
 
 
 def _is_record(serializer: Serializer[Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from connector.client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
 from connector.errors import ConfigError
-from connector.options import CommonOptions, choice, flag, number, option
+from connector.options import CommonOptions, choice, flag, number, option, registry_option
 
 __all__ = ["SinkOptions"]
 
@@ -64,6 +64,25 @@ class SinkOptions(CommonOptions):
         "and no part of the event",
     )
     routing_key: str | None = option(None, "one routing key for all events: one order, one segment at a time")
+    register_schema: bool = registry_option(
+        False,
+        "whether to add the schema if the registry lacks it: that of the options, or one that follows from the columns "
+        "where the latest of the type does not have them",
+        flag,
+    )
+    create_group: bool = registry_option(
+        False,
+        "whether to make the group if it does not exist: of the format, of several types, compatible both ways with "
+        "all earlier schemas (Avro) or anyhow (JSON, Protobuf)",
+        flag,
+    )
+    codec: str | None = registry_option(
+        None, "`gzip` or `snappy`; without it events are not compressed", choice("gzip", "snappy")
+    )
+    register_codec: bool = registry_option(False, "whether to add the codec if the group lacks it", flag)
+    typed_java_readers: bool = registry_option(
+        True, "set it to false to write JSON or Protobuf with a codec: Java's typed readers of those fail on it", flag
+    )
     max_event_size: int = option(
         MAX_EVENT_SIZE, "largest event in bytes; Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
     )

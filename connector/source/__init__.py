@@ -4,6 +4,7 @@ from connector.source._bad_records import CORRUPT_RECORD, CORRUPT_TYPES, corrupt
 from connector.source._columns import VALUE, Decoder, decoded_fields, serializer_of
 from connector.source._options import METADATA_COLUMNS, SourceOptions
 from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_stream
+from connector.source._schema_ids import schema_ids, schema_ids_of, with_schema_ids
 
 __all__ = [
     "CORRUPT_RECORD",
@@ -18,5 +19,8 @@ __all__ = [
     "decode",
     "decoded_fields",
     "require_stream",
+    "schema_ids",
+    "schema_ids_of",
     "serializer_of",
+    "with_schema_ids",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,23 +33,34 @@ _METADATA_TYPES: Final = {
     "stream": pa.string(),
     "segment_id": pa.int64(),
     "offset": pa.int64(),
+    "encoding_id": pa.int32(),
 }
 
 
-def serializer_of(options: SourceOptions, wanted: pa.Schema | None) -> Decoder:
+def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequence[int] | None = None) -> Decoder:
     """The serializer that the options ask for; None for raw events.
 
-    ``wanted`` is the schema of the rows that the user gave with ``.schema(…)``. Raises ConfigError, SchemaError.
+    ``wanted`` is the schema of the rows that the user gave with ``.schema(…)``, ``ids`` those of the schemas of a
+    registry that the query has. Raises ConfigError, SchemaError, RegistryErrors.
     """
+    if options.from_registry:
+        from connector.source._registry import registry_reader  # noqa: PLC0415 - a second that only its streams need
+
+        named = None if wanted is None or ids is not None else pa.struct(_decoded_ones(options, wanted))
+        return Portable(registry_reader(options, named, ids))
     if options.format is None:
         return None
     if wanted is None:
         return Portable(options.column_serializer())
-    others = {*options.metadata_columns, *corrupt_names(options.column_name_of_corrupt_record)}
-    columns = [field for field in wanted if field.name not in others]
+    columns = _decoded_ones(options, wanted)
     # Events of a Java type that is named are single values; the fields of objects come by a sample, or by their names.
     single = options.java_type is not None and len(columns) == 1
     return Portable(options.column_serializer(columns[0].type if single else pa.struct(columns)))
+
+
+def _decoded_ones(options: SourceOptions, wanted: pa.Schema) -> list[pa.Field]:
+    others = {*options.metadata_columns, *corrupt_names(options.column_name_of_corrupt_record)}
+    return [field for field in wanted if field.name not in others]
 
 
 def decoded_fields(options: SourceOptions, serializer: Decoder) -> list[pa.Field]:
@@ -92,6 +103,8 @@ class RowBuilder:
         self._schema = schema
         self._serializer = None if serializer is None else serializer.get()
         self._mode = options.mode
+        # A registry's types that were not chosen have no rows; the reader makes them null.
+        self._leave_out_nulls = options.registry_type is not None
         self._constants: dict[str, pa.Array] = {}
         self._metadata = frozenset(options.metadata_columns)
         self._corrupt = corrupt_names(options.column_name_of_corrupt_record)
@@ -105,7 +118,11 @@ class RowBuilder:
     def build(self, batch: EventBatch) -> pa.RecordBatch:
         """The rows of a batch. Raises DeserializationError with the event's coordinates in mode FAILFAST."""
         rows = self._decode(batch)
-        return pa.RecordBatch.from_arrays([column(rows) for column in self._columns], schema=self._schema)
+        built = pa.RecordBatch.from_arrays([column(rows) for column in self._columns], schema=self._schema)
+        if self._leave_out_nulls and _decoded(rows).values.null_count:
+            values = _decoded(rows).values.is_valid().to_numpy(zero_copy_only=False)
+            return built.filter(pa.array(values | _decoded(rows).bad()))
+        return built
 
     def _decode(self, batch: EventBatch) -> _Rows:
         if self._serializer is None:
@@ -121,7 +138,11 @@ class RowBuilder:
 
     def _missing(self, rows: _Rows) -> list[DeserializationError]:
         """What is null and may not be."""
-        return [error for field, column in self._required for error in missing_values(column(rows), field)]
+        missing = [error for field, column in self._required for error in missing_values(column(rows), field)]
+        if not self._leave_out_nulls:
+            return missing
+        values = _decoded(rows).values
+        return [error for error in missing if error.row is not None and values[error.row].is_valid]
 
     def _column(self, field: pa.Field) -> Column:
         if field.name in self._metadata:
@@ -138,6 +159,8 @@ class RowBuilder:
             return lambda rows: pa.array(rows.batch.offsets)
         if name == "segment_id":
             return lambda rows: pa.array(np.full(len(rows.batch.events), rows.batch.segment_id))
+        if name == "encoding_id":
+            return lambda rows: _encoding_ids(rows.batch.events)
         if name == "scope":
             return lambda rows: self._constant(rows.batch.stream.scope, len(rows.batch.events))
         return lambda rows: self._constant(rows.batch.stream.stream, len(rows.batch.events))
@@ -196,6 +219,12 @@ def _without_bad(batch: EventBatch, found: Decoded) -> _Rows:
     events = found.events.filter(mask)
     kept = EventBatch(batch.stream, batch.segment_id, events, batch.offsets[keep])
     return _Rows(kept, Decoded(events, found.values.filter(mask), []))
+
+
+def _encoding_ids(events: pa.BinaryArray) -> pa.Int32Array:
+    from pravega_serde.registry import encoding_ids  # noqa: PLC0415 - a second that only a registry's streams need
+
+    return encoding_ids(events)
 
 
 def _record_column(field: pa.Field) -> Column:

@@ -92,14 +92,16 @@ def deserializer(
     type: str | Sequence[str] | None = None,  # noqa: A002 -- the registry's word
     evolution: Evolution = "resolve",
     unknown_ids: Leniency = "fail",
+    check_readable: bool = True,
     **settings: Unpack[ReaderSettings],
 ) -> RegistryDeserializer:
     """A reader of anything in a group: every format, schema version, type and codec.
 
     ``schema``, or ``schemas`` for several types, is what to make of the events, given as for :func:`serializer`; an
     Arrow schema says which columns JSON events have. The registry is asked once whether the group's events can be read
-    with it. Without one, values are as they were written, and columns those of the group's latest schemas: of its type,
-    or a struct with a member per type. ``type`` chooses types; rows of others are null then.
+    with it, as by Java's readers; without ``check_readable`` each event shows whether it can. Without a schema, values
+    are as they were written, and columns those of the group's latest schemas: of its type, or a struct with a member
+    per type. ``type`` chooses types; rows of others are null then.
 
     With ``evolution="corrupt"`` events of another version of the schema are bad records instead of being resolved. An
     encoding id that the registry does not know is a RegistryNotFoundError, because it says nothing about the event;
@@ -119,4 +121,5 @@ def deserializer(
         types=chosen,
         unknown_is_corrupt=unknown_ids == "corrupt",
         same_schema=evolution == "corrupt",
+        check_readable=check_readable,
     )

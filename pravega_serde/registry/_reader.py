@@ -48,19 +48,20 @@ class RegistryDeserializer:
         struct_per_type: bool | None = None,
         unknown_is_corrupt: bool = False,
         same_schema: bool = False,
+        check_readable: bool = True,
     ) -> None:
         self._config, self._readers, self._types = config, readers, types
         self._struct_per_type = struct_per_type
         self._leniency = {"same_schema": same_schema, "unknown_is_corrupt": unknown_is_corrupt}
-        self._check()
+        self._check(readable=check_readable)
 
-    def _check(self) -> None:
+    def _check(self, *, readable: bool) -> None:
         config = self._config
         if not config.write_encoding_header:
             self._check_headerless()
         prepare_group(config, self._readers[0].info.format if self._readers else SerializationFormat.ANY)
         check_codecs(config)
-        for reader in self._readers:
+        for reader in self._readers if readable else ():
             if reader.info.type and not config.client.can_read(config.group, reader.info):
                 raise SchemaError(
                     f"by its compatibility policy the group {config.group!r} has events that the schema given for "
