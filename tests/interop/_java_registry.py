@@ -25,10 +25,14 @@ _SECONDS: Final = 180
 
 
 class JavaRegistry:
-    """The compiled programs of ``java_registry``. Events travel through files in ``folder``, one a group."""
+    """The compiled programs of ``java_registry``. Events travel through files in ``folder``, one a group.
 
-    def __init__(self, uri: str, folder: Path) -> None:
+    ``few`` is how many events the smaller groups have, ``groups`` are those that are wanted: all if none is named.
+    """
+
+    def __init__(self, uri: str, folder: Path, *, few: int = 500, groups: Iterable[str] = ()) -> None:
         java = find_java()
+        self._few, self._groups = few, [",".join(groups)] if groups else []
         self._uri, self._folder, self._java = uri, folder, java.path
         jars = ensure_jars(_JARS, java)
         self._classes = f"{folder}/classes:{jars}/*"
@@ -47,7 +51,7 @@ class JavaRegistry:
 
     def write(self) -> None:
         """Let Java write its events."""
-        self.run("RegistryPeer", "write", self._uri, str(self._folder))
+        self.run("RegistryPeer", "write", self._uri, str(self._folder), *self._groups)
 
     def events(self, group: str) -> list[bytes]:
         """What Java wrote."""
@@ -65,7 +69,8 @@ class JavaRegistry:
 
     def read(self) -> list[dict[str, Any]]:
         """What Java's readers make of them: group, reader, events, how many are wrong, and the first of those."""
-        return [json.loads(line) for line in self.run("RegistryPeer", "read", self._uri, str(self._folder))]
+        arguments = ("RegistryPeer", "read", self._uri, str(self._folder), *self._groups)
+        return [json.loads(line) for line in self.run(*arguments)]
 
     def show(self, group: str, events: Iterable[bytes]) -> list[Any]:
         """What Java's generic reader of all formats makes of events that were written here, as JSON."""
@@ -81,6 +86,7 @@ class JavaRegistry:
         """The lines that a program prints."""
         logback = f"-Dlogback.configurationFile={_SOURCES.parent / 'java' / 'logback.xml'}"
         command = [str(self._java), "-Xmx512m", "-XX:TieredStopAtLevel=1", logback, "-Dfile.encoding=UTF-8"]
+        command += [f"-Dfew={self._few}"]
         command += ["-Dstdout.encoding=UTF-8", "-cp", self._classes, *arguments]
         done = subprocess.run(
             command, input=text, check=True, timeout=_SECONDS, stdout=subprocess.PIPE, encoding="utf-8"

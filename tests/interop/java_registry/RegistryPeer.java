@@ -55,7 +55,7 @@ import org.apache.avro.specific.SpecificRecordBase;
  */
 public final class RegistryPeer {
     private static final int MANY = 10_000;
-    private static final int FEW = 500;
+    private static final int FEW = Integer.getInteger("few", 500);
     private static final AvroSchema<Sensor> SENSOR = AvroSchema.of(Sensor.class);
     private static final ProtobufSchema<Money> MONEY = ProtobufSchema.of(Money.class);
     private static final JSONSchema<Values.User> USER = JSONSchema.of(Values.User.class);
@@ -94,6 +94,9 @@ public final class RegistryPeer {
         if (arguments[0].equals("show")) {
             peer.show(arguments[3], folder.resolve(arguments[3] + ".python"));
             peer.cases.clear();
+        } else if (arguments.length > 3) {
+            List<String> wanted = List.of(arguments[3].split(","));
+            peer.cases.removeIf(each -> !wanted.contains(each.group));
         }
         for (Case each : peer.cases) {
             if (arguments[0].equals("write")) {
