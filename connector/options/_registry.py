@@ -87,6 +87,8 @@ class RegistryOptions(FormatOptions):
             token=self.registry_token,
             ca_file=self.registry_ca_file,
             timeout=timeout,
+            # Asked when a query is planned, and then the latest schemas are to be those of that moment.
+            latest_seconds=0.0,
         )
 
     def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:

@@ -20,6 +20,7 @@ from pravega_serde.registry import (
     SerializationFormat,
     avro_reader_for,
     deserializer,
+    event_type,
     shared_client,
 )
 
@@ -47,10 +48,10 @@ def registry_reader(
     """
     group = _Group(options)
     given = options.given_schema(reading=True)
-    name: str | None = None
     if given is not None:
-        schemas: list[Any] = [given[0]]
-        name = given[1]
+        # A reader of JSON needs no name: it takes all types.
+        name = given[1] or ("" if options.format == "json" else None)
+        schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
     elif ids is not None:
         schemas = _resolved([group.client.schema_for_id(group.name, each) for each in ids], wanted)
     elif options.format == "json" and wanted is not None and not group.all_latest():
@@ -61,8 +62,8 @@ def registry_reader(
         group.config,
         group=group.name,
         schemas=schemas,
-        format=options.format if given is not None or isinstance(schemas[0], pa.Schema) else None,
-        type=options.registry_type or name,
+        format=options.format,
+        type=options.registry_type,
         evolution="corrupt" if options.schema_evolution == "corrupt" else "resolve",
         unknown_ids="corrupt" if options.unknown_encoding_ids == "corrupt" else "fail",
         # The group's own schemas, which came one after the other, are not asked to read each other's events.
