@@ -8,6 +8,7 @@ a race, has written is in no message, so nobody ever commits it, and it ends wit
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import uuid
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ from connector.sink._encoding import EventEncoder
 from connector.sink._options import SinkOptions
 
 __all__ = ["ExactlyOnce", "TaskPrepared", "WriteId"]
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,14 @@ class ExactlyOnce:
         machine = carry_out(Commit(self._job(messages, batch)), self._servers(client))
         check(machine, self._options.stream_name())
         if machine.outcome is Outcome.COMMITTED:
-            self._ledger(client).compact()
+            self._tidy(self._ledger(client))
+
+    @staticmethod
+    def _tidy(ledger: Ledger) -> None:
+        try:
+            ledger.compact()
+        except ConnectorError as error:  # the batch is committed: a longer ledger must not fail it
+            _log.info("ledger %s was not compacted: %s", ledger.name, error)
 
     def abort(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Drop what the tasks wrote, unless the ledger names it: Spark calls this after a failed commit too."""
