@@ -36,10 +36,10 @@ def _measured(part: str, cases: Iterator[Result]) -> dict[str, Any]:
     return {"part": part, "load": os.getloadavg()[0], "cases": as_json(results)}
 
 
-def _scala_peer(jar: Path | None, python: Path | None) -> ScalaPeer | None:
+def _scala_peer(jar: Path | None, python: Path | None, avro_jar: Path | None) -> ScalaPeer | None:
     if (jar is None) != (python is None):
         raise click.UsageError("--peer-jar and --peer-python go together")
-    return None if jar is None or python is None else ScalaPeer(jar.absolute(), python.absolute())
+    return None if jar is None or python is None else ScalaPeer(jar.absolute(), python.absolute(), avro_jar)
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -53,6 +53,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--json", "json_file", type=click.File("w"), help="Also write all rates as JSON, to a file or to '-'.")
 @click.option("--peer-jar", type=_FILE, envvar="PRAVEGA_PEER_JAR", help="The built Scala connector.")
 @click.option("--peer-python", type=_FILE, envvar="PRAVEGA_PEER_PYTHON", help="A Python with PySpark 3.5 for it.")
+@click.option("--peer-avro-jar", type=_FILE, envvar="PRAVEGA_PEER_AVRO_JAR", help="spark-avro for that PySpark.")
 def main(
     part: str,
     quick: bool,
@@ -61,8 +62,9 @@ def main(
     json_file: Any,
     peer_jar: Path | None,
     peer_python: Path | None,
+    peer_avro_jar: Path | None,
 ) -> None:
-    scala = _scala_peer(peer_jar, peer_python)
+    scala = _scala_peer(peer_jar, peer_python, peer_avro_jar)
     how: dict[str, Any] = {"rounds": rounds or (2 if quick else 5), "quick": quick, "only": only, "note": _note}
     measured = []
     if part in ("client", "all"):

@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 from benchmarks._alternate import Case, run_case
 from benchmarks._drive import Peer, PeerError
 from benchmarks._server import SCOPE, Server
+from benchmarks._spark_avro import EVENT_SIZE, SCHEMA, fill_avro
 from benchmarks._stats import Result
+from connector.local import LocalSchemaRegistry
 from connector.wire import StreamName
 
 __all__ = ["HOW_TO_POINT", "ScalaPeer", "run_spark"]
@@ -32,6 +34,7 @@ SIZE: Final = 100
 KEYS: Final = 4096
 _READ_EVENTS: Final = 4_000_000
 _WRITE_EVENTS: Final = 1_000_000
+_AVRO_EVENTS: Final = 4_000_000
 _QUICK_PART: Final = 10
 _FILES: Final = 2  # one for each of the application's cores
 _SCALA: Final = "Scala connector"
@@ -48,6 +51,8 @@ class ScalaPeer:
 
     jar: Path
     python: Path
+    avro_jar: Path | None = None
+    """Spark's own Avro functions for that PySpark, which are no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,10 @@ def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, only: str, n
             yield run_case(suite.read_case(name, _READ_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
         if only in (name := "Spark batch write"):
             yield run_case(suite.write_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
+        if only in (name := "Spark batch read of Avro with header"):
+            registry = stack.enter_context(LocalSchemaRegistry())
+            avro = suite.avro_case(name, registry.uri, _AVRO_EVENTS // part, scala is not None and bool(scala.avro_jar))
+            yield run_case(avro, rounds=rounds, warm_ups=_WARM_UPS, note=note)
 
 
 def _ours(stack: ExitStack) -> _Side:
@@ -83,7 +92,8 @@ def _ours(stack: ExitStack) -> _Side:
 
 
 def _scala(stack: ExitStack, scala: ScalaPeer) -> _Side:
-    command = [str(scala.python), "-m", "benchmarks.peers.spark_app", str(scala.jar)]
+    jars = ",".join(str(jar) for jar in (scala.jar, scala.avro_jar) if jar is not None)
+    command = [str(scala.python), "-m", "benchmarks.peers.spark_app", jars]
     peer = stack.enter_context(Peer(_SCALA, command, start_timeout=_START_SECONDS))
     return _Side(peer, {}, {"exactly_once": "false"})
 
@@ -122,6 +132,28 @@ class _Suite:
             baseline=_SCALA,
             peers=once,
             aims={_OURS: 2.5},
+        )
+
+    def avro_case(self, name: str, registry: str, events: int, scala: bool) -> Case:
+        """Batch reads to typed columns: by the registry, or by Spark's ``from_avro`` after cutting the header."""
+        stream = self._server.stream(events, EVENT_SIZE)
+        total = fill_avro(self._server.uri, registry, stream, events)
+        once = {}
+        for side in self._sides:
+            if side.peer.name == _SCALA and not scala:
+                continue
+            more = {"registry": registry} if side.peer.name == _OURS else {}
+            ask: dict[str, Any] = {"options": self._options(stream, more), "schema": None if more else SCHEMA}
+            found = side.peer.ask("check_avro", **ask)
+            if found != {"events": events, "sum": total}:
+                raise PeerError(f"{side.peer.name} finds {found} in a stream of {events} events")
+            once[side.peer.name] = partial(self._timed, side, "read_avro", **ask, events=events)
+        return Case(
+            name=f"{name}, {events:,} × {EVENT_SIZE} B",
+            event_size=EVENT_SIZE,
+            baseline=_SCALA,
+            peers=once,
+            aims={_OURS: 1.5},
         )
 
     def _read_once(self, side: _Side, stream: StreamName, events: int) -> Mapping[str, Any]:
