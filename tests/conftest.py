@@ -9,12 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from connector.config import PravegaConfig
 from connector.local import LocalPravega
 from connector.wire import StreamName
 
 _TESTS = Path(__file__).parent
+# How long an example takes says nothing on a machine that has other work; pytest's own limit catches what hangs.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
+
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 _numbers = itertools.count(1)
 
