@@ -297,14 +297,15 @@ def test_a_streaming_copy_is_written_once_and_asks_once(
     client.create_stream(copy, 2)
     place = {"controller": config.controller, "registry": proxy.uri, "group": group}
     reader = spark.readStream.format("pravega").options(**place, start_stream_cut="earliest")
-    frame = reader.option("max_rows_per_trigger", "100").load(str(stream_name))
+    frame = reader.option("max_rows_per_trigger", "50").load(str(stream_name))
     writer = frame.writeStream.format("pravega").options(**place, path=str(copy), routing_key_field="name")
     query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
-    assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 6
+    assert len([progress for progress in query.recentProgress if progress.numInputRows]) == 12
     assert sorted(client.read(copy)) == sorted(client.read(stream_name))
-    # Two processes plan each batch: one call each, not one for each of the six batches.
-    assert proxy.count("PUT") <= 2
+    # Once for each process that plans, of which Spark has two to four in its pool; not for each of the twelve batches,
+    # which are planned twice each.
+    assert 1 <= proxy.count("PUT") <= 4
     assert rows_of(read(copy, group=group)) == rows_of(read(stream_name))
 
 
