@@ -139,7 +139,7 @@ def by_columns(case: Case) -> str:
     writer = AvroSerializer(case["reader"])._column_writer
     writer.check(column.type)
     stored = writer._lowerings[column.type](column)
-    return {writer._plain(value).hex() for value in stored.to_pylist()}.pop()
+    return {writer._write_row(value).hex() for value in stored.to_pylist()}.pop()
 
 
 def by_us(case: Case) -> str:

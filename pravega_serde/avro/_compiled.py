@@ -14,10 +14,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.avro._lower import floor_divide
 from pravega_serde.avro._model import Array, Enum, Map, Primitive, Record, Type, Union
 from pravega_serde.avro._storage import members_of
-from pravega_serde.columnar import bounds_of, expand, list_items, map_entries
+from pravega_serde.columnar import bounds_of, expand, floor_divide, list_items, map_entries, unless_refused
 
 try:
     import pyruhvro
@@ -57,7 +56,7 @@ def compiled_writer(schema: Type, text: str) -> Write | None:
     """The writer for a schema, whose JSON is ``text``; None if pyruhvro is missing or does not write it."""
     if not _INSTALLED or not isinstance(schema, Record) or not _is_written(schema):
         return None
-    wanted = _guarded(lambda: pyruhvro.avro_to_arrow_schema(text))
+    wanted = unless_refused(lambda: pyruhvro.avro_to_arrow_schema(text))
     return None if wanted is None else _Writer(schema, text, wanted)
 
 
@@ -76,23 +75,10 @@ class _Writer:
             return None
         _Threads.used = True
         batch = pa.RecordBatch.from_arrays(shaped.flatten(), schema=self._wanted)
-        chunks = _guarded(lambda: pyruhvro.serialize_record_batch(batch, self._text, 1))
+        chunks = unless_refused(lambda: pyruhvro.serialize_record_batch(batch, self._text, 1))
         if chunks is None:
             return None
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-
-
-def _guarded(call: Callable[[], Any]) -> Any:
-    """The result; None if pyruhvro refuses or panics."""
-    try:
-        return call()
-    except Exception:  # noqa: BLE001 -- whatever it raises, the other path writes the column, or says what is wrong
-        return None
-    except BaseException as error:
-        # Rust's panics are no Exceptions, and their class cannot be imported.
-        if type(error).__name__ != "PanicException":
-            raise
-        return None
 
 
 def _leaf_of(schema: Type) -> Type:

@@ -7,40 +7,18 @@ to the plain path, which says what is wrong with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.columnar import ByteColumn, cut
+from pravega_serde.columnar import ByteColumn, RoundBudget, cut, is_utf8
 from pravega_serde.columnar._bytes import SLACK, Int64s, UInt8s, UInt64s
 from pravega_serde.columnar.varints import from_zigzag, squeeze, squeeze_long
 
-__all__ = ["Budget", "Cursor"]
-
-#: A round that reads an item of fewer rows than this costs more than reading the items one by one.
-THIN: Final = 32
-
-#: So many such rounds a column may have: enough for a few rows with long arrays, and for many short columns. Without a
-#: limit, arrays in arrays of a single event would take a round for every item of every item.
-MAX_THIN_ROUNDS: Final = 256
+__all__ = ["Cursor"]
 
 Bools = npt.NDArray[np.bool_]
-
-
-@dataclass(slots=True)
-class Budget:
-    """How many more thin rounds the reading of a column may take."""
-
-    rounds: int = MAX_THIN_ROUNDS
-
-    def allows(self, rows: int) -> bool:
-        """Whether to read one more item of so many rows, or to leave them to the plain path."""
-        if rows >= THIN:
-            return True
-        self.rounds -= 1
-        return self.rounds >= 0
 
 
 @dataclass(slots=True, eq=False)
@@ -55,13 +33,13 @@ class Cursor:
     position: Int64s
     ends: Int64s
     bad: Bools
-    budget: Budget
+    budget: RoundBudget
 
     @classmethod
     def of(cls, column: ByteColumn) -> Cursor:
         """All rows of a column, at their starts."""
         bad = np.zeros(len(column.starts), np.bool_)
-        return cls(column.data, column.words, column.starts.copy(), column.ends, bad, Budget())
+        return cls(column.data, column.words, column.starts.copy(), column.ends, bad, RoundBudget())
 
     def __len__(self) -> int:
         return len(self.position)
@@ -129,7 +107,7 @@ class Cursor:
         try:
             return column.cast(pa.string())
         except pa.ArrowInvalid:
-            wrong = np.array([not _is_text(value) for value in column.to_pylist()])
+            wrong = np.array([not is_utf8(value) for value in column.to_pylist()])
             self.fail(wrong)
             return pa.array(
                 ["" if bad else value for bad, value in zip(wrong, column.to_pylist(), strict=True)], pa.string()
@@ -143,11 +121,3 @@ class Cursor:
         filled = np.zeros(len(self.data) - SLACK + 1, np.int64)
         np.cumsum(self.data[:-SLACK] != 0, out=filled[1:])
         self.fail(left & (filled[self.ends] > filled[self.position]))
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pravega_serde.avro._model import (
     MISSING,
@@ -28,16 +27,11 @@ from pravega_serde.avro._model import (
     kind_of,
 )
 from pravega_serde.avro._storage import members_of, storage_type, storage_value
-from pravega_serde.columnar import bounds_of, list_items, map_entries
+from pravega_serde.columnar import Lower, floor_divide, is_text, list_items, list_offsets, map_entries, to_micros
 from pravega_serde.columnar._arrays import holds_bytes
-from pravega_serde.columnar._bytes import Int64s
-from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.errors import SchemaError
 
-__all__ = ["Lower", "floor_divide", "lowering"]
-
-Lower = Callable[[pa.Array], pa.Array]
-
-_MICROS_OF: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
+__all__ = ["lowering"]
 
 
 def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
@@ -102,11 +96,7 @@ def _is_small_int(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return holds_bytes(kind) and not _is_text(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return holds_bytes(kind) and not is_text(kind)
 
 
 def _is_long(kind: pa.DataType) -> bool:
@@ -121,41 +111,21 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "float": lambda kind: kind in (pa.float16(), pa.float32()),
     "double": lambda kind: pa.types.is_floating(kind) or _is_small_int(kind) or kind == pa.uint32(),
     "bytes": _is_bytes,
-    "string": _is_text,
+    "string": is_text,
 }
 
 
 def _timestamp(kind: pa.DataType, *, local: bool) -> Lower | None:
     if pa.types.is_timestamp(kind) and (kind.tz is None) == local:
-        return lambda column: _to_micros(column, kind.unit)
+        return lambda column: to_micros(column, kind.unit, what="timestamp")
     return None
 
 
 def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
     if _is_long(kind):
         # Numbers are what is written: milliseconds.
-        return lambda column: _to_micros(column, "ms")
+        return lambda column: to_micros(column, "ms", what="timestamp")
     return _timestamp(kind, local=local)
-
-
-def _to_micros(column: pa.Array, unit: str) -> pa.Array:
-    """Numbers of microseconds; finer ones are rounded down."""
-    numbers = column.cast(pa.int64())
-    if unit == "us":
-        return numbers
-    if unit == "ns":
-        return floor_divide(numbers, 1000)
-    try:
-        return pc.multiply_checked(numbers, _MICROS_OF[unit])
-    except pa.ArrowInvalid as error:
-        raise SerializationError(f"a timestamp beyond the range of microseconds: {error}") from error
-
-
-def floor_divide(column: pa.Array, by: int) -> pa.Array:
-    """Numbers divided and rounded down, nulls kept."""
-    # Arrow's own division rounds towards zero, the wrong way for times before 1970.
-    values = column.fill_null(0).to_numpy() // by
-    return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
 
 
 def _date(kind: pa.DataType) -> Lower | None:
@@ -185,7 +155,7 @@ _TEMPORAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
 
 
 def _enum(schema: Enum, kind: pa.DataType, path: str) -> Lower:
-    if not _is_text(kind):
+    if not is_text(kind):
         raise _misfit(schema, kind, path, "; it takes strings")
     return lambda column: column.cast(pa.string())
 
@@ -199,17 +169,13 @@ def _array(schema: Array, kind: pa.DataType, path: str) -> Lower:
 
     def lower(column: pa.Array) -> pa.Array:
         lengths, items = list_items(column)
-        return pa.ListArray.from_arrays(_offsets(lengths), inner(items), type=target, mask=column.is_null())
+        return pa.ListArray.from_arrays(list_offsets(lengths), inner(items), type=target, mask=column.is_null())
 
     return lower
 
 
-def _offsets(lengths: Int64s) -> pa.Array:
-    return pa.array(bounds_of(lengths), pa.int32())
-
-
 def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
-    if not pa.types.is_map(kind) or not _is_text(kind.key_type):
+    if not pa.types.is_map(kind) or not is_text(kind.key_type):
         raise _misfit(schema, kind, path, "; it takes maps with string keys")
     inner = lowering(schema.values, kind.item_type, f"{path}{{}}")
     target = storage_type(schema)
@@ -217,7 +183,7 @@ def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
     def lower(column: pa.Array) -> pa.Array:
         lengths, keys, values = map_entries(column)
         text = keys.cast(pa.string())
-        return pa.MapArray.from_arrays(_offsets(lengths), text, inner(values), type=target, mask=column.is_null())
+        return pa.MapArray.from_arrays(list_offsets(lengths), text, inner(values), type=target, mask=column.is_null())
 
     return lower
 

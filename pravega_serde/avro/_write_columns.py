@@ -7,6 +7,7 @@ the plain path then writes row by row, and names the row and field.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,75 +16,35 @@ import pyarrow.compute as pc
 
 from pravega_serde.avro._compiled import compiled_writer
 from pravega_serde.avro._decimals import big_endian, halves, signed_sizes, within
-from pravega_serde.avro._lower import Lower, lowering
+from pravega_serde.avro._lower import lowering
 from pravega_serde.avro._model import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, kind_of
 from pravega_serde.avro._storage import members_of
 from pravega_serde.avro._values import is_decimal
 from pravega_serde.avro._write_rows import RowWriter
-from pravega_serde.columnar import bounds_of, list_items, map_entries, per_row
+from pravega_serde.columnar import StagedWriter, Unwritable, bounds_of, list_items, map_entries
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.columnar.pieces import Piece, Words, assemble, constant, regroup, spread, varints
 
 __all__ = ["ColumnWriter"]
 
 
-#: Rows whose temporaries still fit the processor's cache.
-_ROWS_AT_ONCE: Final = 16_384
-
-
-class _Unwritable(Exception):  # noqa: N818 -- never leaves this module
-    """Some value cannot be written; the plain path will say which."""
-
-
-class ColumnWriter:
-    """Writes columns of a schema. Types are checked once each."""
+class ColumnWriter(StagedWriter):
+    """Writes columns of a schema, whose JSON is ``text``."""
 
     def __init__(self, schema: Type, text: str) -> None:
-        self._schema = schema
-        self._plain = RowWriter(schema, arrow=True)
-        self._compiled = compiled_writer(schema, text)
-        self._lowerings: dict[pa.DataType, Lower] = {}
-
-    def check(self, kind: pa.DataType) -> None:
-        """Raise :class:`SchemaError` if a column of this type does not fit."""
-        if kind not in self._lowerings:
-            self._lowerings[kind] = lowering(self._schema, kind)
-
-    def __call__(self, column: pa.Array) -> pa.BinaryArray:
-        """The events of a column; those of null rows are null."""
-        self.check(column.type)
-        stored = self._lowerings[column.type](column)
-        events = self.compiled(stored)
-        if events is not None:
-            return events
-        try:
-            pieces = range(0, len(stored), _ROWS_AT_ONCE) if len(stored) else range(1)
-            return pa.concat_arrays([self.fast(stored.slice(start, _ROWS_AT_ONCE)) for start in pieces])
-        except _Unwritable:
-            return self.plain(stored)
-
-    def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
-        """By the compiled writer; None if there is none for this schema, or none for this column."""
-        return None if self._compiled is None else self._compiled(stored)
-
-    def plain(self, stored: pa.Array) -> pa.BinaryArray:
-        """Row by row; :class:`SerializationError` names the row and field."""
-        return per_row(stored.to_pylist(), self._plain)
-
-    def fast(self, stored: pa.Array) -> pa.BinaryArray:
-        """All rows at once."""
-        if stored.null_count == 0:
-            return assemble(_write(self._schema, stored), len(stored))
-        present = stored.is_valid().to_numpy(zero_copy_only=False)
-        events = assemble(_write(self._schema, stored.drop_null()), int(present.sum()))
-        return events.take(pa.array(np.cumsum(present) - 1, mask=~present))
+        super().__init__(
+            lowering=partial(lowering, schema),
+            pieces=partial(_write, schema),
+            write_row=RowWriter(schema, arrow=True),
+            compiled=compiled_writer(schema, text),
+        )
 
 
 def _write(schema: Type, column: pa.Array) -> list[Piece]:
     if isinstance(schema, Union):
         return _union(schema, column)
     if column.null_count and kind_of(schema) != "null":
-        raise _Unwritable
+        raise Unwritable
     return _WRITERS[type(schema)](schema, column)
 
 
@@ -92,7 +53,7 @@ def _leaf(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
         return _decimal(schema, column)
     if isinstance(schema, Fixed):
         if pc.any(pc.not_equal(pc.binary_length(column), schema.size)).as_py():
-            raise _Unwritable
+            raise Unwritable
         return [regroup(column, np.arange(len(column) + 1))]
     return _PRIMITIVES[schema.name](schema, column)
 
@@ -137,12 +98,12 @@ _PRIMITIVES: Final[Mapping[str, Callable[[Primitive, pa.Array], list[Piece]]]] =
 def _decimal(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
     assert schema.logical is not None
     if column.type != pa.decimal128(schema.logical.precision, schema.logical.scale):
-        raise _Unwritable
+        raise Unwritable
     high, low = halves(column)
     least = signed_sizes(high, low)
     size = np.full(len(column), schema.size) if isinstance(schema, Fixed) else least
     if (least > size).any() or (size > 16).any() or not within(high, low, 10**schema.logical.precision).all():
-        raise _Unwritable
+        raise Unwritable
     before = [] if isinstance(schema, Fixed) else varints(size)
     return [*before, *big_endian(high, low, size)]
 
@@ -150,7 +111,7 @@ def _decimal(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
 def _enum(schema: Enum, column: pa.Array) -> list[Piece]:
     codes = pc.index_in(column, pa.array(schema.symbols, pa.string()))
     if codes.null_count:
-        raise _Unwritable
+        raise Unwritable
     return varints(codes.to_numpy().astype(np.int64))
 
 
@@ -187,7 +148,7 @@ def _union(schema: Union, column: pa.Array) -> list[Piece]:
         codes[present] = schema.branches.index(branch)
     # None is set where one must be, or several are.
     if (codes < 0).any() or (len(there) > 1 and (np.sum(there, axis=0) > 1).any()):
-        raise _Unwritable
+        raise Unwritable
     pieces = varints(codes)
     for branch, values, present in zip(others, columns, there, strict=True):
         if present.all():

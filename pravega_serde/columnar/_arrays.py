@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,21 @@ import pyarrow.compute as pc
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = ["as_binary", "as_column", "bounds_of", "expand", "list_items", "map_entries", "per_row"]
+__all__ = [
+    "as_binary",
+    "as_column",
+    "bounds_of",
+    "expand",
+    "floor_divide",
+    "is_text",
+    "list_items",
+    "list_offsets",
+    "map_entries",
+    "per_row",
+    "to_micros",
+]
+
+_MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
 
 
 def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
@@ -37,12 +51,16 @@ def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
     return column.cast(pa.binary())
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's string types."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def holds_bytes(kind: pa.DataType) -> bool:
     """Whether a type is one of Arrow's many binary and string types (or null)."""
     t = pa.types
-    text = t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind)
     binary = t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
-    return bool(text or binary or t.is_null(kind))
+    return bool(is_text(kind) or binary or t.is_null(kind))
 
 
 def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
@@ -77,6 +95,34 @@ def bounds_of(lengths: Int64s) -> Int64s:
     bounds = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
+
+
+def list_offsets(lengths: Int64s) -> pa.Array:
+    """The offsets of lists, or maps, of so many items."""
+    return pa.array(bounds_of(lengths), pa.int32())
+
+
+def floor_divide(column: pa.Array, by: int) -> pa.Array:
+    """Numbers divided and rounded down, nulls kept."""
+    # Arrow's own division rounds towards zero, the wrong way for times before 1970.
+    values = column.fill_null(0).to_numpy() // by
+    return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
+
+
+def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
+    """Times, or numbers of ``unit``, as numbers of microseconds; finer ones are rounded down.
+
+    Raises :class:`SerializationError` for ``what`` is beyond their range.
+    """
+    numbers = column.cast(pa.int64())
+    if unit == "us":
+        return numbers
+    if unit == "ns":
+        return floor_divide(numbers, 1000)
+    try:
+        return pc.multiply_checked(numbers, _MICROS_OF[unit])
+    except pa.ArrowInvalid as error:
+        raise SerializationError(f"a {what} beyond the range of microseconds: {error}") from error
 
 
 def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryArray:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["SLACK", "ByteColumn", "Int64s", "UInt8s", "UInt64s", "cut", "word_view"]
+__all__ = ["SLACK", "ByteColumn", "Int64s", "UInt8s", "UInt64s", "cut", "is_utf8", "word_view"]
 
 Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]
@@ -84,3 +84,12 @@ def cut(data: UInt8s, starts: Int64s, ends: Int64s, kind: Any = None) -> pa.Arra
     kind = pa.binary() if kind is None else kind
     alternating = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     return alternating.take(pa.array(np.arange(0, 2 * count, 2)))
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

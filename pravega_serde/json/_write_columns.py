@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import bounds_of, expand, list_items, map_entries
+from pravega_serde.columnar import bounds_of, expand, is_text, list_items, map_entries
 from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.columnar._bytes import offsets_of
 from pravega_serde.errors import SchemaError
@@ -143,7 +143,7 @@ def _list(kind: pa.DataType, path: str) -> Render:
 
 
 def _map(kind: pa.DataType, path: str) -> Render:
-    if not (_is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
+    if not (is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
         raise SchemaError(f"a map with keys of type {kind.key_type} has no form in JSON (at {path}); make them strings")
     inner = renderer(kind.item_type, f"{path}{{}}")
 
@@ -182,10 +182,6 @@ def _dictionary(kind: pa.DataType, path: str) -> Render:
     return lambda column: _nullable(inner, column.dictionary_decode())
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def _is_any_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
@@ -196,7 +192,7 @@ _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType
     (pa.types.is_integer, _cast),
     (pa.types.is_decimal, _cast),
     (pa.types.is_floating, _float),
-    (_is_text, _string),
+    (is_text, _string),
     (holds_bytes, _binary),
     (pa.types.is_date, _date),
     (pa.types.is_time, _time),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import bounds_of, cut
+from pravega_serde.columnar import bounds_of, cut, is_utf8
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.protobuf._cursor import Bools, Cursor
 from pravega_serde.protobuf._gather import Parts
@@ -40,16 +40,8 @@ def _strings(parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
         return column.cast(pa.string()), None
     except pa.ArrowInvalid:
         values = column.to_pylist()
-        bad = np.array([not _is_text(value) for value in values])
+        bad = np.array([not is_utf8(value) for value in values])
         return pa.array(["" if wrong else v for wrong, v in zip(bad, values, strict=True)], pa.string()), bad
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class _Enum:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 
-from pravega_serde.columnar import bounds_of, list_items
+from pravega_serde.columnar import Unwritable, bounds_of, list_items, unless_refused
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
-from pravega_serde.protobuf._write_numbers import Unwritable, bits_of
+from pravega_serde.protobuf._write_numbers import bits_of
 
 try:
     import ptars
@@ -27,7 +27,7 @@ else:
 
 __all__ = ["compiled_writer"]
 
-#: Events of a column in storage form, without nulls; None if they have to be written otherwise.
+#: Events of a column in storage form, or None if they have to be written otherwise.
 Write = Callable[[pa.Array], pa.BinaryArray | None]
 
 
@@ -35,7 +35,7 @@ def compiled_writer(plan: MessagePlan, descriptor: Descriptor) -> Write | None:
     """The writer for a message type, which does not contain itself; None if ptars is missing or does not write it."""
     if not _INSTALLED or not plan.fields or plan.shape != "message" or not all(map(_is_written, plan.fields)):
         return None
-    handler = _guarded(lambda: ptars.HandlerPool([descriptor.file]).get_for_message(descriptor))
+    handler = unless_refused(lambda: ptars.HandlerPool([descriptor.file]).get_for_message(descriptor))
     return None if handler is None else _Writer(plan, handler)
 
 
@@ -56,12 +56,14 @@ class _Writer:
         self._schema: pa.Schema = handler.schema()
 
     def __call__(self, stored: pa.Array) -> pa.BinaryArray | None:
+        if stored.null_count:
+            return None
         try:
             columns = _columns(self._plan, list(self._schema), stored)
         except Unwritable:
             return None
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        return _guarded(lambda: self._handler.record_batch_to_array(batch))
+        return unless_refused(lambda: self._handler.record_batch_to_array(batch))
 
 
 def _columns(plan: MessagePlan, wanted: list[pa.Field], column: pa.Array) -> list[pa.Array]:
@@ -106,16 +108,3 @@ _DEFAULTS: Final[Mapping[str, Any]] = {"bool": False, "bytes": b"", "string": ""
 def _has_negative_zero(column: pa.Array) -> bool:
     values = column.fill_null(0).to_numpy() if column.null_count else column.to_numpy()
     return bool(((values == 0) & np.signbit(values)).any())
-
-
-def _guarded(call: Callable[[], Any]) -> Any:
-    """The result; None if ptars refuses or panics."""
-    try:
-        return call()
-    except Exception:  # noqa: BLE001 -- whatever it raises, the other path writes the column, or says what is wrong
-        return None
-    except BaseException as error:
-        # Rust's panics are no Exceptions, and their class cannot be imported.
-        if type(error).__name__ != "PanicException":
-            raise
-        return None

@@ -12,17 +12,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from pravega_serde.columnar import RoundBudget
 from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s
 from pravega_serde.columnar.varints import squeeze, squeeze_long
 
-__all__ = ["LONGEST_LENGTH", "Bools", "Budget", "Cursor", "Tag", "varints_at"]
-
-#: A round that reads on in fewer rows than this costs more than reading the rows one by one.
-THIN: Final = 32
-
-#: So many such rounds a column may have: enough for a few rows with long lists, and for many short columns. Without a
-#: limit, a single event with many items would take a round for each.
-MAX_THIN_ROUNDS: Final = 256
+__all__ = ["LONGEST_LENGTH", "Bools", "Cursor", "Tag", "varints_at"]
 
 #: Bytes of a length, or a tag; Google's parser takes no more.
 LONGEST_LENGTH: Final = 5
@@ -30,20 +24,6 @@ LONGEST_LENGTH: Final = 5
 Bools = npt.NDArray[np.bool_]
 
 _U: Final = np.uint64
-
-
-@dataclass(slots=True)
-class Budget:
-    """How many more thin rounds the reading of a column may take."""
-
-    rounds: int = MAX_THIN_ROUNDS
-
-    def allows(self, rows: int) -> bool:
-        """Whether to read on in so many rows, or to leave them to the plain path."""
-        if rows >= THIN:
-            return True
-        self.rounds -= 1
-        return self.rounds >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +62,7 @@ class Cursor:
     position: Int64s
     ends: Int64s
     bad: Bools
-    budget: Budget
+    budget: RoundBudget
     shared: bool = True
     """Whether others hold the array of positions, so that it must not be changed."""
     _next: UInt8s | None = field(default=None)

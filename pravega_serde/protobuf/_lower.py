@@ -11,18 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pravega_serde.columnar import bounds_of, list_items, map_entries
+from pravega_serde.columnar import Lower, is_text, list_items, list_offsets, map_entries, to_micros
 from pravega_serde.columnar._arrays import holds_bytes
-from pravega_serde.columnar._bytes import Int64s
-from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf._arrow import LEAVES, arrow_type
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 
-__all__ = ["Lower", "lowering", "storage_type"]
-
-Lower = Callable[[pa.Array], pa.Array]
+__all__ = ["lowering", "storage_type"]
 
 
 def storage_type(message: MessagePlan) -> pa.DataType:
@@ -85,10 +81,6 @@ def _itself(column: pa.Array) -> pa.Array:
     return column
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def _is_small(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) and kind.bit_width <= 32 and kind != pa.uint32()
 
@@ -103,9 +95,9 @@ def _is_unsigned(kind: pa.DataType) -> bool:
 
 _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "bool": pa.types.is_boolean,
-    "bytes": lambda kind: holds_bytes(kind) and not _is_text(kind),
+    "bytes": lambda kind: holds_bytes(kind) and not is_text(kind),
     "double": lambda kind: pa.types.is_floating(kind) or _is_small(kind),
-    "enum": lambda kind: _is_text(kind) or _is_small(kind),
+    "enum": lambda kind: is_text(kind) or _is_small(kind),
     "fixed32": _is_long,
     "fixed64": _is_unsigned,
     "float": lambda kind: kind in (pa.float16(), pa.float32()),
@@ -115,40 +107,26 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     "sfixed64": _is_long,
     "sint32": _is_small,
     "sint64": _is_long,
-    "string": _is_text,
+    "string": is_text,
     "uint32": _is_long,
     "uint64": _is_unsigned,
 }
-
-_PER_UNIT: Final = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
 def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         raise _misfit(message.name, kind, path, "; it takes timestamps with a time zone")
-    return lambda column: _micros(column, kind.unit)
+    return lambda column: to_micros(column, kind.unit, what="time")
 
 
 def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_duration(kind):
         raise _misfit(message.name, kind, path, "; it takes durations")
-    return lambda column: _micros(column, kind.unit)
-
-
-def _micros(column: pa.Array, unit: str) -> pa.Array:
-    """Numbers of microseconds; finer ones are rounded down."""
-    numbers = column.cast(pa.int64())
-    if unit == "ns":
-        floored = numbers.fill_null(0).to_numpy() // 1000
-        return pa.array(floored, mask=column.is_null().to_numpy(zero_copy_only=False))
-    try:
-        return pc.multiply_checked(numbers, _PER_UNIT[unit])
-    except pa.ArrowInvalid as error:
-        raise SerializationError(f"a time beyond the range of microseconds: {error}") from error
+    return lambda column: to_micros(column, kind.unit, what="time")
 
 
 def _json(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
-    if not _is_text(kind):
+    if not is_text(kind):
         raise _misfit(message.name, kind, path, "; it takes strings of JSON")
     return lambda column: column.cast(pa.string())
 
@@ -214,13 +192,9 @@ def _list(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
 
     def lower(column: pa.Array) -> pa.Array:
         lengths, items = list_items(column)
-        return pa.ListArray.from_arrays(_offsets(lengths), inner(items), type=target, mask=column.is_null())
+        return pa.ListArray.from_arrays(list_offsets(lengths), inner(items), type=target, mask=column.is_null())
 
     return lower
-
-
-def _offsets(lengths: Int64s) -> pa.Array:
-    return pa.array(bounds_of(lengths), pa.int32())
 
 
 def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
@@ -235,6 +209,6 @@ def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     def lower(column: pa.Array) -> pa.Array:
         lengths, keys, values = map_entries(column)
         parts = lower_key(keys), lower_item(values)
-        return pa.MapArray.from_arrays(_offsets(lengths), *parts, type=target, mask=column.is_null())
+        return pa.MapArray.from_arrays(list_offsets(lengths), *parts, type=target, mask=column.is_null())
 
     return lower

@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar import Attempt, ByteColumn, expand
+from pravega_serde.columnar import Attempt, ByteColumn, RoundBudget, expand
 from pravega_serde.columnar._bytes import Int64s, UInt64s
 from pravega_serde.protobuf._build import Build, leaf_builder, list_of, map_of, nulled, shaped
-from pravega_serde.protobuf._cursor import Bools, Budget, Cursor, varints_at
+from pravega_serde.protobuf._cursor import Bools, Cursor, varints_at
 from pravega_serde.protobuf._gather import Items, Last, Parts
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
@@ -52,13 +52,13 @@ class ColumnReader:
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         """Values, and the rows that the plain path should look at."""
-        budget = Budget()
+        budget = RoundBudget()
         pieces = [self._piece(column.slice(at, _ROWS_AT_ONCE), budget) for at in range(0, len(column), _ROWS_AT_ONCE)]
         suspects = [at * _ROWS_AT_ONCE + piece.suspects for at, piece in enumerate(pieces)]
         values = pieces[0].values if len(pieces) == 1 else pa.concat_arrays([piece.values for piece in pieces])
         return Attempt(values, np.concatenate(suspects))
 
-    def _piece(self, column: pa.BinaryArray, budget: Budget) -> Attempt:
+    def _piece(self, column: pa.BinaryArray, budget: RoundBudget) -> Attempt:
         opened = ByteColumn.of(column)
         bad = np.zeros(len(column), np.bool_)
         cursor = Cursor(opened.data, opened.words, opened.starts, opened.ends, bad, budget)

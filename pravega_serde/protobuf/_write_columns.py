@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,67 +16,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 
-from pravega_serde.columnar import bounds_of, list_items, map_entries, per_row
+from pravega_serde.columnar import StagedWriter, Unwritable, bounds_of, list_items, map_entries
 from pravega_serde.columnar._bytes import Int64s, UInt64s
 from pravega_serde.columnar.pieces import Piece, Words, assemble, regroup, spread
 from pravega_serde.columnar.varints import sizes, tail_of, words_of
 from pravega_serde.protobuf._build import by_key
 from pravega_serde.protobuf._compiled import compiled_writer
 from pravega_serde.protobuf._cursor import Bools, Tag
-from pravega_serde.protobuf._lower import Lower, lowering
+from pravega_serde.protobuf._lower import lowering
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
-from pravega_serde.protobuf._write_numbers import Unwritable, bits_of
+from pravega_serde.protobuf._write_numbers import bits_of
 
 __all__ = ["ColumnWriter"]
-
-#: Rows whose temporaries still fit the processor's cache.
-_ROWS_AT_ONCE: Final = 16_384
 
 _U: Final = np.uint64
 
 
-class ColumnWriter:
-    """Writes columns of a message type. Types are checked once each."""
+class ColumnWriter(StagedWriter):
+    """Writes columns of a message type."""
 
     def __init__(self, plan: MessagePlan, descriptor: Descriptor, write_row: Callable[[Any], bytes]) -> None:
-        self._plan, self._write_row = plan, write_row
-        self._compiled = compiled_writer(plan, descriptor)
-        self._lowerings: dict[pa.DataType, Lower] = {}
-
-    def check(self, kind: pa.DataType) -> None:
-        """Raise :class:`SchemaError` if a column of this type does not fit."""
-        if kind not in self._lowerings:
-            self._lowerings[kind] = lowering(self._plan, kind)
-
-    def __call__(self, column: pa.Array) -> pa.BinaryArray:
-        """The events of a column; those of null rows are null."""
-        self.check(column.type)
-        stored = self._lowerings[column.type](column)
-        events = self.compiled(stored)
-        if events is not None:
-            return events
-        try:
-            pieces = range(0, len(stored), _ROWS_AT_ONCE) if len(stored) else range(1)
-            return pa.concat_arrays([self.fast(stored.slice(start, _ROWS_AT_ONCE)) for start in pieces])
-        except Unwritable:
-            return self.plain(stored)
-
-    def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
-        """By ptars; None if there is none for this type, or none for this column."""
-        return None if self._compiled is None or stored.null_count else self._compiled(stored)
-
-    def plain(self, stored: pa.Array) -> pa.BinaryArray:
-        """Row by row; :class:`SerializationError` names the row and field."""
-        return per_row(stored.to_pylist(), self._write_row)
-
-    def fast(self, stored: pa.Array) -> pa.BinaryArray:
-        """All rows at once."""
-        if stored.null_count == 0:
-            return _encode(self._plan, stored)
-        present = _valid(stored)
-        events = _encode(self._plan, stored.drop_null())
-        return events.take(pa.array(np.cumsum(present) - 1, mask=~present))
+        super().__init__(
+            lowering=partial(lowering, plan),
+            pieces=partial(_message, plan),
+            write_row=write_row,
+            compiled=compiled_writer(plan, descriptor),
+        )
 
 
 def _valid(column: pa.Array) -> Bools:

@@ -8,16 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar import MalformedError, Unwritable
 from pravega_serde.columnar._bytes import UInt64s
 from pravega_serde.protobuf._plan import EnumPlan, FieldPlan
 from pravega_serde.protobuf._write_values import converter
 
-__all__ = ["Unwritable", "bits_of"]
-
-
-class Unwritable(Exception):  # noqa: N818 -- never leaves the package
-    """Some value cannot be written, or not by columns; the plain path will say which, or write it."""
+__all__ = ["bits_of"]
 
 
 def bits_of(field: FieldPlan, column: pa.Array) -> UInt64s:

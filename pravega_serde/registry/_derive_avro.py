@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pravega_serde.columnar import is_text
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry._avro_text import avro_text
 
@@ -96,13 +97,9 @@ def _timestamp(kind: pa.DataType, name: str, path: str) -> Any:  # noqa: ARG001
 
 
 def _map(kind: pa.MapType, name: str, path: str) -> Any:
-    if not _is_text(kind.key_type):
+    if not is_text(kind.key_type):
         raise SchemaError(f"a map whose keys are of type {kind.key_type} has no form in Avro (at {path}); cast them")
     return {"type": "map", "values": _optional(kind.item_field, name, f"{path}{{}}")}
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _fixed(kind: pa.DataType, name: str, path: str) -> Any:  # noqa: ARG001
@@ -121,7 +118,7 @@ _BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
     (_t.is_float64, _constant("double")),
     (_t.is_floating, _constant("float")),
     (_t.is_decimal, _decimal),
-    (_is_text, _constant("string")),
+    (is_text, _constant("string")),
     (_t.is_fixed_size_binary, _fixed),
     (lambda kind: _t.is_binary(kind) or _t.is_large_binary(kind) or _t.is_binary_view(kind), _constant("bytes")),
     (_t.is_date, _constant(_logical("int", "date"))),

@@ -9,8 +9,8 @@ import pytest
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.avro._budget import MAX_EMPTY_ITEMS
-from pravega_serde.avro._cursor import MAX_THIN_ROUNDS, THIN
 from pravega_serde.avro._read_rows import MAX_DEPTH
+from pravega_serde.columnar._rounds import MAX_THIN_ROUNDS, THIN
 from tests.unit.serde._avro import ARRAY_OF_INT, LIST, record
 
 # Limits
