@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import TracebackType
-from typing import Self
-
 from connector.config import PravegaConfig
-from connector.errors import LocalServerError
+from connector.local._owned import OwnedServer
 from connector.local._server import Server, ServerOptions, launch
 
 __all__ = ["LocalPravega"]
 
 
-class LocalPravega:
+class LocalPravega(OwnedServer[Server]):
     """A Pravega server on this machine, for tests, demos and trying things out.
 
     ::
@@ -27,6 +23,8 @@ class LocalPravega:
     ``username`` and ``password`` nobody else is let in; ``tls`` makes a certificate, which ``config`` trusts. Several
     servers may run at once.
     """
+
+    _what = "server"
 
     def __init__(
         self,
@@ -50,22 +48,9 @@ class LocalPravega:
             password=password,
             tls=tls,
         )
-        self._server: Server | None = None
 
-    def start(self) -> None:
-        """Start the server and wait until it takes an event and gives it back.
-
-        Raises JavaNotFoundError, JarDownloadError (the jars are fetched on first use), LocalServerError.
-        """
-        if self._server is not None:
-            raise LocalServerError(f"this server is running already, at {self.controller_uri}")
-        self._server = launch(self._options)
-
-    def close(self) -> None:
-        """End the server and forget all that it stored."""
-        if self._server is not None:
-            self._server.process.close()
-            self._server = None
+    def _launch(self) -> Server:
+        return launch(self._options)
 
     @property
     def controller_uri(self) -> str:
@@ -76,27 +61,3 @@ class LocalPravega:
     def config(self) -> PravegaConfig:
         """The address, with the credentials and the certificate if the server wants them."""
         return self._running().config
-
-    @property
-    def log(self) -> Path:
-        """The server's log: warnings and errors. It goes when the server is closed."""
-        return self._running().log
-
-    @property
-    def pid(self) -> int:
-        """Process id of the server's JVM."""
-        return int((self._running().folder / "pid").read_text())
-
-    def _running(self) -> Server:
-        if self._server is None:
-            raise LocalServerError("this server is not running; call start() or use it in a with statement")
-        return self._server
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
