@@ -195,12 +195,16 @@ class CreateTxnResponse(_message.Message):
     def __init__(self, txnId: _Optional[_Union[TxnId, _Mapping]] = ..., activeSegments: _Optional[_Iterable[_Union[SegmentRange, _Mapping]]] = ..., delegationToken: _Optional[str] = ...) -> None: ...
 
 class TxnRequest(_message.Message):
-    __slots__ = ("streamInfo", "txnId")
+    __slots__ = ("streamInfo", "txnId", "writerId", "timestamp")
     STREAMINFO_FIELD_NUMBER: _ClassVar[int]
     TXNID_FIELD_NUMBER: _ClassVar[int]
+    WRITERID_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     streamInfo: StreamInfo
     txnId: TxnId
-    def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ..., txnId: _Optional[_Union[TxnId, _Mapping]] = ...) -> None: ...
+    writerId: str
+    timestamp: int
+    def __init__(self, streamInfo: _Optional[_Union[StreamInfo, _Mapping]] = ..., txnId: _Optional[_Union[TxnId, _Mapping]] = ..., writerId: _Optional[str] = ..., timestamp: _Optional[int] = ...) -> None: ...
 
 class PingTxnRequest(_message.Message):
     __slots__ = ("streamInfo", "txnId", "lease")
@@ -255,6 +259,56 @@ class TxnState(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     state: TxnState.State
     def __init__(self, state: _Optional[_Union[TxnState.State, str]] = ...) -> None: ...
+
+class TimestampFromWriter(_message.Message):
+    __slots__ = ("writer", "position", "timestamp")
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    writer: str
+    position: StreamCut
+    timestamp: int
+    def __init__(self, writer: _Optional[str] = ..., position: _Optional[_Union[StreamCut, _Mapping]] = ..., timestamp: _Optional[int] = ...) -> None: ...
+
+class TimestampResponse(_message.Message):
+    __slots__ = ("result",)
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[TimestampResponse.Status]
+        INVALID_TIME: _ClassVar[TimestampResponse.Status]
+        INVALID_POSITION: _ClassVar[TimestampResponse.Status]
+        INTERNAL_ERROR: _ClassVar[TimestampResponse.Status]
+    SUCCESS: TimestampResponse.Status
+    INVALID_TIME: TimestampResponse.Status
+    INVALID_POSITION: TimestampResponse.Status
+    INTERNAL_ERROR: TimestampResponse.Status
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    result: TimestampResponse.Status
+    def __init__(self, result: _Optional[_Union[TimestampResponse.Status, str]] = ...) -> None: ...
+
+class RemoveWriterRequest(_message.Message):
+    __slots__ = ("writer", "stream")
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    writer: str
+    stream: StreamInfo
+    def __init__(self, writer: _Optional[str] = ..., stream: _Optional[_Union[StreamInfo, _Mapping]] = ...) -> None: ...
+
+class RemoveWriterResponse(_message.Message):
+    __slots__ = ("result",)
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[RemoveWriterResponse.Status]
+        UNKNOWN_WRITER: _ClassVar[RemoveWriterResponse.Status]
+        STREAM_DOES_NOT_EXIST: _ClassVar[RemoveWriterResponse.Status]
+        INTERNAL_ERROR: _ClassVar[RemoveWriterResponse.Status]
+    SUCCESS: RemoveWriterResponse.Status
+    UNKNOWN_WRITER: RemoveWriterResponse.Status
+    STREAM_DOES_NOT_EXIST: RemoveWriterResponse.Status
+    INTERNAL_ERROR: RemoveWriterResponse.Status
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    result: RemoveWriterResponse.Status
+    def __init__(self, result: _Optional[_Union[RemoveWriterResponse.Status, str]] = ...) -> None: ...
 
 class ContinuationToken(_message.Message):
     __slots__ = ("token",)
