@@ -46,6 +46,7 @@
         ├── EventError                       one event that cannot be written
         │   ├── EventTooLargeError
         │   └── NullEventError
+        ├── OutputFileError                  a file that cannot be written; nothing half is left under its name
         └── LocalServerError                 an embedded server that cannot be had
             ├── JavaNotFoundError
             └── JarDownloadError
@@ -89,6 +90,7 @@ __all__ = [
     "NoSuchSegmentError",
     "NullEventError",
     "OutcomeUnknownError",
+    "OutputFileError",
     "ProtocolError",
     "ScopeNotFoundError",
     "SegmentSealedError",
@@ -405,6 +407,13 @@ class NullEventError(EventError):
     """An event is null, and Pravega has no null events."""
 
     code = "PRAVEGA-NULL-EVENT"
+
+
+class OutputFileError(ConnectorError):
+    """A file cannot be written; nothing half is left under its name."""
+
+    code = "PRAVEGA-OUTPUT-FILE"
+    retriable = True
 
 
 class LocalServerError(ConnectorError):

@@ -1,0 +1,75 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from connector.errors import OutputFileError
+
+__all__ = ["WholeFile"]
+
+# Pieces go to the file in this size, however small the format writes them.
+_BUFFER: Final = 1 << 20
+
+
+class WholeFile:
+    """A file under construction: it takes its name when the ``with`` block ends well, durable then.
+
+    Until then it is a hidden file beside it (``.name.….part``), which is removed when the block fails; a process that
+    is killed leaves it. Two that write the same file at a time do not meet: the later one's replaces the other.
+
+    Raises OutputFileError for what the file system refuses: a folder that is missing, no permission, a full disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+
+    def __enter__(self) -> BinaryIO:
+        try:
+            self._file = self._part.open("xb", buffering=_BUFFER)
+        except OSError as error:
+            raise self._refused(error) from error
+        return self._file
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if error is not None:
+            self._drop()
+            if isinstance(error, OSError):
+                raise self._refused(error) from error
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._part.replace(self.path)
+            _sync_folder(self.path.parent)
+        except OSError as refusal:
+            self._drop()
+            raise self._refused(refusal) from refusal
+
+    def _drop(self) -> None:
+        # Closing writes what is buffered, and a full disk refuses that once more.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def _refused(self, error: OSError) -> OutputFileError:
+        return OutputFileError(
+            f"the file {self.path} cannot be written: {error.strerror or error}; nothing of it was left, do the same "
+            "again when there is room and permission"
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
