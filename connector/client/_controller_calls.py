@@ -54,6 +54,7 @@ def _no_lease(target: StreamName | str | None, said: str) -> ConnectorError:
 ABORT_TRANSACTION: Final = Rpc("abortTransaction", pb.TxnRequest, pb.TxnStatus)
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
 COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus)
+CREATE_READER_GROUP: Final = Rpc("createReaderGroup", pb.ReaderGroupConfiguration, pb.CreateReaderGroupResponse)
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus)
 # Repeated after a lost answer it begins another one; the first, which nobody knows, ends with its lease.
@@ -61,6 +62,7 @@ CREATE_TRANSACTION: Final = Rpc("createTransaction", pb.CreateTxnRequest, pb.Cre
 CURRENT_SEGMENTS: Final = Rpc("getCurrentSegments", pb.StreamInfo, pb.SegmentRanges)
 CUT_VALID: Final = Rpc("isStreamCutValid", pb.StreamCut, pb.StreamCutValidityResponse, unknown=_no_such_segments)
 DELEGATION_TOKEN: Final = Rpc("getDelegationToken", pb.StreamInfo, pb.DelegationToken)
+DELETE_READER_GROUP: Final = Rpc("deleteReaderGroup", pb.ReaderGroupInfo, pb.DeleteReaderGroupStatus)
 DELETE_SCOPE: Final = Rpc("deleteScope", pb.ScopeInfo, pb.DeleteScopeStatus)
 DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus)
 EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.SegmentRanges)
@@ -75,10 +77,12 @@ SEGMENTS_AT: Final = Rpc("getSegments", pb.GetSegmentsRequest, pb.SegmentsAtTime
 SEGMENTS_BETWEEN: Final = Rpc("getSegmentsBetween", pb.StreamCutRange, pb.StreamCutRangeResponse, unknown=_no_range)
 STREAM_CONFIG: Final = Rpc("getStreamConfiguration", pb.StreamInfo, pb.StreamConfig)
 STREAM_EXISTS: Final = Rpc("checkStreamExists", pb.StreamInfo, pb.ExistsResponse)
+SUBSCRIBERS: Final = Rpc("listSubscribers", pb.StreamInfo, pb.SubscribersResponse)
 SUCCESSORS: Final = Rpc("getSegmentsImmediatelyFollowing", pb.SegmentId, pb.SuccessorResponse)
 TRANSACTION_STATE: Final = Rpc("checkTransactionState", pb.TxnRequest, pb.TxnState)
 TRUNCATE_STREAM: Final = Rpc("truncateStream", pb.StreamCut, pb.UpdateStreamStatus)
 UPDATE_STREAM: Final = Rpc("updateStream", pb.StreamConfig, pb.UpdateStreamStatus)
+UPDATE_SUBSCRIBER: Final = Rpc("updateSubscriberStreamCut", pb.SubscriberStreamCut, pb.UpdateSubscriberStatus)
 URI: Final = Rpc("getURI", pb.SegmentId, pb.NodeUri)
 
 
@@ -101,6 +105,11 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     ),
     "INVALID_SCOPE_NAME": (InvalidNameError, "the controller does not take this name"),
     "INVALID_STREAM_NAME": (InvalidNameError, "the controller does not take this name"),
+    "INVALID_RG_NAME": (InvalidNameError, "the controller does not take this name"),
+    "RG_NOT_FOUND": (ControllerError, "there is no such reader group"),
+    "SUBSCRIBER_NOT_FOUND": (ControllerError, "the stream has no such subscriber"),
+    "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was published under that name before"),
+    "GENERATION_MISMATCH": (ControllerError, "the reader group was changed by somebody else"),
     "SCOPE_NOT_EMPTY": (ControllerError, "it still has streams; seal and delete them first"),
     "STREAM_NOT_SEALED": (ControllerError, "it is not sealed; seal it first"),
     "STREAM_SEALED": (StreamSealedError, "it is sealed"),
