@@ -33,6 +33,8 @@ __all__ = ["Server", "ServerOptions", "launch"]
 _MAIN: Final = "io.pravega.local.LocalPravegaEmulator"
 # Buffers of the network layer, beside the cache.
 _DIRECT_MEMORY_MB: Final = 512
+# Between two watermarks of a stream whose writers note times; a cluster has 10 s, which is long to wait for a trial.
+_WATERMARK_SECONDS: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +186,8 @@ def _command(options: ServerOptions, java: Java, jars: Path, folder: Path) -> li
         f"-Djava.io.tmpdir={folder / 'temp'}",
         f"-Dlogback.configurationFile={folder / 'logback.xml'}",
         f"-Dsinglenode.configurationFile={folder / 'server.properties'}",
+        # Settings of the controller's are system properties.
+        f"-Dcontroller.watermarking.frequency.seconds={_WATERMARK_SECONDS}",
         *options.java_options,
         *("-cp", f"{jars}/*"),
         _MAIN,
