@@ -33,6 +33,7 @@
         ├── OutcomeUnknownError              nobody could tell in time whether a step took effect
         ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
         ├── DataLossError                    events that a reader still wanted are gone
+        ├── TimeUnknownError                 where in a stream a time lies cannot be known
         ├── ExactlyOnceError                 a batch that cannot be committed exactly once, or not now
         │   ├── FencedError                  another run of the query has taken over
         │   ├── DuplicateWriteError          one run wrote the same batch twice
@@ -98,6 +99,7 @@ __all__ = [
     "SegmentTruncatedError",
     "StreamNotFoundError",
     "StreamSealedError",
+    "TimeUnknownError",
     "TokenExpiredError",
     "TornBatchError",
     "TransactionAbortedError",
@@ -321,6 +323,12 @@ class DataLossError(ConnectorError):
 
     code = "PRAVEGA-DATA-LOSS"
     fault = "remote"
+
+
+class TimeUnknownError(ConnectorError):
+    """Where in a stream a time lies cannot be known: no watermark tells, or none tells yet."""
+
+    code = "PRAVEGA-TIME-UNKNOWN"
 
 
 class ExactlyOnceError(ConnectorError):
