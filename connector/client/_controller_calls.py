@@ -68,7 +68,9 @@ DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus)
 EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.SegmentRanges)
 LIST_SCOPES: Final = Rpc("listScopes", pb.ScopesRequest, pb.ScopesResponse)
 LIST_STREAMS: Final = Rpc("listStreamsInScope", pb.StreamsInScopeRequest, pb.StreamsInScopeResponse)
+NOTE_TIMESTAMP: Final = Rpc("noteTimestampFromWriter", pb.TimestampFromWriter, pb.TimestampResponse)
 PING_TRANSACTION: Final = Rpc("pingTransaction", pb.PingTxnRequest, pb.PingTxnStatus)
+REMOVE_WRITER: Final = Rpc("removeWriter", pb.RemoveWriterRequest, pb.RemoveWriterResponse)
 # Repeated after it took effect, it would be refused: its segments are sealed by then.
 SCALE: Final = Rpc("scale", pb.ScaleRequest, pb.ScaleResponse, repeatable=False)
 SCOPE_EXISTS: Final = Rpc("checkScopeExists", pb.ScopeInfo, pb.ExistsResponse)
@@ -81,6 +83,7 @@ SUBSCRIBERS: Final = Rpc("listSubscribers", pb.StreamInfo, pb.SubscribersRespons
 SUCCESSORS: Final = Rpc("getSegmentsImmediatelyFollowing", pb.SegmentId, pb.SuccessorResponse)
 TRANSACTION_STATE: Final = Rpc("checkTransactionState", pb.TxnRequest, pb.TxnState)
 TRUNCATE_STREAM: Final = Rpc("truncateStream", pb.StreamCut, pb.UpdateStreamStatus)
+UPDATE_READER_GROUP: Final = Rpc("updateReaderGroup", pb.ReaderGroupConfiguration, pb.UpdateReaderGroupResponse)
 UPDATE_STREAM: Final = Rpc("updateStream", pb.StreamConfig, pb.UpdateStreamStatus)
 UPDATE_SUBSCRIBER: Final = Rpc("updateSubscriberStreamCut", pb.SubscriberStreamCut, pb.UpdateSubscriberStatus)
 URI: Final = Rpc("getURI", pb.SegmentId, pb.NodeUri)
@@ -107,6 +110,7 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "INVALID_STREAM_NAME": (InvalidNameError, "the controller does not take this name"),
     "INVALID_RG_NAME": (InvalidNameError, "the controller does not take this name"),
     "RG_NOT_FOUND": (ControllerError, "there is no such reader group"),
+    "INVALID_CONFIG": (ControllerError, "the reader group was changed by somebody else"),
     "SUBSCRIBER_NOT_FOUND": (ControllerError, "the stream has no such subscriber"),
     "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was published under that name before"),
     "GENERATION_MISMATCH": (ControllerError, "the reader group was changed by somebody else"),
