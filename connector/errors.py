@@ -44,6 +44,13 @@
         │   ├── LostBatchError               a batch that Spark has done with is lost
         │   ├── UnfinishedBatchError         a recorded batch cannot be finished without its rows
         │   └── LedgerFormatError            the ledger holds what this version cannot read
+        ├── IngestError                      a source cannot be ingested, or not go on
+        │   ├── SourceError                  a source is not what it should be
+        │   │   ├── SourceUnreadableError    missing, not permitted, or damaged
+        │   │   ├── SourceChangedError       it is not what it was when it was read
+        │   │   └── BadRecordError           a record that is no event
+        │   ├── IngestUndecidedError         the server has forgotten a transaction: the operator must choose
+        │   └── IngestStateError             the state is not one that this version can go on from
         ├── EventError                       one event that cannot be written
         │   ├── EventTooLargeError
         │   └── NullEventError
@@ -64,6 +71,7 @@ from pravega_serde.errors import Fault, PravegaError
 __all__ = [
     "AppIdReusedError",
     "AuthenticationError",
+    "BadRecordError",
     "ColumnTypeError",
     "ConfigError",
     "ConnectionLostError",
@@ -78,6 +86,9 @@ __all__ = [
     "EventTooLargeError",
     "ExactlyOnceError",
     "FencedError",
+    "IngestError",
+    "IngestStateError",
+    "IngestUndecidedError",
     "InvalidNameError",
     "JarDownloadError",
     "JavaNotFoundError",
@@ -395,6 +406,50 @@ class LedgerFormatError(ExactlyOnceError):
     """The ledger holds something that this version cannot read."""
 
     code = "PRAVEGA-LEDGER-FORMAT"
+    fault = "local"
+
+
+class IngestError(ConnectorError):
+    """A source cannot be ingested, or its ingestion cannot go on."""
+
+    code = "PRAVEGA-INGEST"
+
+
+class SourceError(IngestError):
+    """A source of an ingestion is not what it should be; nothing is lost, and another run goes on from there."""
+
+    code = "PRAVEGA-SOURCE"
+    fault = "data"
+
+
+class SourceUnreadableError(SourceError):
+    """A source is missing, may not be read, or is damaged."""
+
+    code = "PRAVEGA-SOURCE-UNREADABLE"
+
+
+class SourceChangedError(SourceError):
+    """A source is not what it was when it was read, or when a part of it was."""
+
+    code = "PRAVEGA-SOURCE-CHANGED"
+
+
+class BadRecordError(SourceError):
+    """A record of a source is no event of the columns that all have."""
+
+    code = "PRAVEGA-BAD-RECORD"
+
+
+class IngestUndecidedError(IngestError):
+    """The server does not know what became of a recorded transaction: an operator must choose."""
+
+    code = "PRAVEGA-INGEST-UNDECIDED"
+
+
+class IngestStateError(IngestError):
+    """The state of an ingestion is not one that this version can go on from."""
+
+    code = "PRAVEGA-INGEST-STATE"
     fault = "local"
 
 
