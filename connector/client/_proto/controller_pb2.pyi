@@ -386,6 +386,24 @@ class CreateReaderGroupResponse(_message.Message):
     config: ReaderGroupConfiguration
     def __init__(self, status: _Optional[_Union[CreateReaderGroupResponse.Status, str]] = ..., config: _Optional[_Union[ReaderGroupConfiguration, _Mapping]] = ...) -> None: ...
 
+class UpdateReaderGroupResponse(_message.Message):
+    __slots__ = ("status", "generation")
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[UpdateReaderGroupResponse.Status]
+        FAILURE: _ClassVar[UpdateReaderGroupResponse.Status]
+        RG_NOT_FOUND: _ClassVar[UpdateReaderGroupResponse.Status]
+        INVALID_CONFIG: _ClassVar[UpdateReaderGroupResponse.Status]
+    SUCCESS: UpdateReaderGroupResponse.Status
+    FAILURE: UpdateReaderGroupResponse.Status
+    RG_NOT_FOUND: UpdateReaderGroupResponse.Status
+    INVALID_CONFIG: UpdateReaderGroupResponse.Status
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    status: UpdateReaderGroupResponse.Status
+    generation: int
+    def __init__(self, status: _Optional[_Union[UpdateReaderGroupResponse.Status, str]] = ..., generation: _Optional[int] = ...) -> None: ...
+
 class DeleteReaderGroupStatus(_message.Message):
     __slots__ = ("status",)
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
