@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from connector.client import StreamName
@@ -40,9 +41,11 @@ def _worker(at: str, **more: Any) -> Fault:
     return {"at": at, "action": "kill", "batch": 1, "partition": 1, **more}
 
 
-def _query_fails(fault: Fault) -> Callable[[Scene], None]:
+def _query_fails(fault: Fault, *, late: bool = False) -> Callable[[Scene], None]:
     def play(scene: Scene) -> None:
         scene.start(fault).fails("Python worker exited unexpectedly")
+        if late:
+            scene.outwait_lease()
         scene.start().succeeds()
 
     return play
@@ -102,6 +105,14 @@ def _slow(seconds: float) -> Fault:
     return {"at": "while writing", "action": "sleep", "seconds": seconds, "batch": 1, "partition": 2}
 
 
+_WORKER: Final = {
+    "begun": (_worker("after begin"), "its transaction is begun"),
+    "writing": (_worker("while writing", nth=2), "some of its rows are written"),
+    "flushed": (_worker("after flush"), "all of its rows are flushed"),
+    "message": (_worker("after message"), "its message is not sent"),
+}
+
+
 # ---- the driver ------------------------------------------------------------------------------------------------------
 
 
@@ -134,20 +145,24 @@ _DRIVER: Final = {
 }
 
 
-def _commit_log_deleted(scene: Scene) -> None:
+def _commit_log_deleted(scene: Scene, *, late: bool = False) -> None:
     scene.start().succeeds()
     scene.forget_batch(2)
+    if late:
+        scene.outwait_lease()
     scene.start().succeeds()
     if 2 in scene.replayed():
         scene.add_proof("commits/2 deleted, batch 2 seen twice")
 
 
-def _two_drivers(at: str) -> Callable[[Scene], None]:
+def _two_drivers(at: str, *, late: bool = False) -> Callable[[Scene], None]:
     """The first is stopped, the second does all the work, the first goes on."""
 
     def play(scene: Scene) -> None:
         first = scene.start({"at": at, "action": "stop-all", "batch": 1})
         scene.await_fired(first)
+        if late:
+            scene.outwait_lease()
         scene.start().succeeds()
         first.signal(signal.SIGCONT)
         first.fails("PRAVEGA-FENCED")
@@ -159,18 +174,33 @@ def _two_drivers(at: str) -> Callable[[Scene], None]:
 # ---- in between ------------------------------------------------------------------------------------------------------
 
 
+def _scale(scene: Scene) -> None:
+    """Three segments become four."""
+    before = scene.client.controller.current_segments(scene.target)
+    bounds = [(i / 4, (i + 1) / 4) for i in range(4)]
+    scene.client.controller.scale_stream(scene.target, [s.id for s in before], bounds)
+    assert len(scene.client.controller.current_segments(scene.target)) == 4
+
+
 def _scaled(at: str, **more: Any) -> Callable[[Scene], None]:
     def play(scene: Scene) -> None:
         job = scene.start({"at": at, "action": "hold", "batch": 1, **more})
         scene.await_fired(job)
-        before = scene.client.controller.current_segments(scene.target)
-        bounds = [(i / 4, (i + 1) / 4) for i in range(4)]
-        scene.client.controller.scale_stream(scene.target, [s.id for s in before], bounds)
+        _scale(scene)
         scene.go()
         job.succeeds()
-        assert len(scene.client.controller.current_segments(scene.target)) == 4
 
     return play
+
+
+def _scaled_while_down(scene: Scene, *, late: bool = False) -> None:
+    """A part of the batch is in the old segments, the rest is committed, or written again, behind the scaling."""
+    scene.start(_driver("after COMMIT_PILOT")).is_killed()
+    _scale(scene)
+    if late:
+        scene.outwait_lease()
+    scene.start().succeeds()
+    assert 1 in scene.replayed(), "batch 1 was not replayed"
 
 
 def _pravega_restarted(at: str, **more: Any) -> Callable[[Scene], None]:
@@ -186,6 +216,15 @@ def _pravega_restarted(at: str, **more: Any) -> Callable[[Scene], None]:
         job.succeeds()
 
     return play
+
+
+def _pravega_restarted_while_down(scene: Scene) -> None:
+    scene.start(_driver("after COMMIT_PILOT")).is_killed()
+    assert scene.restart is not None
+    controller, store = scene.restart()
+    scene.add_proof(f"controller {controller} and store {store} killed")
+    scene.start().succeeds()
+    assert 1 in scene.replayed(), "batch 1 was not replayed"
 
 
 def _other_partitions(scene: Scene) -> None:
@@ -241,14 +280,21 @@ def _chained(scene: Scene) -> None:
 
 
 def _all_points() -> dict[str, Point]:
-    points = [
-        Point("worker-begun", "a worker dies after begin", _query_fails(_worker("after begin")), 20.0),
-        Point("worker-writing", "… while it writes", _query_fails(_worker("while writing", nth=2)), 20.0),
-        Point("worker-flushed", "… after its flush", _query_fails(_worker("after flush")), 20.0),
-        Point("worker-message", "… with its message not sent", _query_fails(_worker("after message")), 20.0),
+    points = []
+    for name, (fault, about) in _WORKER.items():
+        points.append(Point(f"worker-{name}", f"a worker dies: {about}", _query_fails(fault), 20.0))
+        points.append(
+            Point(
+                f"late-worker-{name}",
+                f"… and the driver is down longer than the lease: {about}",
+                _query_fails(fault, late=True),
+                _SHORT,
+            )
+        )
+    points += [
         Point(
             "worker-done",
-            "… after its message was sent",
+            "a worker dies: its message was sent",
             _query_goes_on(_worker("after message", action="kill-later", partition=0)),
         ),
         Point("task-retry", "… and Spark tries the task again", _retried, 20.0),
@@ -264,11 +310,39 @@ def _all_points() -> dict[str, Point]:
         )
     points += [
         Point("commit-log", "Spark's commit-log entry is deleted", _commit_log_deleted),
+        Point(
+            "late-commit-log",
+            "… and the driver is down longer than the lease",
+            partial(_commit_log_deleted, late=True),
+            _SHORT,
+        ),
         Point("two-drivers-before", "two drivers; the first stops before PREPARED", _two_drivers("before PREPARE")),
         Point("two-drivers-prepared", "… after PREPARED", _two_drivers("after PREPARE")),
         Point("two-drivers-pilot", "… after the pilot's commit", _two_drivers("after COMMIT_PILOT")),
+        Point(
+            "late-two-drivers-before",
+            "… before PREPARED, for longer than the lease",
+            _two_drivers("before PREPARE", late=True),
+            _SHORT,
+        ),
+        Point(
+            "late-two-drivers-prepared",
+            "… after PREPARED, for longer than the lease",
+            _two_drivers("after PREPARE", late=True),
+            _SHORT,
+        ),
+        Point(
+            "late-two-drivers-pilot",
+            "… after the pilot's commit, for longer than the lease",
+            _two_drivers("after COMMIT_PILOT", late=True),
+            _SHORT,
+        ),
         Point("scaled-in-task", "the target is scaled while tasks write", _scaled("after begin", partition=1)),
         Point("scaled-in-commit", "the target is scaled before the pilot's commit", _scaled("before COMMIT_PILOT")),
+        Point("scaled-down", "… while the driver is down, after the pilot's commit", _scaled_while_down),
+        Point(
+            "late-scaled-down", "… and it is down longer than the lease", partial(_scaled_while_down, late=True), _SHORT
+        ),
         Point("other-partitions", "the replay has other partitions, nothing is lost", _other_partitions),
         Point("torn", "… and a part is lost: detected, reported, accepted", _torn, _SHORT),
         Point(
@@ -283,6 +357,7 @@ def _all_points() -> dict[str, Point]:
         ("task", "while tasks write", _pravega_restarted("after begin", partition=1)),
         ("prepared", "after PREPARED", _pravega_restarted("after PREPARE")),
         ("pilot", "after the pilot's commit", _pravega_restarted("after COMMIT_PILOT")),
+        ("down", "while the driver is down, after the pilot's commit", _pravega_restarted_while_down),
     ):
         points.append(Point(f"pravega-{name}", f"Pravega is killed and restarted {about}", play, restarts=True))
     return {point.name: point for point in points}

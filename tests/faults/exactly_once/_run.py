@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.config import PravegaConfig
+from pravega_serde.errors import PravegaError
 from tests.faults.exactly_once._points import Point
 from tests.faults.exactly_once._scene import Scene, Source
 from tests.faults.exactly_once._verdict import Verdict, judge
@@ -57,23 +58,37 @@ class Stage:
             verdict.failures.append(str(error))
         finally:
             scene.close()
-        judge(verdict, scene, self.java)
-        verdict.check()
+        try:
+            judge(verdict, scene, self.java)
+            verdict.check()
+        except (AssertionError, PravegaError, OSError) as error:
+            verdict.failures.append(f"it could not be judged: {error!r}")
         verdict.seconds = round(time.monotonic() - began, 1)
         self._ended.append((verdict, scene, time.monotonic()))
         return verdict
 
-    def settle(self) -> list[Verdict]:
-        """Count the transactions that are open although every lease is over, for all runs since the last time."""
+    def settled(self) -> list[Verdict]:
+        """Those of the runs so far that have no open transaction any more, or should have none; each is told once."""
+        settled: list[Verdict] = []
+        waiting: list[tuple[Verdict, Scene, float]] = []
         for verdict, scene, ended in self._ended:
-            due = ended + scene.lease + DELTA
-            while (left := _open(scene)) and time.monotonic() < due:
-                time.sleep(0.5)
+            left = _open(scene)
+            if left and time.monotonic() < ended + scene.lease + DELTA:
+                waiting.append((verdict, scene, ended))
+                continue
             verdict.left_open = left
             if left:
                 verdict.failures.append(f"{left} transactions left open")
-        settled = [verdict for verdict, _, _ in self._ended]
-        self._ended.clear()
+            settled.append(verdict)
+        self._ended = waiting
+        return settled
+
+    def settle(self) -> list[Verdict]:
+        """Count the transactions that are open although every lease is over, for all runs not yet told."""
+        settled = self.settled()
+        while self._ended:
+            time.sleep(0.5)
+            settled += self.settled()
         return settled
 
     def close(self) -> None:
