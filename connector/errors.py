@@ -54,6 +54,7 @@
         ├── EventError                       one event that cannot be written
         │   ├── EventTooLargeError
         │   └── NullEventError
+        ├── InputLostError                   a socket or pipe that events came from broke, or was never there
         ├── OutputFileError                  a file that cannot be written; nothing half is left under its name
         └── LocalServerError                 an embedded server that cannot be had
             ├── JavaNotFoundError
@@ -89,6 +90,7 @@ __all__ = [
     "IngestError",
     "IngestStateError",
     "IngestUndecidedError",
+    "InputLostError",
     "InvalidNameError",
     "JarDownloadError",
     "JavaNotFoundError",
@@ -473,6 +475,14 @@ class NullEventError(EventError):
     """An event is null, and Pravega has no null events."""
 
     code = "PRAVEGA-NULL-EVENT"
+
+
+class InputLostError(ConnectorError):
+    """A socket or pipe that events came from broke, or nobody answers at its address."""
+
+    code = "PRAVEGA-INPUT-LOST"
+    fault = "remote"
+    retriable = True
 
 
 class OutputFileError(ConnectorError):
