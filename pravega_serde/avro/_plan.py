@@ -30,7 +30,7 @@ from pravega_serde.avro._model import (
 from pravega_serde.avro._nodes import Arm, ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, Step, UnionNode
 from pravega_serde.errors import SchemaError
 
-__all__ = ["plan"]
+__all__ = ["match_fields", "plan"]
 
 #: What the reader may have where the writer has the key, beyond the same.
 _PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -98,7 +98,7 @@ class _Planner:
 
     def _steps(self, writer: Record, reader: Record, path: str) -> RecordNode:
         steps = []
-        matches = _match_fields(writer, reader)
+        matches = match_fields(writer, reader)
         for entry in writer.fields:
             slot = matches.get(entry.name)
             # A skipped field is read by its own schema.
@@ -202,7 +202,7 @@ def _same_name(writer: Type, reader: Type) -> bool:
     return reader.name.rpartition(".")[2] == last or bool(reader.aliases & {writer.name, last})
 
 
-def _match_fields(writer: Record, reader: Record) -> dict[str, int]:
+def match_fields(writer: Record, reader: Record) -> dict[str, int]:
     """The writer's field name -> the reader's slot. A field's own name comes before its aliases."""
     written = {entry.name for entry in writer.fields}
     matches: dict[str, int] = {}

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro._schema import load
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
@@ -17,10 +18,12 @@ from pravega_serde.errors import (
     UnsupportedCodecError,
 )
 from pravega_serde.protobuf import ProtobufSerializer
+from pravega_serde.registry._avro_print import print_schema
 from pravega_serde.registry._avro_text import avro_names, avro_text
 from pravega_serde.registry._codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, Codec
 from pravega_serde.registry._event_types import EventType, payload_serializer, schema_text
 from pravega_serde.registry._models import EncodingInfo, SchemaInfo, SerializationFormat
+from pravega_serde.registry._narrowing import narrowed, widened
 from pravega_serde.registry._protobuf_fit import protobuf_misfit
 from pravega_serde.registry._settings import SerializerConfig
 from pravega_serde.serializer import OnError, Serializer
@@ -50,6 +53,8 @@ class Entry:
     target: int | None
     """Position of the reader's type among its types; None if it has none for these events."""
     misfit: str = ""
+    narrow: pa.DataType | None = None
+    """What the payloads' columns are narrowed to; None where they are read as what they are."""
 
     def read(self, stored: bytes) -> Any:
         """The value of what stands behind a header; :class:`DeserializationError`."""
@@ -59,6 +64,11 @@ class Entry:
 
     def read_column(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
         """The values of a column of such; :class:`LimitExceededError` if they unfold into more than an array holds."""
+        if self.narrow is not None:
+            return narrowed(self._read_payloads(stored, on_error), self.narrow, on_error)
+        return self._read_payloads(stored, on_error)
+
+    def _read_payloads(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
         assert self.payloads is not None
         if not self.codec.name:
             return self.payloads.decode_column(stored, on_error=on_error)
@@ -161,9 +171,28 @@ class Entries:
             )
         if target is None:
             return Entry(encoding, codec, payload_serializer(encoding.schema, self._config.custom_formats), None)
-        payloads, misfit = self._resolved(encoding.schema, self._readers[target])
+        reader = self._readers[target]
+        if (wide := self._widened(encoding.schema, reader)) is not None:
+            return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type)
+        payloads, misfit = self._resolved(encoding.schema, reader)
         version = f"version {encoding.version.version} of {encoding.schema.type!r}"
         return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
+
+    def _widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
+        """What reads columns of Avro whose numbers are wider than the reader's; None where nothing is so.
+
+        Rows are resolved as Java resolves them, which refuses such a pair.
+        """
+        if self._others or self._same_schema or writer.format != SerializationFormat.AVRO:
+            return None
+        read = load(schema_text(reader.info))[0]
+        wide = widened(load(schema_text(writer))[0], read)
+        if wide is read:
+            return None
+        try:
+            return AvroSerializer(schema_text(writer), reader_schema=print_schema(wide))
+        except SchemaError:
+            return None  # for another reason, which resolution tells
 
     def _resolved(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
         """The serializer that reads payloads of one schema as another; None, and why there is none.

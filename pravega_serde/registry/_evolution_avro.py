@@ -10,7 +10,7 @@ from pravega_serde.avro._schema import load
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry._models import SchemaInfo
 
-__all__ = ["faults"]
+__all__ = ["faults", "inside"]
 
 
 def faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG001 - as all formats
@@ -38,12 +38,13 @@ def _lacking(node: Node, path: str, seen: set[int]) -> Iterator[str]:
         yield f"the reader's enum at {path} lacks {node.symbols.count(None)} of the writer's symbols and has no default"
     if isinstance(node, UnionNode):
         yield from (f"the reader has no place for {arm.label} at {path}" for arm in node.arms if arm.node is None)
-    for inside, place in _inside(node, path):
-        if inside is not None:
-            yield from _lacking(inside, place, seen)
+    for each, place in inside(node, path):
+        if each is not None:
+            yield from _lacking(each, place, seen)
 
 
-def _inside(node: Node, path: str) -> list[tuple[Node | None, str]]:
+def inside(node: Node, path: str) -> list[tuple[Node | None, str]]:
+    """The nodes right inside one, and where they stand."""
     if isinstance(node, Link):
         return [(node.target, path)]
     if isinstance(node, ArrayNode):

@@ -1,10 +1,12 @@
 """Schemas that follow from columns, after an earlier one of the same type."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pravega_serde.avro import AvroSerializer
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.registry import SchemaInfo, avro_reader_for, avro_schema_of, column_schema, event_type
@@ -80,3 +82,62 @@ def test_an_avro_reader_promotes_and_fills() -> None:
     reader = event_type(avro_reader_for(schema, wanted))
     assert reader.payloads.arrow_type == wanted
     assert reader.info.type == "shop.Order"
+
+
+INNER = {"type": "record", "name": "Point", "namespace": "geo", "fields": [
+    {"name": "x", "type": "int"},
+    {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+]}  # fmt: skip
+NESTED = {"type": "record", "name": "shop.Order", "fields": [
+    {"name": "point", "type": ["null", INNER], "default": None},
+    {"name": "more", "type": {"type": "array", "items": "geo.Point"}},
+    {"name": "by_name", "type": {"type": "map", "values": "geo.Point"}},
+    {"name": "id", "type": "long"},
+]}  # fmt: skip
+
+
+def test_what_stands_inside_a_column_stays_as_it_is_registered() -> None:
+    schema = event_type(NESTED, format="avro").info
+    point = pa.struct([("later", pa.string()), ("x", pa.int64()), ("kind", pa.string()),
+                       ("at", pa.timestamp("us", "UTC"))])  # fmt: skip
+    element = pa.field("element", pa.struct([point.field("at"), point.field("kind")]))
+    wanted = pa.struct([("by_name", pa.map_(pa.string(), point)), ("more", pa.list_(element)), ("point", point),
+                        ("id", pa.int64())])  # fmt: skip
+    reader = avro_reader_for(schema, wanted)
+    assert event_type(reader).payloads.arrow_type == wanted
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    value = {"x": 7, "kind": "B", "at": at}
+    written = event_type(schema).payloads.serialize({"point": value, "more": [value], "by_name": {"k": value}, "id": 1})
+    resolved = AvroSerializer(schema.data.decode(), reader_schema=reader.data.decode())
+    full = {"later": None, **value}
+    assert resolved.decode_column(pa.array([written])).to_pylist() == [
+        {"by_name": [("k", full)], "more": [{"at": at, "kind": "B"}], "point": full, "id": 1}
+    ]
+
+
+def test_a_column_alone_takes_what_it_needs_from_the_others() -> None:
+    schema = event_type(NESTED, format="avro").info
+    point = pa.struct([("x", pa.int32())])
+    wanted = pa.struct([("more", pa.list_(pa.field("element", point)))])
+    assert event_type(avro_reader_for(schema, wanted)).payloads.arrow_type == wanted
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pa.field("id", pa.string()), r"\$\.id: long -> \[null, string\]"),
+        (pa.field("point", pa.struct([("x", pa.bool_())])), r"\$\.point"),
+        (pa.field("more", pa.string()), r"\$\.more: array"),
+        (pa.field("id", pa.timestamp("us")), None),
+        (pa.field("id", pa.int32()), None),
+        (pa.field("id", pa.uint64()), "no form in Avro"),
+    ],
+)
+def test_columns_that_no_event_can_be_read_as_are_an_error_at_once(column: pa.Field, words: str | None) -> None:
+    schema = event_type(NESTED, format="avro").info
+    if words is None:
+        assert avro_reader_for(schema, pa.struct([column])).type == "shop.Order"
+        return
+    with pytest.raises(SchemaError, match=words):
+        avro_reader_for(schema, pa.struct([column]))

@@ -161,10 +161,24 @@ def test_a_readers_schema_resolves_rows_and_columns(uri: str) -> None:
     narrow = deserializer(uri, group="g", schema=V1, format="avro")
     with pytest.raises(DeserializationError, match=r"version 1 of 'n\.R'.*does not fit.*encoding id 1"):
         narrow.deserialize(EVENTS[1])
+    # Rows are resolved as Java resolves them. In columns, whose types stay, each number is looked at.
+    rows = narrow.decode_column(pa.array(EVENTS[:3])).to_pylist()
+    assert rows == [{"a": 1, "s": "one"}, {"a": 2, "s": "two"}, {"a": 3, "s": "three"}]
+
+
+def test_numbers_are_narrowed_one_by_one(uri: str) -> None:
+    narrow = deserializer(uri, group="g", schema=V1, format="avro")
+    limits = [2**31 - 1, -(2**31), 2**31, -(2**31) - 1, 2**63 - 1]
+    events = [event(1 + i % 2, {"a": number, "s": "x", "b": "y"}) for i, number in enumerate(limits)]
     errors: list[DeserializationError] = []
-    rows = narrow.decode_column(pa.array(EVENTS[:3]), on_error=errors.append).to_pylist()
-    assert rows == [{"a": 1, "s": "one"}, None, None]
-    assert [error.row for error in errors] == [1, 2]
+    rows = narrow.decode_column(pa.array([events[2], b"?", *events]), on_error=errors.append).to_pylist()
+    assert [row and row["a"] for row in rows] == [None, None, *limits[:2], None, None, None]
+    assert [error.row for error in errors] == [0, 1, 4, 5, 6]
+    assert str(errors[0]).endswith(
+        "the value does not fit the column: int64 -> int32 (at row 0, encoding id 1, field $.a)"
+    )
+    with pytest.raises(DeserializationError, match="does not fit the column"):
+        narrow.decode_column(pa.array(events))
 
 
 def test_other_versions_can_be_bad_records(uri: str) -> None:
