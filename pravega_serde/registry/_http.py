@@ -105,6 +105,7 @@ class _Tries(Generic[T]):
         self._end = self._started + config.timeout
         self._count = 0
         self._sent = False
+        self._answered: TransientError | None = None
 
     def policy(self) -> dict[str, Any]:
         """Arguments for tenacity."""
@@ -160,16 +161,23 @@ class _Tries(Generic[T]):
     def result(self, response: httpx.Response, content: bytes) -> T:
         """What an answer means."""
         self._sent = True
-        return self._call.result(response.status_code, content, server=self._config.uri)
+        try:
+            return self._call.result(response.status_code, content, server=self._config.uri)
+        except TransientError as error:
+            self._answered = error
+            raise
 
     def failed(self, error: TransientError) -> RegistryUnavailableError:
         """The error of a call for which no try is left."""
         doubt = "; it may have been done all the same" if self._call.changes and self._sent else ""
         tries = f"{self._count} {'try' if self._count == 1 else 'tries'}"
+        # The last try may have been cut short by the deadline: what the server said before tells more.
+        answered = self._answered or error
+        reason = error.reason if answered is error else f"{answered.reason}, then {error.reason}"
         return RegistryUnavailableError(
-            f"cannot {self._call.purpose}: {error.reason}, after {tries} in {time.monotonic() - self._started:.1f} s"
+            f"cannot {self._call.purpose}: {reason}, after {tries} in {time.monotonic() - self._started:.1f} s"
             f"{doubt}; is the schema registry at {self._config.uri} up?",
-            status=error.status,
+            status=answered.status,
         )
 
     def _can_help(self, error: BaseException) -> bool:

@@ -151,7 +151,12 @@ class MultiTypeSerializer(_Writer):
     def serialize(self, value: Any) -> bytes:
         """The event of a value, whose type is that which ``type_of`` says, its Python type, or its message type."""
         key = type(value) if self._type_of is None else self._type_of(value)
-        encoder = self._encoders.get(key)
+        try:
+            encoder = self._encoders.get(key)
+        except TypeError as error:  # not hashable
+            raise SerializationError(
+                f"type_of gives {key!r:.80}, which can be no key of the schemas; known: {self._known()}"
+            ) from error
         if encoder is None:
             name = value.DESCRIPTOR.full_name if isinstance(value, Message) else key
             encoder = self._by_name.get(name)
