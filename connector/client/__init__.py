@@ -15,8 +15,9 @@ from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._transaction_status import CreatedTransaction, TransactionStatus
 from connector.client._transactions import DEFAULT_LEASE, OpenTransaction, Transaction, TransactionalWriter
+from connector.client._watermarks import SegmentTimes, TimeWindow, WatermarkLog
 from connector.client._writer import EventWriter
-from connector.wire import StreamCut, StreamName
+from connector.wire import StreamCut, StreamName, Watermark
 
 __all__ = [
     "DEFAULT_LEASE",
@@ -36,15 +37,19 @@ __all__ = [
     "SegmentInfo",
     "SegmentSlice",
     "SegmentStores",
+    "SegmentTimes",
     "StateSynchronizer",
     "StreamConfig",
     "StreamCut",
     "StreamName",
     "Successor",
     "TailReader",
+    "TimeWindow",
     "Transaction",
     "TransactionStatus",
     "TransactionalWriter",
+    "Watermark",
+    "WatermarkLog",
     "read_chunks",
     "read_slice",
     "read_slices",

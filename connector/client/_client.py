@@ -21,11 +21,13 @@ from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
 from connector.client._stores import SegmentStores
 from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
+from connector.client._time_cuts import cut_at
 from connector.client._transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
+from connector.client._watermarks import TimeWindow, WatermarkLog
 from connector.client._writer import MAX_IN_FLIGHT, EventWriter
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
-from connector.wire import StreamCut, StreamName
+from connector.wire import StreamCut, StreamName, Watermark
 from pravega_serde.routing import EventRouter
 
 __all__ = ["PravegaClient"]
@@ -50,6 +52,7 @@ class PravegaClient:
         self.config = config
         self.controller = ControllerClient(config, timeout=timeout)
         self.stores = SegmentStores(self.controller, ConnectionPool(_tls(config)), timeout)
+        self._watermarks: dict[StreamName, WatermarkLog] = {}
 
     # ---------------------------------------------------------------- streams
 
@@ -110,6 +113,7 @@ class PravegaClient:
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float = WRITE_TIMEOUT,
+        writer_id: str | None = None,
     ) -> EventWriter[bytes]: ...
 
     @overload
@@ -122,6 +126,7 @@ class PravegaClient:
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float = WRITE_TIMEOUT,
+        writer_id: str | None = None,
     ) -> EventWriter[T]: ...
 
     def writer(
@@ -135,7 +140,8 @@ class PravegaClient:
         """A writer of events to a stream; without a serializer it takes bytes.
 
         ``router`` gives the routing keys, ``max_event_size`` and ``max_in_flight`` are counts of bytes, ``timeout`` is
-        in seconds. Raises StreamNotFoundError, StreamSealedError.
+        in seconds, ``writer_id`` is the name under which it notes event time. Raises StreamNotFoundError,
+        StreamSealedError.
         """
         return EventWriter(self.stores, self.name(stream), serializer or RawEvents(), timeout=timeout, **options)
 
@@ -147,6 +153,7 @@ class PravegaClient:
         lease: float = DEFAULT_LEASE,
         max_event_size: int = MAX_EVENT_SIZE,
         timeout: float = WRITE_TIMEOUT,
+        writer_id: str | None = None,
         **options: Any,
     ) -> TransactionalWriter[T]:
         """What begins transactions on a stream; without a serializer they take bytes.
@@ -161,14 +168,20 @@ class PravegaClient:
             lease=lease,
             max_event_size=max_event_size,
             timeout=timeout,
+            writer_id=writer_id,
             **options,
         )
 
     def transaction(
-        self, stream: StreamName | str, transaction: uuid.UUID, *, lease: float = DEFAULT_LEASE
+        self,
+        stream: StreamName | str,
+        transaction: uuid.UUID,
+        *,
+        lease: float = DEFAULT_LEASE,
+        writer_id: str | None = None,
     ) -> Transaction:
         """A transaction by its id, which any process may have begun: to commit, abort or ping it, or ask about it."""
-        return Transaction(self.controller, self.name(stream), transaction, lease)
+        return Transaction(self.controller, self.name(stream), transaction, lease, writer_id)
 
     # ---------------------------------------------------------------- streams of one segment
 
@@ -232,6 +245,36 @@ class PravegaClient:
         """A reader that goes on as events arrive, from a cut or from the present tail."""
         name = self.name(stream)
         return TailReader(self.stores, self._own_cut(name, start) or self.tail(name))
+
+    # ---------------------------------------------------------------- event time
+
+    def watermarks(self, stream: StreamName | str) -> list[Watermark]:
+        """The watermarks of a stream, oldest first: what its writers have noted about event time, put together.
+
+        A stream has none until one of its writers notes a time, and then one every 10 s (the server's
+        ``controller.watermarking.frequency.seconds``) as long as the times go on. Raises StreamNotFoundError.
+        """
+        return self.watermark_log(stream).read()
+
+    def time_window(self, position: StreamCut) -> TimeWindow:
+        """The event times around a position, by the watermarks of this moment, as Java's readers tell them."""
+        log = self.watermark_log(position.stream)
+        return log.window(position, log.read())
+
+    def cut_at(self, stream: StreamName | str, millis: int, *, end: bool = False) -> StreamCut:
+        """The cut for an event time in milliseconds, by the stream's watermarks.
+
+        Before it lies no event of this time or later, so that reading from it misses none; with ``end``, behind it
+        lies none of an earlier time, so that reading up to it misses none of those. As near to the time as the
+        watermarks tell, which are seconds apart, and as true as the times are that the writers note. A start before
+        all watermarks, or in what was truncated, is the head. Raises TimeUnknownError for a stream without watermarks,
+        and for an end that no watermark has reached; StreamNotFoundError.
+        """
+        return cut_at(self.stores, self.watermark_log(stream), millis, end=end)
+
+    def watermark_log(self, stream: StreamName | str) -> WatermarkLog:
+        """What this client has read of a stream's watermarks."""
+        return self._watermarks.setdefault(name := self.name(stream), WatermarkLog(self.stores, name))
 
     @staticmethod
     def _values(batches: Generator[EventBatch, None, None], serializer: Any) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from connector.client import _controller_calls as calls
 from connector.client._checks import check_order, check_scaling, is_scaled
 from connector.client._controller_channel import Budget, ControllerChannel, Rpc, not_found
+from connector.client._controller_event_time import EventTimeCalls
 from connector.client._controller_messages import (
     cut_message,
     decode_config,
@@ -50,7 +51,7 @@ Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 
-class ControllerClient(TransactionCalls):
+class ControllerClient(EventTimeCalls, TransactionCalls):
     """Calls to a Pravega controller. Thread safe; can be pickled.
 
     A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a

@@ -16,9 +16,7 @@ from connector.client._policies import (
     StreamConfig,
 )
 from connector.client._proto import controller_pb2 as pb
-from connector.wire import SegmentRange, StreamCut, StreamName, validate_scope_name
-
-MARK: Final = "_MARK"  # NameUtils.MARK_PREFIX, before the name of the stream whose watermarks it holds
+from connector.wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, validate_scope_name
 
 _SCALING: Final[dict[ScalingKind, pb.ScalingPolicy.ScalingPolicyType]] = {
     "fixed": pb.ScalingPolicy.FIXED_NUM_SEGMENTS,
@@ -35,7 +33,7 @@ _RETENTION_KINDS: Final = {number: kind for kind, number in _RETENTION.items()}
 
 def named(scope: str, names: Iterable[str], *, internal: bool) -> list[StreamName]:
     """Names as values, sorted. The watermarks of an internal stream (``_MARK_RGgroup``) have none a client may say."""
-    shown = (n for n in names if not n.startswith("_") or (internal and not n.startswith(f"{MARK}_")))
+    shown = (n for n in names if not n.startswith("_") or (internal and not n.startswith(f"{MARK_PREFIX}_")))
     return [StreamName(scope, name) for name in sorted(shown)]
 
 

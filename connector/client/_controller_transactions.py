@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
 from connector.client import _controller_calls as calls
 from connector.client._controller_channel import Budget, Rpc
+from connector.client._controller_event_time import check_millis
 from connector.client._controller_messages import (
     decode_ranges,
     decode_transaction,
@@ -106,18 +107,21 @@ class TransactionCalls:
         self: _Caller,
         stream: StreamName,
         transaction: uuid.UUID,
+        noted: tuple[str, int] | None = None,
         *,
         wait: bool = False,
         timeout: float | None = None,
     ) -> TransactionStatus:
         """Commit a transaction, from whichever process. Committing it again changes nothing.
 
+        ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
         What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
         readers see the events, which ``wait`` waits for as long as there is time. Raises TransactionAbortedError,
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
         budget = Budget(self._timeout if timeout is None else timeout)
-        status = _settle(self, _COMMIT, stream, transaction, budget)
+        wish = _COMMIT if noted is None else replace(_COMMIT, noted=(noted[0], check_millis(noted[1])))
+        status = _settle(self, wish, stream, transaction, budget)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
         pauses = _Pauses(budget)
@@ -202,6 +206,7 @@ class _Wish:
     action: str
     done: str
     decided: TransactionStatus
+    noted: tuple[str, int] | None = None  # a writer, and the event time that a commit brings it to
 
 
 _COMMIT: Final = _Wish(calls.COMMIT_TRANSACTION, "commit", "committed", TransactionStatus.COMMITTING)
@@ -213,6 +218,8 @@ def _settle(
 ) -> TransactionStatus:
     """Ask for a commit or an abort until the transaction is no longer OPEN; its status then."""
     request = transaction_message(stream, transaction)
+    if wish.noted is not None:
+        request.writerId, request.timestamp = wish.noted
     pauses = _Pauses(budget)
     while True:
         trouble = "the controller answered with a failure"

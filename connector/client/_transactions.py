@@ -48,11 +48,18 @@ class Transaction:
     """A transaction known by its id, begun by whichever process. Thread safe; holds nothing open."""
 
     def __init__(
-        self, controller: ControllerClient, stream: StreamName, transaction: uuid.UUID, lease: float = DEFAULT_LEASE
+        self,
+        controller: ControllerClient,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        lease: float = DEFAULT_LEASE,
+        writer_id: str | None = None,
     ) -> None:
+        """``writer_id`` is the name under which a commit notes event time."""
         self.id = transaction
         self.stream = stream
         self.lease = lease
+        self.writer_id = writer_id
         self._controller = controller
         self._lease_end = math.inf  # monotonic seconds before which it cannot have expired; unknown for another's
 
@@ -76,17 +83,29 @@ class Transaction:
         if self._lease_end < math.inf:
             self._lease_end = asked + seconds
 
-    def commit(self, *, wait: bool = True, timeout: float | None = None) -> TransactionStatus:
+    def commit(
+        self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
+    ) -> TransactionStatus:
         """Make its events visible, for good. Committing it again changes nothing.
+
+        ``timestamp`` notes an event time, as :meth:`EventWriter.note_time` does: the writer's events up to those of
+        this transaction are of that time or before it. It takes effect with the commit, unless it goes back. Without a
+        ``writer_id`` it is a ConfigError.
 
         On return it is decided, and COMMITTED, which is visible, or COMMITTING, when the server needs longer than
         ``timeout`` seconds or ``wait`` is False. Raises TransactionAbortedError, TransactionExpiredError,
         TransactionUnknownError, OutcomeUnknownError.
         """
+        noted = None if timestamp is None else self._noted(timestamp)
         try:
-            return self._controller.commit_transaction(self.stream, self.id, wait=wait, timeout=timeout)
+            return self._controller.commit_transaction(self.stream, self.id, noted, wait=wait, timeout=timeout)
         except TransactionError as error:
             raise self._explained(error) from None
+
+    def _noted(self, timestamp: int) -> tuple[str, int]:
+        if self.writer_id is None:
+            raise ConfigError(f"transaction {self.id} of stream {self.stream} notes a time: say of which writer_id")
+        return self.writer_id, timestamp
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
         """Drop its events, for good. Aborting it again changes nothing.
@@ -121,9 +140,10 @@ class OpenTransaction(Transaction, Generic[T]):
         *,
         lease: float,
         lease_end: float,
+        writer_id: str,
         **options: Any,
     ) -> None:
-        super().__init__(stores.controller, stream, created.id, lease)
+        super().__init__(stores.controller, stream, created.id, lease, writer_id)
         self._lease_end = lease_end
         self._finished = False  # nothing is left to flush
         self._aborted = False
@@ -163,13 +183,15 @@ class OpenTransaction(Transaction, Generic[T]):
             raise
         self._end()
 
-    def commit(self, *, wait: bool = True, timeout: float | None = None) -> TransactionStatus:
+    def commit(
+        self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
+    ) -> TransactionStatus:
         """Flush, and make the events visible, for good; see :meth:`Transaction.commit`.
 
         When the flush fails nothing is committed; if it was not done in time it can be tried again.
         """
         self.detach()
-        return super().commit(wait=wait, timeout=timeout)
+        return super().commit(timestamp, wait=wait, timeout=timeout)
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
         """Drop the events, for good; see :meth:`Transaction.abort`."""
@@ -218,11 +240,13 @@ class TransactionalWriter(Generic[T]):
         serializer: SupportsSerialize[T],
         *,
         lease: float = DEFAULT_LEASE,
+        writer_id: str | None = None,
         **options: Any,
     ) -> None:
-        """``options`` are those of EventWriter."""
+        """``writer_id`` is the name under which its commits note time; ``options`` are those of EventWriter."""
         self.stream = stream
         self.lease = lease
+        self.writer_id = writer_id or str(uuid.uuid4())
         self._lease_ms = lease_ms(lease)
         self._stores, self._serializer, self._options = stores, serializer, options
 
@@ -238,5 +262,10 @@ class TransactionalWriter(Generic[T]):
             self._serializer,
             lease=self.lease,
             lease_end=lease_end,
+            writer_id=self.writer_id,
             **self._options,
         )
+
+    def close(self) -> None:
+        """Let watermarks not wait for this writer any longer. Transactions that are open stay so."""
+        self._stores.controller.remove_writer(self.stream, self.writer_id)

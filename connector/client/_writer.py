@@ -6,6 +6,7 @@ import contextlib
 import math
 import threading
 import time
+import uuid
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from connector.client._append_loop import AppendLoop
 from connector.client._blocks import MAX_EVENT_SIZE, blocks_of, pieces_of
+from connector.client._cuts import tail_cut
 from connector.client._deadline import Deadline
 from connector.client._destinations import Destination, StreamDestination
 from connector.client._events import SupportsSerialize, as_binary, as_bytes, check_key
@@ -61,16 +63,21 @@ class EventWriter(Generic[T]):
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float,
+        writer_id: str | None = None,
         destination: Destination | None = None,
     ) -> None:
         """``router`` gives the routing keys of what is written without any.
 
-        ``destination`` is where the events go instead of the stream's segments: those of a transaction.
+        ``writer_id`` is the name under which it notes time, by default one that nobody else has. ``destination`` is
+        where the events go instead of the stream's segments: those of a transaction.
         """
         if max_event_size < 1 or max_in_flight < 1:
             raise ConfigError("max_event_size and max_in_flight are counts of bytes, at least 1")
         destination = destination or StreamDestination(stores.controller, stream)
         self.stream = stream
+        self.writer_id = writer_id or str(uuid.uuid4())
+        self._noted = False  # whether watermarks wait for it
+        self._stores = stores
         self._serializer, self._router = serializer, router
         self._serialize = serializer.serialize
         self._max_event_size = max_event_size
@@ -186,14 +193,31 @@ class EventWriter(Generic[T]):
             self._lock.release()
         self._loop.flush(deadline)
 
+    def note_time(self, millis: int) -> bool:
+        """Flush, and note that everything written before is of this event time or earlier, and nothing after it is.
+
+        From what all writers of a stream note the server makes watermarks, which tell readers of every client how far
+        time has come (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. False if
+        this writer has noted a later time before; nothing is changed then. Raises what :meth:`flush` does.
+        """
+        self.flush()
+        # The present tail: all of this writer's events lie before it, and what it writes from now on lies behind it.
+        noted = self._stores.controller.note_time(self.writer_id, tail_cut(self._stores, self.stream), millis)
+        self._noted |= noted
+        return noted
+
     def close(self) -> None:
-        """Flush, and end the background thread."""
+        """Flush, and end the background thread; watermarks do not wait for this writer any longer."""
         if self._closed:
             return
         try:
             self.flush()
         finally:
             self.abandon()
+            if self._noted:
+                # A writer that stays is left out as soon as it holds the watermarks back for the stream's timeout.
+                with contextlib.suppress(ConnectorError):
+                    self._stores.controller.remove_writer(self.stream, self.writer_id)
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""

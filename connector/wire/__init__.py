@@ -57,9 +57,11 @@ from connector.wire._names import (
 )
 from connector.wire._parsing import EventColumn, FrameParser
 from connector.wire._read import READ_CHUNK, RangeRead
+from connector.wire._watermarks import MARK_PREFIX, Watermark, decode_watermark, mark_stream
 
 __all__ = [
     "EVENT_HEADER_SIZE",
+    "MARK_PREFIX",
     "MAX_EVENT_SIZE",
     "MAX_FRAME_SIZE",
     "NO_ATTRIBUTE",
@@ -104,12 +106,15 @@ __all__ = [
     "StreamSegmentInfo",
     "TruncateSegment",
     "UpdateSegmentAttribute",
+    "Watermark",
     "WrongHost",
     "decode",
+    "decode_watermark",
     "encode",
     "encode_append",
     "frame_column",
     "frame_events",
+    "mark_stream",
     "parse_header",
     "parse_segment_name",
     "segment_epoch",

@@ -139,7 +139,13 @@ class FakeStream(ControllerClient):
         self._check_open(transaction, "ping")
 
     def commit_transaction(
-        self, stream: StreamName, transaction: uuid.UUID, *, wait: bool = False, timeout: float | None = None
+        self,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        noted: tuple[str, int] | None = None,
+        *,
+        wait: bool = False,
+        timeout: float | None = None,
     ) -> TransactionStatus:
         self._ask("commit_transaction")
         if self.transactions.get(transaction) is not TransactionStatus.COMMITTED:
