@@ -14,9 +14,11 @@ __all__ = ["main"]
 
 # Name -> module with a click command of that name, and its one-line help. Modules are imported when they are asked for.
 _COMMANDS: Final = {
+    "export": ("connector.cli._export", "Write events of a stream to a file: Parquet, JSON lines, Avro."),
     "local": ("connector.cli._local", "Run a Pravega server on this machine."),
     "registry": ("connector.cli._registry", "Look into a schema registry."),
     "options": ("connector.cli._options", "Show the options of the Spark source and sink."),
+    "pipe": ("connector.cli._pipe", "Write standard input, or what comes over sockets, to a stream."),
     "recover": ("connector.cli._recover", "Look at the ledger of a stream, and finish what a crash has left."),
 }
 
