@@ -5,12 +5,15 @@ from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
 from connector.client._cuts import Lineage, tail_cut
 from connector.client._lease_keeper import LeaseKeeper
+from connector.client._numbered_appender import NumberedAppender
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._reader import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
 from connector.client._revisioned import RevisionedStreamClient
 from connector.client._revisions import Revision
+from connector.client._sealed_lengths import sealed_lengths
 from connector.client._shared import shared_client
 from connector.client._stores import SegmentInfo, SegmentStores
+from connector.client._subscribers import Subscriber
 from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._transaction_status import CreatedTransaction, TransactionStatus
@@ -28,6 +31,7 @@ __all__ = [
     "EventWriter",
     "LeaseKeeper",
     "Lineage",
+    "NumberedAppender",
     "OpenTransaction",
     "PravegaClient",
     "RetentionPolicy",
@@ -42,6 +46,7 @@ __all__ = [
     "StreamConfig",
     "StreamCut",
     "StreamName",
+    "Subscriber",
     "Successor",
     "TailReader",
     "TimeWindow",
@@ -53,6 +58,7 @@ __all__ = [
     "read_chunks",
     "read_slice",
     "read_slices",
+    "sealed_lengths",
     "shared_client",
     "slices_between",
     "tail_cut",
