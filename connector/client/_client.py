@@ -19,6 +19,7 @@ from connector.client._policies import RetentionPolicy, ScalingPolicy
 from connector.client._reader import EventBatch, read_slices, slices_between
 from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
 from connector.client._stores import SegmentStores
+from connector.client._subscribers import Subscriber
 from connector.client._synchronizer import StateSynchronizer
 from connector.client._tail import TailReader
 from connector.client._time_cuts import cut_at
@@ -275,6 +276,10 @@ class PravegaClient:
     def watermark_log(self, stream: StreamName | str) -> WatermarkLog:
         """What this client has read of a stream's watermarks."""
         return self._watermarks.setdefault(name := self.name(stream), WatermarkLog(self.stores, name))
+
+    def subscriber(self, stream: StreamName | str, name: str) -> Subscriber:
+        """A named reader whose published position lets the server truncate behind it; nothing is made yet."""
+        return Subscriber(self.controller, self.name(stream), name)
 
     @staticmethod
     def _values(batches: Generator[EventBatch, None, None], serializer: Any) -> Iterator[Any]:

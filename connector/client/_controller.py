@@ -27,6 +27,7 @@ from connector.client._controller_messages import (
 from connector.client._controller_transactions import TransactionCalls
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._proto import controller_pb2 as pb
+from connector.client._subscribers import SubscriberCalls
 from connector.config import PravegaConfig
 from connector.errors import (
     ConfigError,
@@ -51,7 +52,7 @@ Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 
-class ControllerClient(EventTimeCalls, TransactionCalls):
+class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
     """Calls to a Pravega controller. Thread safe; can be pickled.
 
     A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a

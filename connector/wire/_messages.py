@@ -40,6 +40,7 @@ __all__ = [
     "NoSuchSegment",
     "OperationUnsupported",
     "ReadSegment",
+    "ReadTable",
     "SegmentAttribute",
     "SegmentAttributeUpdated",
     "SegmentCreated",
@@ -50,6 +51,7 @@ __all__ = [
     "SegmentsMerged",
     "SetupAppend",
     "StreamSegmentInfo",
+    "TableRead",
     "TruncateSegment",
     "UpdateSegmentAttribute",
     "WrongHost",
@@ -422,6 +424,37 @@ class ErrorMessage(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadTable(Message):
+    """Asks a table segment for the value of one key; ``key_size`` counts the key's length, itself and its version."""
+
+    TYPE = 78
+    LAYOUT = "qssiibq"
+    request_id: int
+    segment: str
+    token: str
+    count: int
+    key_size: int
+    key: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead(Message):
+    """One key of a table segment with its value, which is empty for a key that is not there."""
+
+    TYPE = 79
+    LAYOUT = "qsiibqib"
+    request_id: int
+    segment: str
+    count: int
+    key_size: int
+    key: bytes | memoryview
+    version: int
+    value_size: int
+    value: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionalBlockEnd(Message):
     """Appends raw bytes if the segment's length is ``expected_offset``."""
 
@@ -462,6 +495,7 @@ _REPLIES: Final[dict[int, type[Message]]] = {
         SegmentIsTruncated,
         OperationUnsupported,
         SegmentsMerged,
+        TableRead,
         AuthTokenCheckFailed,
         ErrorMessage,
         KeepAlive,

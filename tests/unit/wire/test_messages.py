@@ -28,6 +28,7 @@ from connector.wire import (
     MessageDecoder,
     NoSuchSegment,
     ReadSegment,
+    ReadTable,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
@@ -38,6 +39,7 @@ from connector.wire import (
     SegmentTruncated,
     SetupAppend,
     StreamSegmentInfo,
+    TableRead,
     TruncateSegment,
     UpdateSegmentAttribute,
     WrongHost,
@@ -72,6 +74,11 @@ REQUESTS = [
     (GetSegmentAttribute(1, SEGMENT, UUID, "tok"), 34, ONE + NAME + UUID + b"\0\x03tok"),
     (UpdateSegmentAttribute(1, SEGMENT, UUID, 2, -1, ""), 36, ONE + NAME + UUID + TWO + MINUS_ONE + EMPTY),
     (TruncateSegment(1, SEGMENT, 2, ""), 38, ONE + NAME + TWO + EMPTY),
+    (
+        ReadTable(1, SEGMENT, "tok", 1, 15, b"key", 2),
+        78,
+        ONE + NAME + b"\0\x03tok" + b"\0\0\0\1" + b"\0\0\0\x0f" + b"\0\0\0\x03key" + TWO,
+    ),
     (KeepAlive(), 100, b""),
 ]
 REPLIES = [
@@ -95,6 +102,11 @@ REPLIES = [
     (InvalidEventNumber(UUID, 1, STACK, 2), 55, UUID + ONE + STACK_BYTES + TWO),
     (SegmentIsTruncated(1, SEGMENT, 3, STACK, 2), 56, ONE + NAME + THREE + STACK_BYTES + TWO),
     (SegmentsMerged(1, SEGMENT, "s/t/x", 3), 59, ONE + NAME + b"\0\x05s/t/x" + THREE),
+    (
+        TableRead(1, SEGMENT, 1, 15, b"key", 2, 7, b"abc"),
+        79,
+        ONE + NAME + b"\0\0\0\1\0\0\0\x0f\0\0\0\x03key" + TWO + b"\0\0\0\x07\0\0\0\x03abc",
+    ),
     (AuthTokenCheckFailed(1, STACK, 1), 60, ONE + STACK_BYTES + b"\0\0\0\1"),
     (ErrorMessage(1, SEGMENT, STACK, -1), 61, ONE + NAME + STACK_BYTES + b"\xff\xff\xff\xff"),
     (KeepAlive(), 100, b""),
