@@ -5,6 +5,7 @@ from connector.client._client import PravegaClient
 from connector.client._controller import ControllerClient
 from connector.client._cuts import Lineage, tail_cut
 from connector.client._lease_keeper import LeaseKeeper
+from connector.client._numbered_appender import NumberedAppender
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._reader import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
 from connector.client._revisioned import RevisionedStreamClient
@@ -30,6 +31,7 @@ __all__ = [
     "EventWriter",
     "LeaseKeeper",
     "Lineage",
+    "NumberedAppender",
     "OpenTransaction",
     "PravegaClient",
     "RetentionPolicy",
