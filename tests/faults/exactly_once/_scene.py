@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
+from connector.errors import ConnectorError
 
 __all__ = ["KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_environment", "await_that"]
 
@@ -70,11 +71,21 @@ class Follower:
             self.error = error
 
     def _follow(self, client: PravegaClient) -> None:
-        with client.follow(self._stream, client.head(self._stream)) as reader:
-            while not self._stop.is_set():
-                batch = reader.poll(0.2)
-                if batch is not None:
-                    self.events += batch.values(None)
+        position = client.head(self._stream)
+        heard = time.monotonic()
+        while not self._stop.is_set():
+            with client.follow(self._stream, position) as reader:
+                try:
+                    while not self._stop.is_set():
+                        batch = reader.poll(0.2)
+                        if batch is not None:
+                            heard = time.monotonic()
+                            self.events += batch.values(None)
+                except ConnectorError as error:
+                    # It goes on where it stands, as any reader does whose servers are away for long.
+                    if not error.retriable or time.monotonic() - heard > _APPLICATION:
+                        raise
+                position = reader.position
 
     def seen(self, least: int) -> list[bytes]:
         """All events, when there are ``least`` of them and no more come."""
