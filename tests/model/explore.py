@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 from collections import Counter
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from sys import intern
 from typing import Any
 
 from tests.model.world import Config, State, ViolationError, canonical, first_state, steps, violation
@@ -41,10 +44,15 @@ class _Search:
         self.config, self.key, self.position = config, canonical(config), 0
         first = first_state(config)
         self.states: list[State | None] = [first]
-        self.numbers: dict[Any, int] = {self.key(first): 0}
+        self.numbers: dict[bytes, int] = {self._name(first): 0}
         self.parents: list[tuple[int, str]] = [(-1, "")]
         self.reverse: list[list[int]] = [[]]
         self.ends: list[int] = []
+
+    def _name(self, state: State) -> bytes:
+        """16 bytes instead of a key of some kilobytes, of which there are millions."""
+        # Later versions of marshal write equal values differently if parts of them are the same object.
+        return blake2b(marshal.dumps(self.key(state), 2), digest_size=16).digest()
 
     def expand(self, result: Result) -> None:
         here, state = self.position, self.states[self.position]
@@ -65,12 +73,12 @@ class _Search:
             self._blame(result, "DEADLOCK", here, "nothing can happen any more")
 
     def _visit(self, here: int, label: str, after: State, result: Result) -> None:
-        key = self.key(after)
-        number = self.numbers.get(key)
+        name = self._name(after)
+        number = self.numbers.get(name)
         if number is None:
-            number = self.numbers[key] = len(self.states)
+            number = self.numbers[name] = len(self.states)
             self.states.append(after)
-            self.parents.append((here, label))
+            self.parents.append((here, intern(label)))
             self.reverse.append([])
             if (found := violation(self.config, after)) is not None:
                 self._blame(result, found.split()[0].rstrip(":"), number, found)

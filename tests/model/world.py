@@ -569,7 +569,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
             tuple((id_key(i), register(state, i), i in state.named) for i in ids),
             content,
             placements,
-            state.budget,
+            tuple(state.budget),
             state.reported and state.reported.value,
         )
 
