@@ -21,7 +21,7 @@ from connector.source import (
     PravegaStreamReader,
     SourceOptions,
     decoded_fields,
-    require_stream,
+    require_streams,
     schema_ids,
     schema_ids_of,
     serializer_of,
@@ -64,7 +64,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         options = _source_options(self.options)
         if not table.is_table(self.options):
             # Said at load(), not when the first task is planned.
-            require_stream(options)
+            require_streams(options)
         ids = schema_ids(options)
         schema = from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None, ids))))
         schema = with_schema_ids(schema, options, ids)

@@ -26,14 +26,15 @@ class Lineage:
                 self._successors[segment_id] = known
         return known
 
-    def advance(self, positions: dict[int, int], finished: set[int]) -> list[int]:
+    def advance(self, positions: dict[int, int], finished: set[int], among: set[int] | None = None) -> list[int]:
         """Replace finished segments by their successors; return the ids that started, each at offset 0.
 
         A group of segments that one scaling sealed is replaced as a whole, when all of it is finished: so the order
         per routing key holds across scaling, and ``positions``, which is changed in place, stays a valid cut.
+        ``among`` are those that finished after the last call, if the others were looked at then.
         """
         started: list[int] = []
-        for segment_id in sorted(finished & positions.keys()):
+        for segment_id in sorted((finished if among is None else among) & positions.keys()):
             if segment_id in positions and (group := self._group(segment_id, finished)) is not None:
                 predecessors, successors = group
                 for predecessor in predecessors:

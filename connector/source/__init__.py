@@ -3,7 +3,7 @@
 from connector.source._bad_records import CORRUPT_RECORD, CORRUPT_TYPES, corrupt_names, decode
 from connector.source._columns import VALUE, Decoder, decoded_fields, serializer_of
 from connector.source._options import METADATA_COLUMNS, SourceOptions
-from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_stream
+from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_streams
 from connector.source._schema_ids import schema_ids, schema_ids_of, with_schema_ids
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "corrupt_names",
     "decode",
     "decoded_fields",
-    "require_stream",
+    "require_streams",
     "schema_ids",
     "schema_ids_of",
     "serializer_of",

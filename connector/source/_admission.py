@@ -1,97 +1,192 @@
 """How much of a backlog one micro-batch takes.
 
 A limit must end between two events, and the server cannot say where events begin: so the driver walks the frames of
-what it admits, and only then. Without a limit nothing is read here.
+what it admits, as far as it does not know them yet. Without a limit nothing is read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+from connector.client import SegmentSlice, StreamName
+from connector.source._boundaries import Boundaries
+from connector.wire import EVENT_HEADER_SIZE
 
-from connector.client import SegmentSlice, SegmentStores, StreamName, read_chunks
-from connector.wire import segment_name, walk_frames
+__all__ = ["UNLIMITED", "Admission", "Backlog", "Limits"]
 
-__all__ = ["UNLIMITED", "Limits", "admit"]
+T = TypeVar("T")
+# Size of an event, frame included, as long as none was seen.
+_USUAL_EVENT: Final = 128
+# A third, three times, is one.
+_ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Most bytes (frames included) and most events of one micro-batch."""
+    """Most bytes (frames included) and most events of one micro-batch; None is no limit."""
 
     max_bytes: int | None = None
     max_rows: int | None = None
 
+    def share(self, part: float) -> Limits:
+        """A part of it, rounded down."""
+        return Limits(
+            None if self.max_bytes is None else int(self.max_bytes * part + _ROUNDING),
+            None if self.max_rows is None else int(self.max_rows * part + _ROUNDING),
+        )
+
+    def less(self, size: int, rows: int) -> Limits:
+        """What is left of it."""
+        return Limits(
+            None if self.max_bytes is None else max(0, self.max_bytes - size),
+            None if self.max_rows is None else max(0, self.max_rows - rows),
+        )
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether no event can be within it."""
+        return self.max_bytes == 0 or self.max_rows == 0
+
 
 UNLIMITED: Final = Limits()
-_NONE: Final = np.empty(0, np.int64)
 
 
-def admit(
-    stores: SegmentStores, stream: StreamName, starts: Mapping[int, int], ends: Mapping[int, int], limits: Limits
-) -> dict[int, int]:
-    """End offsets within the limits, each between two events; at least one event of the backlog is always admitted.
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What could be read of one stream: from ``starts`` to ``ends``, offsets of the same segments."""
 
-    Every segment with a backlog gets the same share; what one does not use goes to those after it.
+    stream: StreamName
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A segment that waits for its share; ``weight`` makes streams equal, not their segments together."""
+
+    stream: StreamName
+    id: int
+    at: int
+    end: int
+    weight: float
+
+    @property
+    def claim(self) -> float:
+        return (self.end - self.at) / self.weight
+
+
+class Admission:
+    """Shares the limits of a micro-batch among streams, and a stream's share among its segments.
+
+    What one does not use goes to the others. Who comes first changes from batch to batch, so that a limit smaller than
+    one event for everybody starves nobody. A batch exceeds its limits only if its first event does so alone.
     """
-    admitted = dict(starts)
-    waiting = sorted((i for i in ends if starts[i] < ends[i]), key=lambda i: ends[i] - starts[i])
-    bytes_left, rows_left = limits.max_bytes, limits.max_rows
-    for place, segment_id in enumerate(waiting):
-        others = len(waiting) - place
-        share = Limits(_share(bytes_left, others), _share(rows_left, others))
-        start, end = starts[segment_id], ends[segment_id]
-        if share.max_rows is None and share.max_bytes is not None and end - start <= share.max_bytes:
-            stop, rows = end, 0
+
+    def __init__(self, boundaries: Boundaries, limits: Limits) -> None:
+        self._boundaries, self.limits = boundaries, limits
+        self._turn = -1
+        self._event_size = float(_USUAL_EVENT)
+
+    def admit(self, backlogs: Sequence[Backlog]) -> dict[StreamName, dict[int, int]]:
+        """End offsets for each stream, each between two events; at least one event of a backlog is admitted."""
+        if self.limits == UNLIMITED:
+            return {backlog.stream: dict(backlog.ends) for backlog in backlogs}
+        ends = {backlog.stream: dict(backlog.starts) for backlog in backlogs}
+        waiting = self._in_turn(backlogs)
+        left, passed_over = self.limits, 0
+        while not left.is_used_up and passed_over < len(waiting):
+            places = self._places(left, len(waiting))
+            group, waiting = _by_claim(waiting[:places]), waiting[places:]
+            before = left
+            left = self._serve(group, left)
+            passed_over = passed_over + len(group) if left == before else 0
+            waiting += [segment for segment in group if segment.at < segment.end]
+            for segment in group:
+                ends[segment.stream][segment.id] = segment.at
+        return ends
+
+    def _serve(self, group: list[_Segment], left: Limits) -> Limits:
+        """Move each of the group on by its share of what is left; what is left then."""
+        weights = sum(segment.weight for segment in group)
+        for segment in group:
+            share = left.share(min(1.0, segment.weight / weights))
+            left = left.less(*self._take(segment, share, left))
+            weights -= segment.weight
+        return left
+
+    def _in_turn(self, backlogs: Sequence[Backlog]) -> list[_Segment]:
+        """The segments with a backlog: one of each stream, then the next ones; every batch begins elsewhere."""
+        queues = []
+        for backlog in backlogs:
+            ids = sorted(i for i, end in backlog.ends.items() if backlog.starts[i] < end)
+            weight = 1 / len(ids) if ids else 1.0
+            queues.append([_Segment(backlog.stream, i, backlog.starts[i], backlog.ends[i], weight) for i in ids])
+        queues = [queue for queue in queues if queue]
+        self._turn += 1
+        turn, round_ = self._turn % max(len(queues), 1), self._turn // max(len(queues), 1)
+        queues = [_rotated(queue, round_) for queue in _rotated(queues, turn)]
+        longest = max(map(len, queues), default=0)
+        return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+
+    def _places(self, left: Limits, waiting: int) -> int:
+        """How many can get an event each."""
+        by_bytes = waiting if left.max_bytes is None else int(left.max_bytes / self._event_size)
+        by_rows = waiting if left.max_rows is None else left.max_rows
+        return max(1, min(waiting, by_bytes, by_rows))
+
+    def _take(self, segment: _Segment, share: Limits, left: Limits) -> tuple[int, int]:
+        """Move the segment on by its share; (bytes, events), the latter 0 where nobody counts them.
+
+        One event that does not fit the share is taken if it fits what is left, or if it is the batch's first.
+        """
+        piece = SegmentSlice(segment.stream, segment.id, segment.at, segment.end)
+        size = piece.end - piece.start
+        limit = piece.end if share.max_bytes is None else piece.start + min(size, share.max_bytes)
+        if share.max_rows is not None:
+            stop, rows = self._walk(piece, piece.start, limit, share.max_rows)
+        elif limit == piece.end:
+            stop, rows = limit, 0
         else:
-            stop, rows = _walk(stores, SegmentSlice(stream, segment_id, start, end), share)
-        admitted[segment_id] = stop
-        bytes_left = None if bytes_left is None else max(0, bytes_left - (stop - start))
-        rows_left = None if rows_left is None else max(0, rows_left - rows)
-        if bytes_left == 0 or rows_left == 0:
-            break
-    return admitted
+            stop, rows = self._walk(piece, self._boundaries.nearest(piece, limit), limit, None)
+        if stop == piece.start and not left.is_used_up:
+            stop, rows = self._first_event(piece, left)
+        segment.at = stop
+        return stop - piece.start, rows
+
+    def _walk(self, piece: SegmentSlice, begin: int, limit: int, rows: int | None) -> tuple[int, int]:
+        """The last boundary up to ``limit``, and to so many events, from the boundary ``begin`` on; events passed."""
+        stop, count = begin, 0
+        wanted = limit - begin if rows is None else min(limit - begin, int(rows * self._event_size * 1.2))
+        rest = SegmentSlice(piece.stream, piece.segment_id, begin, min(limit + EVENT_HEADER_SIZE, piece.end))
+        with closing(self._boundaries.walk(rest, wanted)) as walk:
+            while limit - stop >= EVENT_HEADER_SIZE and count != rows and (ends := next(walk, None)) is not None:
+                self._event_size = (self._event_size + float(ends[-1] - stop) / len(ends)) / 2
+                fit = int(ends.searchsorted(limit, side="right"))
+                fit = fit if rows is None else min(fit, rows - count)
+                if fit:
+                    stop, count = int(ends[fit - 1]), count + fit
+                if fit < len(ends):
+                    break
+        return stop, count
+
+    def _first_event(self, piece: SegmentSlice, left: Limits) -> tuple[int, int]:
+        """The slice's first event, if it may be taken."""
+        with closing(self._boundaries.walk(piece, 0)) as walk:
+            ends = next(walk, None)
+        # Bytes that are no event are for the reader to complain about.
+        stop = piece.end if ends is None else min(int(ends[0]), piece.end)
+        fits = left.max_bytes is None or stop - piece.start <= left.max_bytes
+        return (stop, 1) if fits or left == self.limits else (piece.start, 0)
 
 
-def _share(left: int | None, among: int) -> int | None:
-    return None if left is None else max(1, left // among)
+def _by_claim(segments: list[_Segment]) -> list[_Segment]:
+    """The first one first, since it is its turn; then those that need least, whose rest is for the others."""
+    return segments[:1] + sorted(segments[1:], key=lambda segment: segment.claim)
 
 
-def _walk(stores: SegmentStores, piece: SegmentSlice, share: Limits) -> tuple[int, int]:
-    """Where the share ends in the slice, and how many events come before; the first event is always taken."""
-    most_bytes = piece.end - piece.start if share.max_bytes is None else share.max_bytes
-    stop, rows = piece.start, 0
-    with closing(_ends(stores, piece)) as pieces:
-        for ends in pieces:
-            left = len(ends) if share.max_rows is None else share.max_rows - rows
-            taken = min(left, int(ends.searchsorted(piece.start + most_bytes, side="right")))
-            if not rows and not taken:
-                taken = 1
-            if taken:
-                stop, rows = int(ends[taken - 1]), rows + taken
-            if taken < len(ends):
-                break
-    return stop, rows
-
-
-def _ends(stores: SegmentStores, piece: SegmentSlice) -> Generator[npt.NDArray[np.int64], None, None]:
-    """Yield the offsets in the segment at which its events end, some at a time; at least one each time."""
-    name = segment_name(piece.stream, piece.segment_id)
-    begin, boundary, carry = piece.start, piece.start, b""
-    with closing(read_chunks(stores, piece)) as chunks:
-        for chunk in chunks:
-            data = carry + chunk if carry else chunk
-            known = max(boundary - begin, 0)
-            bounds = walk_frames(data, known, offset=begin, segment=name) + begin if known < len(data) else _NONE
-            if len(bounds) > 1:
-                yield bounds[1:]
-                boundary = int(bounds[-1])
-            begin += len(data)
-            # Part of the next event's header, if any.
-            carry = bytes(data[boundary - begin :]) if boundary < begin else b""
-            begin -= len(carry)
+def _rotated(items: list[T], places: int) -> list[T]:
+    places %= max(len(items), 1)
+    return items[places:] + items[:places]

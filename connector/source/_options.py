@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.options import CommonOptions, choice, flag, number, option, registry_option
 from connector.source._bad_records import CORRUPT_RECORD
+from connector.wire import StreamName
 
 __all__ = ["METADATA_COLUMNS", "SourceOptions"]
 
@@ -16,6 +18,11 @@ METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
 # Beside those: what a registry's events begin with.
 _ENCODING_ID: Final = "encoding_id"
 _MAX_LONG: Final = 2**63 - 1
+_POSITIONS: Final = (
+    "a stream cut as text, `timestamp:2026-11-21T10:00:00Z` or milliseconds since 1970, `checkpoint:/path` of another "
+    "query, or JSON with one of these for each stream, or its segments' offsets: "
+    '`{"a/b": "earliest", "a/c": {"0.#epoch.0": 120}, "*": "latest"}`'
+)
 
 
 def _columns(name: str, value: str) -> tuple[str, ...]:
@@ -29,17 +36,42 @@ def _columns(name: str, value: str) -> tuple[str, ...]:
     return columns
 
 
+def _items(text: str) -> tuple[str, ...]:
+    """The items of a list: with commas between them, or as Python or JSON write one."""
+    items = (item.strip().strip("'\"") for item in text.strip().removeprefix("[").removesuffix("]").split(","))
+    return tuple(item for item in items if item)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(CommonOptions):
     """Options of ``spark.read`` and ``spark.readStream``."""
 
+    paths: str | None = option(None, "several streams, as `load([…])` sets it")
+    stream_pattern: str | None = option(
+        None,
+        "instead of names, globs (`orders-*`, `scope/orders-*`, `*/orders-*` for all scopes; several with commas "
+        "between them), or `regex:` and a regular expression for the whole `scope/stream`. Without a scope they "
+        "are for those of option `scope`, which then may be several: `a,b`",
+    )
+    discovery_interval_ms: int = option(
+        10_000,
+        "with `stream_pattern`: how often a streaming query looks for streams that are new; it reads them from their "
+        "head",
+        number(100, 86_400_000),
+    )
     start_stream_cut: str | None = option(
         None,
-        "where to start: `earliest`, `latest`, or a stream cut as text (default: batch earliest, streaming latest)",
+        f"where to start: `earliest`, `latest`, {_POSITIONS} (default: batch earliest, streaming latest)",
     )
     end_stream_cut: str | None = option(
         None,
-        "where to end: `latest`, `unbounded`, or a stream cut as text (default: batch latest, streaming unbounded)",
+        f"where to end: `latest`, `unbounded`, {_POSITIONS} (default: batch latest, streaming unbounded)",
+    )
+    min_partitions: int | None = option(
+        None,
+        "least number of tasks for a batch that is large enough: segments are divided between events. Within a batch "
+        "the events of a segment are then in order by segment and offset only",
+        number(1, 100_000),
     )
     columns: tuple[str, ...] | None = option(
         None,
@@ -76,9 +108,56 @@ class SourceOptions(CommonOptions):
         True, "whether to refuse a group with codecs other than gzip and snappy, whether or not events have them", flag
     )
     max_bytes_per_trigger: int | None = option(
-        None, "most bytes of one micro-batch, to the last whole event of each segment", number(1, _MAX_LONG)
+        None,
+        "most bytes of one micro-batch, with 8 for each event, all streams together; an event larger than that comes "
+        "alone",
+        number(1, _MAX_LONG),
     )
-    max_rows_per_trigger: int | None = option(None, "most events of one micro-batch", number(1, _MAX_LONG))
+    max_rows_per_trigger: int | None = option(
+        None, "most events of one micro-batch, all streams together", number(1, _MAX_LONG)
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that say different things about the streams to read."""
+        super().__post_init__()
+        if self.stream_pattern is not None:
+            for name in ("stream", "path", "paths"):
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"options 'stream_pattern' and {name!r} both say what to read: set only one")
+
+    def config(self) -> PravegaConfig:
+        """Where the cluster is; of several scopes none is the one that is meant where only a stream is named."""
+        return super().config() if len(self.scopes()) < 2 else replace(self, scope=None).config()
+
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that ``scope`` names, or the environment."""
+        if self.scope is not None:
+            return _items(self.scope)
+        scope = super().config().scope
+        return () if scope is None else (scope,)
+
+    def stream_names(self) -> tuple[StreamName, ...]:
+        """The streams that are named, sorted. Raises ConfigError if none is, or two options name different ones."""
+        given = {name: getattr(self, name) for name in ("path", "paths", "stream") if getattr(self, name) is not None}
+        if all(_items(value) == (value.strip(),) for value in given.values()):
+            return (super().stream_name(),)
+        named = {name: tuple(sorted(set(map(self._named, _items(value))))) for name, value in given.items()}
+        if len(set(named.values())) > 1:
+            raise ConfigError(f"options {' and '.join(map(repr, named))} name different streams: set only one")
+        return next(iter(named.values()))
+
+    def stream_name(self) -> StreamName:
+        """The only stream. Raises ConfigError if there are, or may be, several."""
+        names = () if self.stream_pattern is not None else self.stream_names()
+        if len(names) != 1:
+            raise ConfigError("the query reads several streams: with a schema registry, set option 'group'")
+        return names[0]
+
+    def _named(self, text: str) -> StreamName:
+        return replace(self, path=None, paths=None, stream=text.strip("/"))._only_stream()
+
+    def _only_stream(self) -> StreamName:
+        return super().stream_name()
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Which bytes the next micro-batch reads: from one cut to the next, without ever mixing a segment with its successor.
+"""Which bytes of a stream the next micro-batch may read, without ever mixing a segment with its successor.
 
 Theory of operation
 -------------------
@@ -7,31 +7,25 @@ end are first replaced by their successors, each of which starts when *all* its 
 segment is read to its length of this moment. So a batch holds, for each routing key, bytes of one segment only: Spark
 may read its segments in parallel and still events of one key stay in order from batch to batch.
 
-What a batch reads follows from its two cuts alone: segment ``s`` from ``start[s]``, or 0 if it is not in ``start``,
-to ``end[s]``. No server is asked, so a replay after a crash reads exactly the same bytes.
+What a batch reads follows from the offsets at its two ends alone; see ``_offsets``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from connector.client import Lineage, PravegaClient, SegmentInfo, SegmentSlice, StreamCut, StreamName
-from connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
-from connector.source._admission import UNLIMITED, Limits, admit
+from connector.client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
+from connector.errors import DataLossError, StreamNotFoundError
+from connector.source._admission import Backlog
 
-__all__ = ["Ceiling", "StreamPlanner", "slices_of"]
+__all__ = ["Ceiling", "StreamPlanner"]
 
 _ANY: Final = 2**63 - 1
-
-
-def slices_of(start: StreamCut, end: StreamCut) -> Iterator[SegmentSlice]:
-    """The ranges of segments that a micro-batch reads; depends on nothing but the two cuts."""
-    for segment_id, stop in end.positions.items():
-        begin = start.positions.get(segment_id, 0)
-        if begin < stop:
-            yield SegmentSlice(end.stream, segment_id, begin, stop)
+# A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
+_LAST_LOOK: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,79 +36,83 @@ class Ceiling:
     ends: Mapping[int, int]
 
 
-def _below(ceilings: Sequence[Ceiling], segment_ids: Iterable[int]) -> bool:
-    return all(ceiling.segments.issuperset(segment_ids) for ceiling in ceilings)
+class _PatientLineage(Lineage):
+    """Asks for the successors of a sealed stream's last segments once a second, and for one of them only."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float]) -> None:
+        super().__init__(stores, stream)
+        self._clock = clock
+        self._last: set[int] = set()
+        self._next_look = 0.0
+
+    def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
+        if segment_id in self._last:
+            if self._clock() < self._next_look:
+                return {}
+            self._next_look = self._clock() + _LAST_LOOK
+        found = super().successors(segment_id)
+        if found:
+            self._last.clear()
+        elif segment_id not in self._last:
+            self._last.add(segment_id)
+            self._next_look = self._clock() + _LAST_LOOK
+        return found
 
 
 class StreamPlanner:
-    """Plans one stream's batches. Holds nothing that a restart would miss."""
+    """Plans one stream's share of batches. Holds nothing that a restart would miss."""
 
-    def __init__(self, client: PravegaClient, stream: StreamName) -> None:
+    def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self.stream = stream
-        self._lineage = Lineage(client.stores, stream)
+        self._lineage = _PatientLineage(client.stores, stream, clock)
+        self._ceilings: list[Ceiling] = []
 
-    def resolve(self, where: str) -> StreamCut | None:
-        """The cut that an option's text means: ``earliest``, ``latest``, a cut as text; None for ``unbounded``.
-
-        Raises StreamNotFoundError, MalformedStreamCutError. Nothing is created.
-        """
-        word = where.strip().lower()
-        if word == "unbounded":
-            return None
-        if word in ("earliest", "latest"):
-            self._client.require_stream(self.stream)
-            return self._client.head(self.stream) if word == "earliest" else self._client.tail(self.stream)
-        cut = StreamCut.from_text(where.strip(), self.stream)
-        self._client.require_stream(self.stream)
-        if not self._client.controller.is_cut_valid(cut):
-            raise MalformedStreamCutError(
-                f"the stream cut {cut} does not cover stream {self.stream} exactly once: take one that Pravega gave"
-            )
-        return cut
-
-    def ceiling(self, start: StreamCut, end: StreamCut) -> Ceiling:
-        """What may be read from ``start`` on if nothing beyond ``end`` is wanted."""
+    def end_at(self, start: StreamCut, end: StreamCut) -> None:
+        """Read nothing beyond ``end``; ``start`` is where reading goes on. Raises MalformedStreamCutError."""
         segments = self._client.controller.segments_between(start, end)
-        return Ceiling(frozenset(segments), end.positions)
+        self._ceilings.append(Ceiling(frozenset(segments), end.positions))
 
-    def next_end(self, start: StreamCut, ceilings: Sequence[Ceiling] = (), limits: Limits = UNLIMITED) -> StreamCut:
-        """The end of the batch that begins at ``start``; equal to ``start`` if there is nothing to read.
+    def backlog(self, start: StreamCut) -> Backlog:
+        """What can be read from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
 
-        Raises DataLossError when a segment that still had to be read is gone.
+        Raises DataLossError when a segment that still had to be read is gone, StreamNotFoundError.
         """
         positions = dict(start.positions)
-        infos = self._enter_successors(positions, ceilings)
+        infos = self._enter_successors(positions)
         ends = {}
         for segment_id, begin in positions.items():
-            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in ceilings)]
-            ends[segment_id] = max(begin, min(lengths)) if _below(ceilings, [segment_id]) else begin
-        if limits != UNLIMITED:
-            ends = admit(self._client.stores, self.stream, positions, ends, limits)
-        return start if ends == start.positions else StreamCut(self.stream, ends)
+            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
+            ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
+        return Backlog(self.stream, positions, ends)
 
-    def _enter_successors(self, positions: dict[int, int], ceilings: Sequence[Ceiling]) -> dict[int, SegmentInfo]:
+    def _below(self, segment_ids: Iterable[int]) -> bool:
+        return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
+
+    def _enter_successors(self, positions: dict[int, int]) -> dict[int, SegmentInfo]:
         """Replace finished segments until each one left has bytes, or may get some, or waits for a sibling."""
         infos: dict[int, SegmentInfo] = {}
-        while True:
-            infos |= self._client.stores.segment_infos(self.stream, positions.keys() - infos.keys())
-            self._check_present(positions, infos)
-            finished = {i for i, at in positions.items() if infos[i].sealed and at >= infos[i].write_offset}
-            finished = {i for i in finished if _below(ceilings, self._lineage.successors(i))}
-            if not self._lineage.advance(positions, finished):
-                return infos
+        finished: set[int] = set()
+        entered: Iterable[int] = list(positions)
+        while entered:
+            infos |= self._client.stores.segment_infos(self.stream, entered)
+            ended = {i for i in entered if self._is_finished(infos[i], positions[i])}
+            finished |= ended
+            entered = self._lineage.advance(positions, finished, ended)
+        return infos
 
-    def _check_present(self, positions: Mapping[int, int], infos: Mapping[int, SegmentInfo]) -> None:
-        for segment_id, at in positions.items():
-            info = infos[segment_id]
-            if info.exists and at >= info.start_offset:
-                continue
-            if not self._client.controller.stream_exists(self.stream):
-                raise StreamNotFoundError(f"stream {self.stream} was deleted")
-            lost = (
-                f"{info.start_offset - at} bytes before offset {info.start_offset}" if info.exists else "what followed"
-            )
-            raise DataLossError(
-                f"stream {self.stream}, segment {segment_id}, offset {at}: {lost} was truncated before it was read; "
-                "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
-            )
+    def _is_finished(self, info: SegmentInfo, at: int) -> bool:
+        """Whether a segment is read to its end, and its successors may be read. Raises as :meth:`backlog`."""
+        self._check_present(info, at)
+        return info.sealed and at >= info.write_offset and self._below(self._lineage.successors(info.id))
+
+    def _check_present(self, info: SegmentInfo, at: int) -> None:
+        if info.exists and at >= info.start_offset:
+            return
+        if not self._client.controller.stream_exists(self.stream):
+            raise StreamNotFoundError(f"stream {self.stream} was deleted")
+        lost = f"{info.start_offset - at} bytes before offset {info.start_offset}" if info.exists else "what followed"
+        raise DataLossError(
+            f"stream {self.stream}, segment {info.id}, offset {at}: {lost} was truncated before it was read; "
+            "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
+        )

@@ -6,6 +6,7 @@ what a read needs travels in its partition, and what the planning instance remem
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,16 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from connector.client import PravegaClient, SegmentSlice, StreamCut, read_slices, shared_client, slices_between
-from connector.errors import ConfigError
-from connector.source._admission import Limits
+from connector.client import PravegaClient, SegmentSlice, StreamName, read_slices, shared_client, slices_between
+from connector.source._boundaries import Boundaries
 from connector.source._columns import Decoder, RowBuilder, batches
-from connector.source._offsets import from_offset, to_offset
+from connector.source._offsets import Offset
 from connector.source._options import SourceOptions
-from connector.source._planner import Ceiling, StreamPlanner, slices_of
+from connector.source._plan import QueryPlan, divide
+from connector.source._positions import Positions
+from connector.source._streams import Streams
 
-__all__ = ["PravegaBatchReader", "PravegaStreamReader", "require_stream"]
+__all__ = ["PravegaBatchReader", "PravegaStreamReader", "require_streams"]
 
 
 def client_for(options: SourceOptions) -> PravegaClient:
@@ -30,10 +32,10 @@ def client_for(options: SourceOptions) -> PravegaClient:
     return shared_client(options.config(), options.timeout_ms / 1000)
 
 
-def require_stream(options: SourceOptions) -> None:
-    """Raise StreamNotFoundError if the stream to read does not exist, ControllerUnavailableError if nobody knows."""
+def require_streams(options: SourceOptions) -> None:
+    """Raise StreamNotFoundError if a stream to read does not exist, ControllerUnavailableError if nobody knows."""
     # Half the time: Spark repeats a failed look at the schema once, in a new process, and both should fit.
-    shared_client(options.config(), options.timeout_ms / 2000).require_stream(options.stream_name())
+    Streams(shared_client(options.config(), options.timeout_ms / 2000), options).require()
 
 
 @dataclass(frozen=True)
@@ -61,46 +63,53 @@ class _Reader:
         builder = RowBuilder(self.schema, self.options, self.serializer)
         return batches(builder, read_slices(client_for(self.options).stores, [partition.slice]))
 
-    def _new_planner(self) -> StreamPlanner:
-        return StreamPlanner(client_for(self.options), self.options.stream_name())
-
-    def _start(self, planner: StreamPlanner, default: str) -> StreamCut:
-        start = planner.resolve(self.options.start_stream_cut or default)
-        if start is None:
-            raise ConfigError("option 'start_stream_cut' must be 'earliest', 'latest' or a stream cut")
-        return start
-
 
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
-    """Reads a stream between two cuts, one partition for each part of a segment."""
+    """Reads streams between two cuts of each, one partition for each part of a segment."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges of segments between the start and the end cut."""
-        planner = self._new_planner()
-        start = self._start(planner, "earliest")
-        end = planner.resolve(self.options.end_stream_cut or "latest") or planner.resolve("latest")
-        assert end is not None
-        return [SlicePartition(piece) for piece in slices_between(client_for(self.options).stores, start, end)]
+        """The ranges of segments between the start and the end cut of each stream."""
+        client, options = client_for(self.options), self.options
+        starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
+        end = "latest" if (options.end_stream_cut or "").strip().lower() == "unbounded" else options.end_stream_cut
+        ends = Positions(client, "end_stream_cut", end, "latest", end=True)
+        streams = Streams(client, options).now()
+        if options.stream_pattern is None:
+            starts.check(streams)
+            ends.check(streams)
+        slices = [piece for stream in streams for piece in _slices(client, stream, starts, ends)]
+        places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
+        return [SlicePartition(part) for piece in slices for part in _divided(piece, places.get(piece, ()))]
+
+
+def _slices(client: PravegaClient, stream: StreamName, starts: Positions, ends: Positions) -> list[SegmentSlice]:
+    start, end = starts.cut(stream), ends.cut(stream)
+    assert start is not None
+    assert end is not None
+    return slices_between(client.stores, start, end)
+
+
+def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
+    bounds = itertools.pairwise([piece.start, *places, piece.end])
+    return [SegmentSlice(piece.stream, piece.segment_id, begin, end) for begin, end in bounds]
 
 
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Reads a stream from a cut on, in micro-batches that keep the order per routing key.
+    """Reads streams from a cut of each on, in micro-batches that keep the order per routing key.
 
-    A batch is a function of its two offsets alone; see ``connector.source._planner``.
+    A batch is a function of its two offsets alone; see ``connector.source._offsets``.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
         super().__init__(options, schema, serializer)
-        self._planner: StreamPlanner | None = None
-        self._first: StreamCut | None = None
-        self._available: StreamCut | None = None
-        self._ceilings: list[Ceiling] | None = None
+        self._own_plan: QueryPlan | None = None
+        self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The start cut; Spark asks twice, so "latest" is resolved once."""
+        """The start of each stream; Spark asks twice, so "latest" is resolved once."""
         if self._first is None:
-            self._first = self._start(self._own_planner(), "latest")
-        return to_offset({self._first.stream: self._first})
+            self._first = self._plan.first().to_json()
+        return self._first
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """All there is: the limits of the options are applied in latestOffset, where both can hold at once."""
@@ -111,47 +120,27 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         start: dict[str, Any] | None = None,
         limit: Any = None,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """The end of the next batch, which begins at ``start``."""
-        position = self._position(self.initialOffset() if start is None else start)
-        limits = Limits(self.options.max_bytes_per_trigger, self.options.max_rows_per_trigger)
-        end = self._own_planner().next_end(position, self._ceilings_from(position), limits)
-        return to_offset({end.stream: end})
+        """The end of the next batch, which begins at ``start``; the same value if there is nothing to read."""
+        value = self.initialOffset() if start is None else start
+        position = Offset.from_json(value)
+        end = self._plan.next(position)
+        return value if end is position else end.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the tail of this moment as the end of the run."""
-        self._available = self._own_planner().resolve("latest")
+        self._plan.end_here()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of segments between two offsets; depends on nothing else."""
-        starts = from_offset(start)
-        return [
-            SlicePartition(piece)
-            for stream, cut in sorted(from_offset(end).items())
-            for piece in slices_of(starts.get(stream, StreamCut(stream, {})), cut)
-        ]
+        slices = Offset.from_json(end).slices_from(Offset.from_json(start))
+        return [SlicePartition(piece) for piece in slices]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: the position lives in Spark's checkpoint."""
 
-    def _own_planner(self) -> StreamPlanner:
-        if self._planner is None:
-            self._planner = self._new_planner()
-        return self._planner
-
-    def _position(self, offset: dict[str, Any]) -> StreamCut:
-        stream, cuts = self.options.stream_name(), from_offset(offset)
-        if cuts.keys() != {stream}:
-            raise ConfigError(
-                f"the checkpoint is of stream {', '.join(map(str, cuts))}, the query reads {stream}: a query "
-                "that reads another stream needs a checkpoint of its own"
-            )
-        return cuts[stream]
-
-    def _ceilings_from(self, position: StreamCut) -> list[Ceiling]:
-        """Where this run ends: at the end cut, and at the tail that an AvailableNow run saw when it began."""
-        if self._ceilings is None:
-            planner = self._own_planner()
-            end = planner.resolve(self.options.end_stream_cut or "unbounded")
-            ends = [cut for cut in (end, self._available) if cut is not None]
-            self._ceilings = [planner.ceiling(position, cut) for cut in ends]
-        return self._ceilings
+    @property
+    def _plan(self) -> QueryPlan:
+        """The plan of this run, made when it is needed: Spark's tasks have copies of the reader and plan nothing."""
+        if self._own_plan is None:
+            self._own_plan = QueryPlan(client_for(self.options), self.options)
+        return self._own_plan

@@ -18,6 +18,8 @@ __all__ = ["READ_CHUNK", "RangeRead"]
 READ_CHUNK: Final = 1 << 20
 # One request being answered while one answer is parsed. More depth only adds memory.
 READ_DEPTH: Final = 2
+# The server takes a request for less as one for so many bytes.
+LEAST_ANSWER: Final = 8
 
 
 class RangeRead:
@@ -70,10 +72,11 @@ class RangeRead:
         """
         length = self._asked.pop(reply.offset, None)
         size = len(reply.data)
-        if length is None or size > length:
+        if length is None or size > max(length, LEAST_ANSWER):
             raise ProtocolError(
                 f"segment {self.segment} answered {size} bytes at {reply.offset}, which nobody asked for"
             )
+        data = reply.data[:length]
         if size < length:
             if reply.end_of_segment:
                 raise MalformedStreamCutError(
@@ -83,12 +86,12 @@ class RangeRead:
             # The lowest goes first: kept answers take up the depth until the bytes before them are there.
             heapq.heappush(self._gaps, (reply.offset + size, length - size))
         if reply.offset != self.position:
-            self._early[reply.offset] = bytes(reply.data)
+            self._early[reply.offset] = bytes(data)
             return []
-        ready = [(reply.offset, reply.data)] if size else []
-        self.position += size
+        ready = [(reply.offset, data)] if size else []
+        self.position += len(data)
         while self.position in self._early:
-            data = self._early.pop(self.position)
-            ready.append((self.position, memoryview(data)))
-            self.position += len(data)
+            early = self._early.pop(self.position)
+            ready.append((self.position, memoryview(early)))
+            self.position += len(early)
         return ready

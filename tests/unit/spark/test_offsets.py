@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import ConfigError
-from connector.source._offsets import from_offset, to_offset
+from connector.source._offsets import Offset, from_offset, to_offset
 from connector.wire import StreamCut, StreamName, segment_id
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
@@ -35,7 +35,9 @@ def test_the_same_position_is_always_the_same_text(cut: StreamCut):
     "offset",
     [
         {},
-        {"version": 2, "streams": {}},
+        {"version": 3, "streams": {}},
+        {"version": 2, "streams": {}, "from": {"no-slash": {}}},
+        {"version": 2, "streams": {}, "parts": {"a/b": {"0.#epoch.0": 5}}},
         {"version": 1},
         {"version": 1, "streams": {"no-slash": {}}},
         {"version": 1, "streams": {"a/b": {"x": 1}}},
@@ -47,3 +49,58 @@ def test_the_same_position_is_always_the_same_text(cut: StreamCut):
 def test_refuses_what_it_did_not_write(offset: dict[str, object]):
     with pytest.raises(ConfigError, match="checkpoint"):
         from_offset(offset)
+
+
+offsets = st.builds(
+    lambda several, begins, places: Offset(
+        {cut.stream: cut for cut in several},
+        {cut.stream: cut for cut in several[: len(begins)]},
+        {cut.stream: {i: tuple(places) for i in cut.positions} for cut in several if places},
+    ),
+    st.lists(cuts, max_size=4, unique_by=lambda cut: cut.stream),
+    st.lists(st.none(), max_size=2),
+    st.lists(st.integers(1, 2**40), unique=True, max_size=3).map(sorted),
+)
+
+
+@given(offsets)
+def test_what_batches_begin_with_and_how_they_are_divided_comes_back(offset: Offset):
+    value = offset.to_json()
+    assert Offset.from_json(json.loads(json.dumps(value))) == offset
+    assert json.dumps(value, sort_keys=True) == json.dumps(json.loads(json.dumps(value)), sort_keys=True)
+    assert value["version"] == (2 if offset.begins or offset.parts else 1)
+
+
+A, B = StreamName("s", "a"), StreamName("s", "b")
+
+
+def read(start: Offset, end: Offset) -> list[tuple[str, int, int, int]]:
+    return [(p.stream.stream, p.segment_id, p.start, p.end) for p in end.slices_from(start)]
+
+
+def test_a_batch_reads_from_one_offset_to_the_next():
+    start = Offset({A: StreamCut(A, {0: 10, 1: 5})})
+    end = Offset({A: StreamCut(A, {0: 30, 2: 7, 1: 5})})
+    assert read(start, end) == [("a", 0, 10, 30), ("a", 2, 0, 7)]
+    assert read(end, end) == []
+
+
+def test_a_stream_that_comes_later_or_lost_data_is_read_from_where_the_batch_says():
+    start = Offset({A: StreamCut(A, {0: 10})})
+    end = Offset(
+        {A: StreamCut(A, {0: 90}), B: StreamCut(B, {0: 50})},
+        {A: StreamCut(A, {0: 60}), B: StreamCut(B, {0: 20})},
+    )
+    assert read(start, end) == [("a", 0, 60, 90), ("b", 0, 20, 50)]
+
+
+def test_divided_segments_are_divided_where_the_offset_says():
+    start = Offset({A: StreamCut(A, {0: 10})})
+    end = Offset({A: StreamCut(A, {0: 90, 1: 8})}, {}, {A: {0: (30, 50)}})
+    assert read(start, end) == [("a", 0, 10, 30), ("a", 0, 30, 50), ("a", 0, 50, 90), ("a", 1, 0, 8)]
+
+
+def test_reads_what_the_first_version_wrote():
+    value = {"streams": {"s/a": {"0.#epoch.0": 12, "3.#epoch.1": 4}}, "version": 1}
+    assert Offset.from_json(value).cuts == {A: StreamCut(A, {0: 12, (1 << 32) + 3: 4})}
+    assert Offset.from_json(value).to_json() == value

@@ -77,6 +77,17 @@ def test_requests_are_pipelined_up_to_the_depth_and_never_past_the_end():
     assert [(r.offset, r.length) for r in asked(plan.requests(""))] == [(35, 3)]
 
 
+@pytest.mark.parametrize("rest", [1, 7])
+def test_what_the_server_sends_beyond_a_request_of_few_bytes_is_left_out(rest):
+    plan = RangeRead(SEGMENT, 0, 10 + rest, chunk=10, depth=2)
+    first, last = asked(plan.requests(""))
+    assert last.length == rest
+    more = SegmentRead(SEGMENT, 10, False, False, memoryview(CONTENT)[10:18], 1)
+    assert plan.receive(more) == []
+    assert b"".join(part for _, part in plan.receive(answer(first))) == CONTENT[: 10 + rest]
+    assert plan.done
+
+
 def test_an_empty_range_asks_for_nothing():
     plan = RangeRead(SEGMENT, 7, 7)
     assert plan.done
