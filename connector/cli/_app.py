@@ -14,7 +14,9 @@ __all__ = ["main"]
 
 # Name -> module with a click command of that name, and its one-line help. Modules are imported when they are asked for.
 _COMMANDS: Final = {
+    "cut": ("connector.cli._cut", "Print, compare, convert and take stream cuts."),
     "export": ("connector.cli._export", "Write events of a stream to a file: Parquet, JSON lines, Avro."),
+    "lag": ("connector.cli._lag", "Show how far a Spark query is behind its streams."),
     "local": ("connector.cli._local", "Run a Pravega server on this machine."),
     "registry": ("connector.cli._registry", "Look into a schema registry."),
     "options": ("connector.cli._options", "Show the options of the Spark source and sink."),
