@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from sys import intern
-from typing import Any
 
 from tests.model.world import Config, State, ViolationError, canonical, first_state, steps, violation
 
