@@ -1,0 +1,67 @@
+"""From records to events: the serializer and the router that the options ask for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from connector.errors import BadRecordError, EventError
+from connector.ingest._source import Chunk
+from connector.sink import EventEncoder, SinkOptions, encoder_for
+from pravega_serde.errors import SerializationError
+from pravega_serde.routing import ByConstant
+
+__all__ = ["Encoding", "encoding_for"]
+
+_EVENT: Final = "event"
+_NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How records become events."""
+
+    encoder: EventEncoder
+    by_source: bool
+    """Whether the name of its source is an event's key, so that all of one source stay in order."""
+    format: str
+    schema_text: str | None
+    """The schema that was made for the events, if one was."""
+
+    @property
+    def key(self) -> str:
+        """What the routing key is, in words."""
+        return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
+
+    def encode(self, id_: str, chunk: Chunk) -> tuple[pa.Array, pa.Array | None]:
+        """Events and keys of a chunk. Raises BadRecordError."""
+        try:
+            events, keys = self.encoder.encode(chunk.batch)
+        except (SerializationError, EventError) as error:
+            raise BadRecordError(
+                f"among records {chunk.first} to {chunk.first + chunk.records - 1} of {id_} there is one that cannot "
+                f"be written: {error}"
+            ) from error
+        return events, ByConstant(id_).keys(chunk.batch) if self.by_source else keys
+
+
+def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
+    """How records of these columns are written.
+
+    Without a format, a lone column ``event`` is the event itself, and other columns become JSON. Avro without a schema
+    and without a registry gets one that follows from the columns. Without a key, ``ordered`` keys events by their
+    source. Raises ColumnTypeError, ConfigError, RegistryErrors.
+    """
+    made = None
+    if options.format is None and not options.from_registry and schema.names != [_EVENT]:
+        options = replace(options, format="json")
+    if options.format == "avro" and options.avro_schema is None and not options.from_registry:
+        from pravega_serde.registry import avro_schema_of  # noqa: PLC0415 - its import costs as much as all else here
+
+        made = avro_schema_of(schema, options.registry_type or _NOT_IN_NAMES.sub("_", options.stream_name().stream))
+        options = replace(options, avro_schema=made)
+    keyed = options.routing_key is not None or options.routing_key_field is not None or "routing_key" in schema.names
+    return Encoding(encoder_for(schema, options), ordered and not keyed, options.format or "raw", made)

@@ -1,0 +1,119 @@
+"""Files of lines, read a block at a time: where each record begins and ends, before anybody parses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from connector.errors import BadRecordError
+
+__all__ = ["Lines", "lines_of"]
+
+BLOCK: Final = 1 << 20
+# A record that is larger is no event anyway; without a bound one missing quote would read a whole file into memory.
+MAX_RECORD: Final = 64 << 20
+_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole records that follow each other."""
+
+    data: bytes
+    starts: npt.NDArray[np.int64]
+    """Where each record begins in ``data``; those that are blank lines are left out where that is asked for."""
+    ends: npt.NDArray[np.int64]
+    """Where it ends, line end not included."""
+    lines: npt.NDArray[np.int64]
+    """The line that it begins in, from 1."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def tail(self, count: int) -> Lines:
+        """Without the first ``count`` records."""
+        return Lines(self.data, self.starts[count:], self.ends[count:], self.lines[count:])
+
+    def part(self, first: int, last: int) -> Lines:
+        """The records from ``first`` to before ``last``."""
+        return Lines(self.data, self.starts[first:last], self.ends[first:last], self.lines[first:last])
+
+    def joined(self) -> memoryview:
+        """The bytes from the first record to the end of the last one. Blank lines among them are there."""
+        return memoryview(self.data)[int(self.starts[0]) : int(self.ends[-1])] if len(self) else memoryview(b"")
+
+    def text(self, record: int) -> str:
+        """A record as text."""
+        return self.data[int(self.starts[record]) : int(self.ends[record])].decode(errors="replace")
+
+
+def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False) -> Iterator[Lines]:
+    """The records of an open binary file, a mebibyte at a time.
+
+    With ``quotes`` a line end between two double quotes is a part of its record; with ``blanks`` lines that hold
+    nothing are records. Raises BadRecordError for one over 64 MiB, and what the file raises.
+    """
+    rest, line = b"", 1
+    while True:
+        block = file.read(BLOCK)
+        data = rest + block if block else rest
+        if not block and not data:
+            return
+        ends = _record_ends(data, quotes=quotes)
+        if not block and (not len(ends) or ends[-1] != len(data) - 1):
+            ends = np.append(ends, len(data))  # the last line has no end
+        if not len(ends):
+            rest = data
+            _check_length(name, line, rest)
+            continue
+        used = min(int(ends[-1]) + 1, len(data))
+        found, line = _cut(data, ends, line, quotes=quotes, blanks=blanks)
+        if len(found):
+            yield found
+        rest = data[used:]
+        if not block:
+            return
+
+
+def _check_length(name: str, line: int, rest: bytes) -> None:
+    if len(rest) > MAX_RECORD:
+        raise BadRecordError(
+            f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or are these no lines?"
+        )
+
+
+def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
+    """Where the line ends are that end a record."""
+    view = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(view == _NEWLINE)
+    if not quotes or b'"' not in data:
+        return ends
+    marks = np.flatnonzero(view == _QUOTE)
+    outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == 0]
+    return outside
+
+
+def _cut(data: bytes, ends: npt.NDArray[np.int64], line: int, *, quotes: bool, blanks: bool) -> tuple[Lines, int]:
+    """The records that end there, the first of them in line number ``line``, and the number of the line after them."""
+    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+    numbers, after = _line_numbers(data, starts, ends, line, quotes=quotes)
+    view = np.frombuffer(data, np.uint8)
+    ends = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == _RETURN))
+    if not blanks:
+        kept = ends > starts
+        starts, ends, numbers = starts[kept], ends[kept], numbers[kept]
+    return Lines(data, starts, ends, numbers), after
+
+
+def _line_numbers(
+    data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], line: int, *, quotes: bool
+) -> tuple[npt.NDArray[np.int64], int]:
+    if not quotes:
+        return np.arange(line, line + len(starts), dtype=np.int64), line + len(starts)
+    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    numbers = line + np.searchsorted(newlines, starts)
+    return numbers, line + int(np.searchsorted(newlines, int(ends[-1]) + 1))

@@ -1,0 +1,98 @@
+"""What became of a recorded step, and whether whoever recorded it is to be waited for."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import Final, Literal
+
+from connector.client import PravegaClient, StreamName, TransactionStatus
+from connector.errors import IngestUndecidedError, TransactionCommittedError, TransactionUnknownError
+from connector.ingest._owner import has_ended
+from connector.ingest._state import Owner, Step
+
+__all__ = ["RESOLUTIONS", "Fate", "Referee", "Resolution"]
+
+Resolution = Literal["committed", "aborted"]
+RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
+
+
+class Fate(Enum):
+    """What became of a step."""
+
+    COMMITTED = "committed"
+    """Its pieces are in the stream, for good."""
+    ABORTED = "aborted"
+    """Nothing of it is in the stream, for good."""
+    AT_WORK = "at work"
+    """Whoever recorded it may be at work."""
+
+
+class Referee:
+    """Decides steps by the status of their transactions.
+
+    Any decision is right at any time: an open transaction is aborted before its step counts as failed, and the abort is
+    refused if it was committed. Waiting only keeps ingesters from taking each other's work.
+    """
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        target: StreamName,
+        me: Owner,
+        *,
+        takeover_after: float | None = None,
+        resolution: Resolution | None = None,
+    ) -> None:
+        """``takeover_after`` seconds without any step count as a sign that the owner is gone.
+
+        ``resolution`` is what to take a transaction for that the server has forgotten.
+        """
+        self._client, self._target, self._me = client, target, me
+        self._takeover_after, self._resolution = takeover_after, resolution
+        self._seen: tuple[int, float] = -1, 0.0
+
+    def decide(self, number: int, step: Step) -> Fate:
+        """What became of the step that made state ``number``. Raises IngestUndecidedError, OutcomeUnknownError."""
+        status = self._client.transaction(self._target, step.transaction).status()
+        if status.is_aborted:
+            return Fate.ABORTED
+        if status is TransactionStatus.UNKNOWN:
+            return self._forgotten(step)
+        if not self._may_take_over(number, step, open_=status is TransactionStatus.OPEN):
+            return Fate.AT_WORK
+        return Fate.COMMITTED if status.is_committed else self._abort(step)
+
+    def _abort(self, step: Step) -> Fate:
+        try:
+            self._client.transaction(self._target, step.transaction).abort()
+        except TransactionCommittedError:
+            return Fate.COMMITTED
+        except TransactionUnknownError:
+            return self._forgotten(step)
+        return Fate.ABORTED
+
+    def _may_take_over(self, number: int, step: Step, *, open_: bool) -> bool:
+        if step.owner.run == self._me.run or has_ended(step.owner):
+            return True
+        if self._seen[0] != number:
+            self._seen = number, time.monotonic()
+        quiet = time.monotonic() - self._seen[1]
+        if self._takeover_after is not None:
+            return quiet >= self._takeover_after
+        # An open transaction is a sign of life: nobody who is gone pings it, and then the server aborts it.
+        return not open_ and quiet >= step.lease
+
+    def _forgotten(self, step: Step) -> Fate:
+        self._client.require_stream(self._target)
+        if self._resolution is not None:
+            return Fate(self._resolution)
+        pieces = ", ".join(
+            f"{piece.source} from record {piece.offset}{'' if piece.end is None else f' to {piece.end}'}"
+            for piece in step.pieces
+        )
+        raise IngestUndecidedError(
+            f"stream {self._target} does not know transaction {step.transaction} any more (it forgets after 24 h), so "
+            f"whether it was committed cannot be told; it was to hold {pieces}. Look for these events in the stream, "
+            "then start again once with resolve=committed if they are there, or resolve=aborted if they are not"
+        )

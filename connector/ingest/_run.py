@@ -1,0 +1,170 @@
+"""``ingest``: files, or any source that can be read again, into a stream, exactly once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from connector.client import PravegaClient, StreamName
+from connector.config import PravegaConfig
+from connector.errors import SourceError
+from connector.ingest._dead_letters import DeadLetters
+from connector.ingest._encode import Encoding, encoding_for
+from connector.ingest._feed import Feed, Sizes
+from connector.ingest._files import FileSource
+from connector.ingest._ingester import Counts, Ingester, Settings, recorded_schema
+from connector.ingest._journal import Journal, state_name
+from connector.ingest._owner import this_run
+from connector.ingest._referee import Referee, Resolution
+from connector.ingest._source import ReplayableSource
+from connector.options import parse_options
+from connector.sink import SinkOptions
+
+__all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSummary:
+    """What one run did."""
+
+    counts: Counts
+    failed: Mapping[str, SourceError] = field(default_factory=dict)
+    """Sources that were left out (``keep_going``)."""
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """Sources that are in the stream as they were before they changed (``on_change=skip``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """What a run would do."""
+
+    schema: pa.Schema
+    encoding: Encoding
+    pending: Sequence[str]
+    """Sources of which there is more to ingest."""
+    bytes: int
+    done: int
+    """Sources that are in the stream."""
+    open_step: bool
+    """Whether a run was interrupted, or is at work."""
+
+
+def ingest(
+    source: ReplayableSource | Paths,
+    stream: StreamName | str,
+    *,
+    client: PravegaClient | PravegaConfig | None = None,
+    options: Mapping[str, str] | None = None,
+    sizes: Sizes | None = None,
+    settings: Settings | None = None,
+    state: str | None = None,
+    ordered: bool = True,
+    skip_changed: bool = False,
+    dead_letters: str | os.PathLike[str] | None = None,
+    takeover_after: float | None = None,
+    resolve: Resolution | None = None,
+    tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
+) -> IngestSummary:
+    """Ingest what is in the source and not in the stream yet: each record becomes one event, once.
+
+    ``source`` is a FileSource or another ReplayableSource; paths make a FileSource. ``options`` are those of the Spark
+    sink by the same names: ``format``, ``avro_schema``, ``registry``, ``routing_key_field`` and so on. ``state`` names
+    the stream of the state. Without a routing key, ``ordered`` keeps the events of one source in order by its name.
+    ``resolve`` is the operator's word on a transaction that the server has forgotten. ``tell`` is called with what is
+    being done, and the counts so far.
+
+    On return all events are durable and committed. Whatever ends it before, the next run goes on from there. Raises
+    SourceErrors, IngestUndecidedError, IngestStateError, ConfigErrors, and the client's errors.
+    """
+    with _Parts(source, stream, client, options, state) as parts:
+        parts.require_stream()
+        me = this_run()
+        feed = Feed(parts.source, sizes or Sizes(), skip_changed=skip_changed)
+        with Journal(parts.client, parts.target, parts.state) as journal:
+            ingester = Ingester(
+                parts.client,
+                parts.target,
+                parts.source,
+                journal=journal,
+                feed=feed,
+                encoding=lambda schema: encoding_for(schema, parts.options, ordered=ordered),
+                referee=Referee(parts.client, parts.target, me, takeover_after=takeover_after, resolution=resolve),
+                me=me,
+                settings=settings or Settings(),
+                dead_letters=None if dead_letters is None else DeadLetters(dead_letters),
+                tell=tell,
+            )
+            ingester.run()
+    return IngestSummary(ingester.counts, feed.failed, feed.changed)
+
+
+def plan(
+    source: ReplayableSource | Paths,
+    stream: StreamName | str,
+    *,
+    client: PravegaClient | PravegaConfig | None = None,
+    options: Mapping[str, str] | None = None,
+    state: str | None = None,
+    ordered: bool = True,
+) -> IngestPlan:
+    """What :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
+    with _Parts(source, stream, client, options, state) as parts:
+        known, schema, open_step = {}, None, False
+        if parts.client.controller.stream_exists(parts.state):
+            with Journal(parts.client, parts.target, parts.state) as journal:
+                now = journal.fetch()
+                known, schema, open_step = now.sources, now.schema, now.step is not None
+        if schema is not None:
+            parts.source.fix(recorded_schema(schema))
+        feed = Feed(parts.source, Sizes(), skip_changed=True)
+        feed.begin(known)
+        pending = feed.pending
+        columns = parts.source.schema
+        encoding = encoding_for(columns, parts.options, ordered=ordered)
+        size = sum(parts.source.size(id_) for id_ in pending)
+        done = sum(progress.finished for progress in known.values())
+        return IngestPlan(columns, encoding, pending, size, done, open_step)
+
+
+class _Parts:
+    """What both need. Context manager: closes the client if it was made here."""
+
+    def __init__(
+        self,
+        source: ReplayableSource | Paths,
+        stream: StreamName | str,
+        client: PravegaClient | PravegaConfig | None,
+        options: Mapping[str, str] | None,
+        state: str | None,
+    ) -> None:
+        self._own = not isinstance(client, PravegaClient)
+        self.client = client if isinstance(client, PravegaClient) else PravegaClient(client)
+        self.source: ReplayableSource = _source(source)
+        self.target = self.client.name(stream)
+        self.options = parse_options(SinkOptions, {**(options or {}), "stream": str(self.target)})
+        self.state = state_name(self.target, state)
+
+    def __enter__(self) -> _Parts:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._own:
+            self.client.close()
+
+    def require_stream(self) -> None:
+        """Create the stream if the options say so. Raises StreamNotFoundError."""
+        if self.options.allow_create_stream:
+            self.client.controller.create_scope(self.target.scope)
+            self.client.controller.create_stream(self.target, self.options.scaling(), self.options.retention())
+        self.client.require_stream(self.target)
+
+
+def _source(source: ReplayableSource | Paths) -> ReplayableSource:
+    if isinstance(source, (str, os.PathLike)):
+        return FileSource([source])
+    return FileSource(source) if isinstance(source, Sequence) else source
