@@ -16,6 +16,7 @@ __all__ = ["main"]
 _COMMANDS: Final = {
     "cut": ("connector.cli._cut", "Print, compare, convert and take stream cuts."),
     "export": ("connector.cli._export", "Write events of a stream to a file: Parquet, JSON lines, Avro."),
+    "ingest": ("connector.cli._ingest", "Put files into a stream, each record exactly once."),
     "lag": ("connector.cli._lag", "Show how far a Spark query is behind its streams."),
     "local": ("connector.cli._local", "Run a Pravega server on this machine."),
     "registry": ("connector.cli._registry", "Look into a schema registry."),
