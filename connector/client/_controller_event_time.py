@@ -37,7 +37,7 @@ class EventTimeCalls:
     """The part of :class:`ControllerClient` that is about event time."""
 
     def note_time(self: _Caller, writer_id: str, position: StreamCut, millis: int) -> bool:
-        """Note that a writer has written everything up to a time, and all of it before a position.
+        """Note that what a writer wrote before a position is of a time or earlier, and what follows of it or later.
 
         False if it has noted a later time, or position, before: nothing is changed then.
         """

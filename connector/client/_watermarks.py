@@ -1,9 +1,9 @@
 """Watermarks of a stream: reading them as they come, and what they say about a position.
 
-What they are worth: a writer that notes a time says that all it has written is of that time or before it, and that
-what it will write is not. So behind a watermark's cut there is nothing before its ``low``, as far as the writers keep
-their word. Its ``high`` is the latest time noted, by whom the others need not have got: one that went on writing after
-it had noted its time can have later events before the cut.
+What they are worth: a writer that notes a time says that all it has written is of that time or earlier, and what it
+will write of that time or later. So behind a watermark's cut nothing is earlier than its ``low``, as far as the writers
+keep their word. Its ``high`` is the latest time noted: a writer that went on writing after it had noted its own can
+have later events before the cut, which lies behind the places of all of them.
 """
 
 from __future__ import annotations

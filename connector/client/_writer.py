@@ -194,7 +194,7 @@ class EventWriter(Generic[T]):
         self._loop.flush(deadline)
 
     def note_time(self, millis: int) -> bool:
-        """Flush, and note that everything written before is of this event time or earlier, and nothing after it is.
+        """Flush, and note that what was written before is of this event time or earlier, what follows of it or later.
 
         From what all writers of a stream note the server makes watermarks, which tell readers of every client how far
         time has come (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. False if
