@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from typing import Final
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-from rich.table import Table
 
 from connector.export import FILE_FORMATS, ExportSummary
 from connector.export import export as export_stream
@@ -71,8 +71,10 @@ def export(
     """Write the events between two stream cuts to FILE: Parquet, JSON lines or Avro.
 
     The file is there as a whole or not at all. Exit code 0: it is there; 1: it is not, with the reason on standard
-    error; the same command may be repeated, and the cuts of the summary give the same rows again.
+    error (143: by SIGTERM); the same command may be repeated, and the cuts of the summary give the same rows again.
     """
+    # As an error, which removes what was begun.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with _progress(shown=not quiet) as on_progress:
         summary = export_stream(
             stream,
@@ -98,7 +100,6 @@ def _progress(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
 
 
 def _show(summary: ExportSummary) -> None:
-    table = Table(box=None, show_header=False)
     rate = summary.rows / summary.seconds if summary.seconds else 0.0
     rows = (
         ("file", f"{summary.path} ({summary.format}, {summary.size:,} bytes)"),
@@ -107,8 +108,6 @@ def _show(summary: ExportSummary) -> None:
         ("end", summary.end.to_text()),
     )
     for name, text in rows:
-        table.add_row(name, text)
-    # Cuts are to be copied: never broken over lines.
-    Console(soft_wrap=True).print(table)
+        click.echo(f"{name:<6} {text}")
     if summary.left_out:
         click.echo(f"{summary.left_out} events are not in the file: bad ones, or of other types", err=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 
 import pyarrow as pa
 import pyarrow.json
@@ -13,7 +14,7 @@ from connector.source import Decoder, SourceOptions, decoded_fields, serializer_
 
 __all__ = ["columns_of"]
 
-Events = Callable[[], Iterator[EventBatch]]
+Events = Callable[[], Generator[EventBatch, None, None]]
 
 
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
@@ -25,7 +26,8 @@ def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events)
     Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for JSON events that have no columns in common.
     """
     if wanted is None and options.format == "json" and not options.from_registry:
-        wanted = _json_columns(events())
+        with closing(events()) as batches:
+            wanted = _json_columns(batches)
     decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,7 @@ from connector.errors import ConfigError
 from connector.export._columns import columns_of
 from connector.export._files import FileWriter, file_format, open_writer
 from connector.options import parse_options
-from connector.source import SourceOptions
-from connector.source._columns import RowBuilder
-from connector.source._planner import StreamPlanner
+from connector.source import Positions, RowBuilder, SourceOptions
 
 __all__ = ["ExportSummary", "export"]
 
@@ -79,6 +77,8 @@ def export(
     chosen = parse_options(
         SourceOptions, {"path": stream, **{k: _text(v) for k, v in options.items() if v is not None}}
     )
+    if chosen.has_dead_letters:
+        raise ConfigError("dead letters are for queries of Spark; bad events of an export are a matter of 'mode'")
     target = Path(path)
     name, codec = file_format(target, to, compression)
     if target.exists() and not overwrite:
@@ -129,18 +129,18 @@ class _Export:
         events = rows = done = 0
         total = sum(piece.end - piece.start for piece in self._slices)
         on_progress(0, total)
-        for batch in self._events():
-            built = self._rows.build(batch)
-            if built.num_rows:
-                writer.write(built)
-            events, rows = events + len(batch.events), rows + built.num_rows
-            done += _bytes_of(batch)
-            on_progress(done, total)
+        with closing(self._events()) as batches:
+            for batch in batches:
+                built = self._rows.build(batch)
+                if built.num_rows:
+                    writer.write(built)
+                events, rows = events + len(batch.events), rows + built.num_rows
+                done += _bytes_of(batch)
+                on_progress(done, total)
         return events, rows
 
-    def _events(self) -> Iterator[EventBatch]:
-        with closing(read_slices(self._client.stores, self._slices)) as batches:
-            yield from batches
+    def _events(self) -> Generator[EventBatch, None, None]:
+        return read_slices(self._client.stores, self._slices)
 
     def _notes(self) -> dict[str, str]:
         """Where the rows come from, for formats that have a place for it."""
@@ -153,11 +153,11 @@ class _Export:
 
 def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, StreamCut]:
     """The two cuts, fixed now."""
-    planner = StreamPlanner(client, options.stream_name())
-    start = planner.resolve(options.start_stream_cut or "earliest")
-    end = planner.resolve(options.end_stream_cut or "latest")
-    if start is None or end is None:
-        raise ConfigError("an export begins and ends: 'earliest', 'latest' or a stream cut, not 'unbounded'")
+    stream = options.stream_name()
+    start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest").cut(stream)
+    end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True).cut(stream)
+    assert start is not None  # only what may be unbounded has no cut
+    assert end is not None
     return start, end
 
 

@@ -79,7 +79,7 @@ class JsonLinesFile:
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:  # noqa: ARG002
         self._sink = sink
-        self._json = JsonSerializer(arrow_type=schema)
+        self._json = JsonSerializer()
         _check(self._json, schema, "JSON")
         self._codec = None if codec == _NO_CODEC else pa.Codec(codec)
 

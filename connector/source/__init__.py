@@ -1,8 +1,9 @@
 """The Spark source: batch and streaming reads of a stream."""
 
 from connector.source._bad_records import CORRUPT_RECORD, CORRUPT_TYPES, corrupt_names, decode
-from connector.source._columns import VALUE, Decoder, decoded_fields, serializer_of
+from connector.source._columns import VALUE, Decoder, RowBuilder, decoded_fields, serializer_of
 from connector.source._options import METADATA_COLUMNS, SourceOptions
+from connector.source._positions import Positions
 from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_streams
 from connector.source._schema_ids import schema_ids, schema_ids_of, with_schema_ids
 
@@ -12,8 +13,10 @@ __all__ = [
     "METADATA_COLUMNS",
     "VALUE",
     "Decoder",
+    "Positions",
     "PravegaBatchReader",
     "PravegaStreamReader",
+    "RowBuilder",
     "SourceOptions",
     "corrupt_names",
     "decode",

@@ -91,6 +91,8 @@ class _Rows:
 
 
 Column = Callable[[_Rows], pa.Array]
+#: Takes the bad events of a batch: it returns when they are safe elsewhere.
+OnBad = Callable[[EventBatch, Sequence[DeserializationError]], object]
 
 
 class RowBuilder:
@@ -99,10 +101,14 @@ class RowBuilder:
     ``schema`` is Spark's own Arrow schema of the rows: its first batch must equal it.
     """
 
-    def __init__(self, schema: pa.Schema, options: SourceOptions, serializer: Decoder) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: SourceOptions, serializer: Decoder, on_bad: OnBad | None = None
+    ) -> None:
+        """``on_bad`` is told a batch's errors before its rows are handed on, unless the mode is FAILFAST."""
         self._schema = schema
+        self._on_bad = on_bad
         self._serializer = None if serializer is None else serializer.get()
-        self._mode = options.mode
+        self._mode = options.decode_mode
         # A registry's types that were not chosen have no rows; the reader makes them null.
         self._leave_out_nulls = options.registry_type is not None
         self._constants: dict[str, pa.Array] = {}
@@ -134,6 +140,8 @@ class RowBuilder:
             lambda error: batch.locate(error, error.row or 0),
             (lambda found: self._missing(_Rows(batch, found))) if self._required else None,
         )
+        if found.errors and self._on_bad is not None:
+            self._on_bad(batch, found.errors)
         return _without_bad(batch, found) if found.errors and self._mode == "DROPMALFORMED" else _Rows(batch, found)
 
     def _missing(self, rows: _Rows) -> list[DeserializationError]:

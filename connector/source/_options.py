@@ -87,6 +87,14 @@ class SourceOptions(CommonOptions):
         "out",
         choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"),
     )
+    dead_letter_stream: str | None = option(
+        None,
+        "stream, of the same scope or `scope/stream`, that gets each event that cannot be decoded, once: as JSON text "
+        "with its place, the error and its bytes. The query goes on as with DROPMALFORMED, unless `mode` is PERMISSIVE",
+    )
+    dead_letter_path: str | None = option(
+        None, "the same as files of JSON lines, in a folder that driver and executors share"
+    )
     column_name_of_corrupt_record: str = option(
         CORRUPT_RECORD,
         "another name for the column of events that cannot be decoded, and with `_error` after it for that of their "
@@ -124,6 +132,30 @@ class SourceOptions(CommonOptions):
             for name in ("stream", "path", "paths"):
                 if getattr(self, name) is not None:
                     raise ConfigError(f"options 'stream_pattern' and {name!r} both say what to read: set only one")
+        if self.dead_letter_stream is not None and self.dead_letter_path is not None:
+            raise ConfigError("options 'dead_letter_stream' and 'dead_letter_path' both take bad events: set only one")
+        if self.has_dead_letters and self.format is None and not self.from_registry:
+            raise ConfigError("dead letters are events that cannot be decoded: set option 'format' or 'registry'")
+
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether bad events are kept elsewhere."""
+        return self.dead_letter_stream is not None or self.dead_letter_path is not None
+
+    @property
+    def decode_mode(self) -> str:
+        """What to do with bad events: those that are kept elsewhere stop nothing."""
+        return "DROPMALFORMED" if self.has_dead_letters and self.mode == "FAILFAST" else self.mode
+
+    def dead_letter_stream_name(self) -> StreamName:
+        """The stream that dead letters go to. Raises ConfigError without a scope."""
+        assert self.dead_letter_stream is not None
+        if "/" in self.dead_letter_stream:
+            return StreamName.parse(self.dead_letter_stream)
+        scopes = {name.scope for name in self.stream_names()} if self.stream_pattern is None else set(self.scopes())
+        if len(scopes) != 1:
+            raise ConfigError(f"which scope is meant? Name it: dead_letter_stream 'scope/{self.dead_letter_stream}'")
+        return StreamName(scopes.pop(), self.dead_letter_stream)
 
     def config(self) -> PravegaConfig:
         """Where the cluster is; of several scopes none is the one that is meant where only a stream is named."""

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from connector.client import PravegaClient, SegmentSlice, StreamName, read_slices, shared_client, slices_between
 from connector.source._boundaries import Boundaries
 from connector.source._columns import Decoder, RowBuilder, batches
+from connector.source._dead_letters import check_letter_box, rows_with_letters
 from connector.source._offsets import Offset
 from connector.source._options import SourceOptions
 from connector.source._plan import QueryPlan, divide
@@ -60,8 +61,11 @@ class _Reader:
         # Spark asks once, for None, when there are no partitions.
         if not isinstance(partition, SlicePartition):
             return iter(())
+        client = client_for(self.options)
+        if self.options.has_dead_letters:
+            return rows_with_letters(client, self.options, self.schema, self.serializer, partition.slice)
         builder = RowBuilder(self.schema, self.options, self.serializer)
-        return batches(builder, read_slices(client_for(self.options).stores, [partition.slice]))
+        return batches(builder, read_slices(client.stores, [partition.slice]))
 
 
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
@@ -70,6 +74,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> Sequence[InputPartition]:
         """The ranges of segments between the start and the end cut of each stream."""
         client, options = client_for(self.options), self.options
+        check_letter_box(client, options)
         starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
         end = "latest" if (options.end_stream_cut or "").strip().lower() == "unbounded" else options.end_stream_cut
         ends = Positions(client, "end_stream_cut", end, "latest", end=True)
@@ -142,5 +147,6 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     def _plan(self) -> QueryPlan:
         """The plan of this run, made when it is needed: Spark's tasks have copies of the reader and plan nothing."""
         if self._own_plan is None:
+            check_letter_box(client_for(self.options), self.options)
             self._own_plan = QueryPlan(client_for(self.options), self.options)
         return self._own_plan

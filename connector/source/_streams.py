@@ -96,6 +96,8 @@ class Streams:
         pattern = options.stream_pattern
         self._pattern = None if pattern is None else StreamPattern.parse(pattern, options.scopes())
         self._found = options.stream_names() if pattern is None else ()
+        # Its own dead letters would come again and again.
+        self._never = None if options.dead_letter_stream is None else options.dead_letter_stream_name()
         self._interval = options.discovery_interval_ms / 1000
         self._next_look = -math.inf
 
@@ -108,7 +110,8 @@ class Streams:
     def now(self) -> tuple[StreamName, ...]:
         """The streams to read, sorted; those of a pattern as they were at most ``interval`` ago."""
         if self._pattern is not None and self._clock() >= self._next_look:
-            self._found = self._pattern.find(self._client.controller)
+            found = self._pattern.find(self._client.controller)
+            self._found = tuple(stream for stream in found if stream != self._never)
             self._next_look = self._clock() + self._interval
         return self._found
 
