@@ -1,0 +1,71 @@
+"""Compare what is left in a stream by the official Scala connector and by this one, after the same faults.
+
+The jar is pravega/spark-connectors with its dependencies, for the PySpark that PEER_PYTHON has (3.5).
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from connector.client import PravegaClient
+from connector.local import LocalPravega
+from tests.faults.exactly_once._summary import write_into
+from tests.faults.peer._probe import CASES, Connector, Probe, Result, ours
+
+_DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once.md"
+
+
+@click.command(help=__doc__)
+@click.option("--peer-jar", type=click.Path(exists=True, resolve_path=True), required=True)
+@click.option("--peer-python", type=click.Path(exists=True), required=True, help="A Python with PySpark 3.5.")
+@click.option("--repeat", default=3, show_default=True)
+@click.option("--only", multiple=True, type=click.Choice(list(CASES)))
+@click.option("--json", "file", type=click.Path(path_type=Path), help="Write the results there.")
+@click.option("--document", is_flag=True, help="Write the table into docs/exactly-once.md.")
+def main(
+    peer_jar: str, peer_python: str, repeat: int, only: tuple[str, ...], file: Path | None, document: bool
+) -> None:
+    official = Connector("official", str(Path(peer_python).absolute()), {"spark.jars": peer_jar})
+    results = []
+    with (
+        tempfile.TemporaryDirectory(prefix="peer-", ignore_cleanup_errors=True) as folder,
+        LocalPravega() as server,
+        PravegaClient(server.config) as client,
+    ):
+        probe = Probe(server.config, client, Path(folder))
+        for _ in range(repeat):
+            for case in only or CASES:
+                for connector in (official, ours()):
+                    results.append(probe.run(connector, case))
+                    print(json.dumps(asdict(results[-1])), flush=True)
+                    if file is not None:
+                        file.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+    print(table(results))
+    if document:
+        write_into(_DOCUMENT, "peer", table(results))
+
+
+def table(results: Sequence[Result]) -> str:
+    """A Markdown table: sums over the runs of a case."""
+    lines = [
+        "| fault | connector | runs | rows written | read back | lost | duplicated |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for case, (about, _) in CASES.items():
+        for name in dict.fromkeys(result.connector for result in results):
+            of_case = [result for result in results if (result.case, result.connector) == (case, name)]
+            if of_case:
+                rows, read = (sum(getattr(result, one) for result in of_case) for one in ("rows", "read_back"))
+                lost, twice = (sum(getattr(result, one) for result in of_case) for one in ("lost", "duplicated"))
+                lines.append(f"| {about} | {name} | {len(of_case)} | {rows:,} | {read:,} | {lost:,} | {twice:,} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
