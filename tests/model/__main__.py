@@ -71,7 +71,7 @@ def main(which: str, traces: bool, jobs: int, file: Path | None) -> None:
     done = {one["world"] for one in found}
     for one in found:
         _show(one, traces)
-    with ProcessPoolExecutor(jobs, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(jobs) as pool:
         for future in as_completed(pool.submit(_run, *job) for job in work if _describe(*job) not in done):
             found.append(future.result())
             _show(found[-1], traces)
