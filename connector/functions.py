@@ -8,14 +8,18 @@
 Options are those of the source and the sink (docs/options.md); one that is not text goes to the serializer as it is
 (``avro_schema`` may be parsed JSON, ``java_sample`` an event's bytes). Files are read when the function is called, on
 the driver. The columns stay in Arrow all the way, and a serializer is made once for each worker process.
+
+With ``registry`` and ``group`` (a column has no stream to name it) events begin with the header of Java's registry
+serializers, and no format needs to be named::
+
+    frame.select(from_pravega("event", registry="http://localhost:9092", group="orders").alias("order"))
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import Field, dataclass, fields
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,20 +30,31 @@ from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from connector._portable import Portable
 from connector.errors import ConfigError
-from connector.options import FormatOptions
-from connector.source import CORRUPT_RECORD, CORRUPT_TYPES, VALUE, corrupt_names, decode
+from connector.options import RegistryOptions
+from connector.sink import SinkOptions
+from connector.source import (
+    CORRUPT_RECORD,
+    CORRUPT_TYPES,
+    VALUE,
+    SourceOptions,
+    corrupt_names,
+    decode,
+    serializer_of,
+)
 from pravega_serde import DeserializationError, Serializer
 from pravega_serde.routing import segment_keys
 
 __all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]
 
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
-_PARSERS: Final[dict[str, Callable[[str, str], Any]]] = {f.name: f.metadata["parse"] for f in fields(FormatOptions)}
+# Of a stream's options those that a column has, too.
+_SHARED: Final = frozenset({*(f.name for f in fields(RegistryOptions)), "timeout_ms"})
+Options = TypeVar("Options", SourceOptions, SinkOptions)
 
 
 def from_pravega(
     col: Column | str,
-    format: str,  # noqa: A002 - the name of the option
+    format: str | None = None,  # noqa: A002 - the name of the option
     schema: DataType | str | None = None,
     *,
     mode: str = "FAILFAST",
@@ -48,21 +63,22 @@ def from_pravega(
     """Decode a BINARY column of events: a struct for records, else the value. A null stays null.
 
     ``schema`` (a type, or DDL text) names the fields to read in formats that do not say which they have: JSON, and
-    Java objects without a sample.
+    Java objects without a sample. With a registry it chooses fields, as ``.schema(…)`` of a reader does; without it
+    they are those of the group's latest schemas at this moment.
 
     Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE gives a struct with two more
     fields, ``_corrupt_record`` and ``_corrupt_record_error``; a single value stands in its field ``value``.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError; DeserializationError, with the place inside the event,
-    when the query runs.
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors; DeserializationError, with the place inside
+    the event, when the query runs.
     """
     if mode.upper() not in _MODES:
         raise ConfigError(
             f"from_pravega has no mode {mode!r}: a column cannot leave out rows; take FAILFAST, or PERMISSIVE and "
             f"filter on {CORRUPT_RECORD}"
         )
-    serializer = _options(format, options).column_serializer(_wanted(schema))
-    reader = _Reader.of(serializer, permissive=mode.upper() == "PERMISSIVE")
+    given = _options(SourceOptions, format, options)
+    reader = _Reader.of(_deserializer(given, _wanted(schema)), permissive=mode.upper() == "PERMISSIVE")
 
     def from_pravega(events: pa.Array) -> pa.Array:
         return reader.read(events)
@@ -70,13 +86,22 @@ def from_pravega(
     return arrow_udf(from_pravega, returnType=from_arrow_type(reader.arrow_type))(col)
 
 
-def to_pravega(col: Column | str, format: str, **options: Any) -> Column:  # noqa: A002
+def to_pravega(
+    col: Column | str,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    schema: DataType | str | None = None,
+    **options: Any,
+) -> Column:
     """Encode a column, a struct for records, as a BINARY column of events. A null stays null.
 
-    Raises ConfigError, SchemaError, UnsupportedFormatError; when the query runs, SchemaError for a column of a type
-    that the format has not, SerializationError for a value that it cannot hold.
+    With a registry the events are of the schema that the options give, or the latest of the group; or ``schema`` tells
+    the column's type (or DDL text), and the schema is chosen, or with ``register_schema`` made, as for a DataFrame of
+    these columns. What is registered is so when this function is called.
+
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors; when the query runs, SchemaError for a
+    column of a type that the format has not, SerializationError for a value that it cannot hold.
     """
-    serializer = Portable(_options(format, options).serializer())
+    serializer = Portable(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
 
     def to_pravega(values: pa.Array) -> pa.Array:
         return serializer.get().encode_column(_in_utc(values))
@@ -93,15 +118,47 @@ def pravega_segment_key(col: Column | str) -> Column:
     return arrow_udf(pravega_segment_key, returnType=DoubleType())(col)
 
 
-def _options(format_name: str, given: dict[str, Any]) -> FormatOptions:
-    values = {}
-    for name, value in {**given, "format": format_name}.items():
-        if name not in _PARSERS:
-            near = difflib.get_close_matches(name, list(_PARSERS), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(_PARSERS))}"
+def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]) -> Options:
+    """The options of a column: those of a stream that say what events are, and where their schemas."""
+    known = {f.name: f for f in fields(kind) if f.name in _SHARED or f.metadata.get("registry")}
+    values = {} if format_name is None else {"format": _parsed(known["format"], format_name)}
+    for name, value in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, list(known), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"
             raise ConfigError(f"there is no option {name!r}; {hint}")
-        values[name] = _PARSERS[name](name, value) if isinstance(value, str) else value
-    return FormatOptions(**values)
+        values[name] = _parsed(known[name], value)
+    options = kind(**values)
+    if options.from_registry and options.group is None:
+        raise ConfigError("option 'group' is missing: a column has no stream whose name the group could have")
+    if not options.from_registry and options.format is None:
+        raise ConfigError("neither a format nor a registry is given: one of the two says what the events are")
+    return options
+
+
+def _parsed(option: Field[Any], value: Any) -> Any:
+    return option.metadata["parse"](option.name, value) if isinstance(value, str) else value
+
+
+def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Serializer[Any]:
+    if not options.from_registry:
+        return options.column_serializer(wanted)
+    made = serializer_of(options, None if wanted is None else _columns(wanted))
+    assert made is not None
+    return made.get()
+
+
+def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[Any]:
+    if not options.from_registry:
+        return options.serializer()
+    from connector.sink._registry import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
+
+    return registry_serializer(options) if kind is None else registry_encoding(options, _columns(kind)).serializer
+
+
+def _columns(kind: pa.DataType) -> pa.Schema:
+    """The columns that a struct would be as a DataFrame; a single value is a column of its own."""
+    return pa.schema(list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)])
 
 
 def _wanted(schema: DataType | str | None) -> pa.DataType | None:

@@ -25,7 +25,7 @@ from pravega_serde.registry import (
     shared_client,
 )
 
-__all__ = ["RegistryEncoding", "registry_encoding", "registry_encoding_of_query"]
+__all__ = ["RegistryEncoding", "registry_encoding", "registry_encoding_of_query", "registry_serializer"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
@@ -66,6 +66,25 @@ def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncod
     return writer.of(writer.chosen(wanted[0] if wanted else None))
 
 
+def registry_serializer(options: SinkOptions) -> Serializer[Any]:
+    """The serializer of columns whose types are not known yet, and of which each is a whole event.
+
+    Its schema is that which the options give, else the latest of the type that they choose; several types are a struct
+    with a member for each. Raises as :func:`registry_encoding`.
+    """
+    writer = _Writer(options, pa.schema([]))
+    given = options.given_schema(reading=False)
+    if given is not None:
+        return writer.made(event_type(given[0], format=options.format, type=given[1]))
+    latest = [each for each in writer.latest() if options.registry_type in (None, each.type)]
+    if not latest:
+        raise SchemaError(
+            f"the group {options.registry_group()!r} has no such schema to write with; give one as an option, or the "
+            "column's type as schema"
+        )
+    return writer.made(*map(event_type, latest))
+
+
 class _Writer:
     def __init__(self, options: SinkOptions, columns: pa.Schema) -> None:
         self._options, self._columns = options, columns
@@ -89,7 +108,7 @@ class _Writer:
         """Events of one type."""
         single = len(self._columns) == 1 and not _is_record(chosen)
         kind = self._columns.field(0).type if single else pa.struct(list(self._columns))
-        made = serializer(self._config, group=self._group, schema=chosen, **self._settings())
+        made = self.made(chosen)
         _check(made, kind, chosen.info.type)
         return RegistryEncoding(made, single)
 
@@ -105,7 +124,7 @@ class _Writer:
             )
         # All of them where the names of some alone would be others.
         schemas = chosen if column_names(chosen) == tuple(self._columns.names) else latest
-        made = multi_type_serializer(self._config, group=self._group, schemas=schemas, **self._settings())
+        made = self.made(*schemas)
         _check(made, pa.struct(list(self._columns)), "several types")
         return RegistryEncoding(made, single=False)
 
@@ -142,6 +161,12 @@ class _Writer:
                 "register_schema=true to have one made of the columns"
             )
         return column_schema(self._columns, format=wanted, type=name, after=latest)
+
+    def made(self, *types: Any) -> Serializer[Any]:
+        """The serializer of one type, or of several."""
+        if len(types) == 1:
+            return serializer(self._config, group=self._group, schema=types[0], **self._settings())
+        return multi_type_serializer(self._config, group=self._group, schemas=types, **self._settings())
 
     def _settings(self) -> dict[str, Any]:
         options = self._options

@@ -12,7 +12,10 @@ __all__ = ["RegistryProxy"]
 
 
 class RegistryProxy:
-    """Hands on each call to the registry at ``target``; ``calls`` counts them by verb and path."""
+    """Hands on each call to the registry at ``target``; ``calls`` counts them by verb and path.
+
+    Where the registry does not answer, the connection ends without an answer, too.
+    """
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -34,7 +37,11 @@ class RegistryProxy:
 
             def handle_one(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                status, headers, answer = proxy._pass(self.command, self.path, dict(self.headers), body)
+                try:
+                    status, headers, answer = proxy._pass(self.command, self.path, dict(self.headers), body)
+                except OSError:
+                    self.close_connection = True  # nobody answers there, nor here
+                    return
                 self.send_response(status)
                 self.send_header("Content-Type", headers)
                 self.send_header("Content-Length", str(len(answer)))
