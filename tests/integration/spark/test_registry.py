@@ -335,11 +335,12 @@ def test_sql(
         spark.sql(f"DROP TABLE {table}")
 
 
-def test_the_example_runs(spark: SparkSession, config: PravegaConfig, client: PravegaClient, registry: str):
+def test_the_examples_run(spark: SparkSession, config: PravegaConfig, client: PravegaClient, registry: str):
     page = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
     client.create_stream(StreamName("shop", "orders"))
-    (example,) = re.findall(r"^```python\n(from pyspark.*?)^```", page, re.DOTALL | re.MULTILINE)
-    exec(example, {"spark": spark, "controller": config.controller, "uri": registry})
+    examples = re.findall(r"^```python\n(from pyspark.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert len(examples) == 2
+    exec("\n".join(examples), {"spark": spark, "controller": config.controller, "uri": registry})
 
 
 def test_errors_are_said_before_a_task(
