@@ -132,10 +132,14 @@ class FileSource:
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
         """Its records from number ``offset`` on. Raises SourceError."""
-        kind = self._kinds[self._found[id_]]
-        yield from kind.chunks(self._path(id_), self.schema, offset, reject=self._options.reject)
+        yield from self._kind(id_).chunks(self._path(id_), self.schema, offset, reject=self._options.reject)
 
     # ---------------------------------------------------------------- inside
+
+    def _kind(self, id_: str) -> FileKind:
+        if id_ not in self._found and id_ not in self.ids():
+            raise SourceUnreadableError(f"{self._path(id_)} is not there (any more)")
+        return self._kinds[self._found[id_]]
 
     def _id(self, path: str) -> str:
         if self._base is None:

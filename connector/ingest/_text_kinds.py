@@ -81,11 +81,9 @@ class CsvFiles:
         if not len(lines):
             return pa.RecordBatch.from_pylist([], schema)
         table = self._table(lines, names, schema)
-        if table.num_rows != len(lines):
-            raise NotRecordsError(
-                f"{len(lines)} lines are {table.num_rows} rows: a quote is missing, or a quoted field has a line end "
-                "in it (option multiline)"
-            )
+        # A quote that is still open at the end of a block, pyarrow takes for closed.
+        if table.num_rows != len(lines) or _is_open(lines.text(len(lines) - 1), self.delimiter):
+            raise NotRecordsError("a quote is missing, or a quoted field has a line end in it (option multiline)")
         return _one_batch(table)
 
     def _table(self, lines: Lines, names: list[str], schema: pa.Schema | None) -> pa.Table:
@@ -173,6 +171,17 @@ def _text_batch(lines: Lines) -> pa.RecordBatch:
     spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
     column = pa.array([lines.data[start:end] for start, end in spans], pa.binary())
     return pa.RecordBatch.from_arrays([column.cast(pa.string())], ["event"])
+
+
+def _is_open(text: str, delimiter: str) -> bool:
+    """Whether a quote of a record is not closed."""
+    if '"' not in text:
+        return False
+    try:
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

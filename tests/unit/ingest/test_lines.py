@@ -1,0 +1,54 @@
+"""Lines: whatever the blocks are that they come in, the records are the same."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connector.errors import BadRecordError
+from connector.ingest import _lines
+from connector.ingest._lines import lines_of
+
+
+def records(data: bytes, block: int = 1 << 20, **how: bool) -> list[tuple[int, str]]:
+    class Small(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            return super().read(block)
+
+    found = []
+    for lines in lines_of(Small(data), "file", **how):
+        found += [(int(lines.lines[row]), lines.text(row)) for row in range(len(lines))]
+    return found
+
+
+ends = st.sampled_from(["\n", "\r\n"])
+plain = st.text(st.characters(codec="utf-8", exclude_characters='\r\n"'), max_size=8)
+
+
+@given(st.lists(st.tuples(plain, ends)), plain, st.integers(1, 12))
+def test_lines_are_those_of_the_text(lines: list[tuple[str, str]], last: str, block: int):
+    text = "".join(line + end for line, end in lines) + last
+    expected = list(enumerate([line for line, _ in lines] + ([last] if last else []), 1))
+    assert records(text.encode(), block, blanks=True) == expected
+    assert records(text.encode(), block) == [(number, line) for number, line in expected if line]
+
+
+fields = st.text(st.sampled_from('ab,"\n'), max_size=5)
+
+
+@given(st.lists(st.lists(fields, min_size=2, max_size=3), min_size=1), st.integers(1, 12))
+def test_line_ends_inside_quotes_end_no_record(rows: list[list[str]], block: int):
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    found = records(out.getvalue().encode(), block, quotes=True)
+    assert [next(csv.reader(io.StringIO(text, newline=""))) for _, text in found] == rows
+    lines = [1 + "\n".join(text for _, text in found[:row]).count("\n") + bool(row) for row in range(len(found))]
+    assert [number for number, _ in found] == lines
+
+
+def test_a_record_without_end_is_an_error_and_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_lines, "MAX_RECORD", 1000)
+    with pytest.raises(BadRecordError, match="file, line 2: a record of more than 1000 bytes"):
+        records(b'a\n"' + b"x\n" * 2000, 100, quotes=True)
