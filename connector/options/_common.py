@@ -55,7 +55,8 @@ class CommonOptions(RegistryOptions):
                 f"two streams are given: option 'stream' is {self.stream!r} and the path is {self.path!r}"
             )
         # Tables and load() may hand on a path with slashes around it.
-        given = max(self.stream or "", self.path or "", key=lambda name: name.count("/")).strip("/")
+        given = max(self.stream or "", self.path or "", key=lambda name: (name.count("/"), len(name)))
+        given = given.strip("/")
         if "/" in given:
             return StreamName.parse(given)
         scope = self.config().scope

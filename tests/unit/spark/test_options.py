@@ -26,6 +26,7 @@ def sink(**options: str) -> SinkOptions:
         ({"path": "a/b"}, StreamName("a", "b")),
         ({"stream": "a/b"}, StreamName("a", "b")),
         ({"stream": "b", "scope": "a"}, StreamName("a", "b")),
+        ({"path": "b", "scope": "a"}, StreamName("a", "b")),
         ({"path": "a/b", "stream": "b"}, StreamName("a", "b")),
         ({"PATH": "a/b", "sTream": "a/b"}, StreamName("a", "b")),
     ],
