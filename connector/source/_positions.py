@@ -88,13 +88,14 @@ class Positions:
         )
 
     def _valid(self, cut: StreamCut) -> StreamCut:
+        # Java puts -1 for a segment that has not begun, which no server takes.
+        cut = StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
         self._client.require_stream(cut.stream)
         if not self._client.controller.is_cut_valid(cut):
             raise MalformedStreamCutError(
                 f"the stream cut {cut} does not cover stream {cut.stream} exactly once: take one that Pravega gave"
             )
-        # Java puts -1 for a segment that has not begun.
-        return StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
+        return cut
 
     def _millis(self, text: str) -> int:
         """Milliseconds since 1970, from a number or from a time of ISO 8601, which is UTC if it names no zone."""

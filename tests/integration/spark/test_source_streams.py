@@ -1,0 +1,181 @@
+"""Several streams in one query: named, by a pattern, in several scopes; streams that come while it runs."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import SparkSession
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.data_source import PravegaDataSource
+from connector.errors import ConfigError, StreamNotFoundError
+from connector.wire import StreamName
+from tests.micro_batches import MicroBatches
+
+Fill = Callable[..., StreamName]
+
+
+@pytest.fixture
+def fill(client: PravegaClient, scope: str) -> Fill:
+    """``fill(name, count, first=0, segments=2)``: a stream with that many more numbers, each with its own key."""
+
+    def fill(name: str, count: int = 0, first: int = 0, segments: int = 2) -> StreamName:
+        stream = StreamName.parse(name) if "/" in name else StreamName(scope, name)
+        client.create_stream(stream, segments)
+        with client.writer(stream) as writer:
+            for n in range(first, first + count):
+                writer.write(b"%s %d" % (stream.stream.encode(), n), routing_key=str(n))
+        return stream
+
+    return fill
+
+
+def counted(query: MicroBatches, **options: str) -> Counter[str]:
+    """Events by stream, over all batches of a run; every event once."""
+    rows = [row for batch in query.run(**options) for row in batch.rows]
+    assert len({(row.scope, row.stream, row.event) for row in rows}) == len(rows)
+    return Counter(f"{row.scope}/{row.stream}" for row in rows)
+
+
+@pytest.fixture
+def options(config: PravegaConfig) -> dict[str, str]:
+    return {"controller": config.controller, "start_stream_cut": "earliest"}
+
+
+@pytest.mark.parametrize("form", ["{0}, {1}", '["{0}","{1}"]', "['{0}', '{1}']"])
+def test_streams_of_two_scopes_by_name(fill: Fill, scope: str, options: dict[str, str], form: str):
+    one, two = fill("one", 30), fill(f"{scope}b/two", 50)
+    query = MicroBatches()
+    assert counted(query, **options, path=form.format(one, two)) == {str(one): 30, str(two): 50}
+    fill("one", 5, 30)
+    assert counted(query, **options, path=form.format(one, two)) == {str(one): 5}
+
+
+def test_a_batch_query_reads_all_of_them(spark: SparkSession, fill: Fill, scope: str, config: PravegaConfig):
+    one, two = fill("one", 30), fill(f"{scope}b/two", 50)
+    expected = {(one.scope, "one"): 30, (two.scope, "two"): 50}
+    reader = spark.read.format("pravega").option("controller", config.controller)
+    for frame in (
+        reader.load(f"{one}, {two}"),
+        reader.load([str(one), str(two)]),
+        reader.option("stream_pattern", f"{scope}*/*").load(),
+    ):
+        assert Counter((row.scope, row.stream) for row in frame.collect()) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "more", "expected"),
+    [
+        ("orders-*", {"scope": "{0}"}, {"{0}/orders-a", "{0}/orders-b"}),
+        ("orders-*", {"scope": "{0},{0}x"}, {"{0}/orders-a", "{0}/orders-b", "{0}x/orders-c"}),
+        ("{0}x/*, {0}/*-b", {}, {"{0}x/orders-c", "{0}/orders-b"}),
+        ("{0}*/orders-[ac]", {}, {"{0}/orders-a", "{0}x/orders-c"}),
+        ("regex:{0}x?/orders-(a|c)", {}, {"{0}/orders-a", "{0}x/orders-c"}),
+        ("{0}/*", {}, {"{0}/orders-a", "{0}/orders-b", "{0}/other", "{0}/some-ledger"}),
+    ],
+)
+def test_patterns(
+    fill: Fill,
+    client: PravegaClient,
+    scope: str,
+    options: dict[str, str],
+    pattern: str,
+    more: dict[str, str],
+    expected: set[str],
+):
+    for name in ("orders-a", "orders-b", "other", f"{scope}x/orders-c", "some-ledger"):
+        fill(name, 3, segments=1)
+    fill("orders-a-ledger", 3, segments=1)  # beside its target: an exactly-once sink's
+    more = {name: value.format(scope) for name, value in more.items()}
+    found = counted(MicroBatches(), **options, stream_pattern=pattern.format(scope), **more)
+    assert set(found) == {each.format(scope) for each in expected}
+    assert set(found.values()) == {3}
+
+
+def test_streams_that_come_later_are_read_from_their_head(
+    fill: Fill, client: PravegaClient, scope: str, options: dict[str, str]
+):
+    fill("orders-a", 10)
+    query = MicroBatches()
+    options = options | {"stream_pattern": f"{scope}/orders-*"}
+    assert counted(query, **options) == {f"{scope}/orders-a": 10}
+    late = fill("orders-b", 10)
+    client.truncate(client.tail(late))
+    fill("orders-b", 7, 10)
+    fill("orders-a", 2, 10)
+    assert counted(query, **options) == {f"{scope}/orders-a": 2, str(late): 7}
+    assert json.loads(query.offsets[1])["from"].keys() == {str(late)}
+    assert counted(query, **options) == {}
+
+
+def test_a_running_query_finds_them_at_the_interval(fill: Fill, scope: str, options: dict[str, str]):
+    fill("orders-a", 10)
+    query = MicroBatches()
+    options = options | {"stream_pattern": f"{scope}/orders-*", "discovery_interval_ms": "100"}
+    seen = Counter[str]()
+    for batch in query.run(available_now=False, **options):
+        seen.update(row.stream for row in batch.rows)
+        if len(seen) < 4:  # a new one after each batch, which is found before the next one is planned
+            fill(f"orders-{len(seen)}", 5)
+            time.sleep(0.11)  # the interval passes: there is nothing else to await
+    assert seen == {"orders-a": 10, "orders-1": 5, "orders-2": 5, "orders-3": 5}
+
+
+def test_an_available_now_run_ends_though_streams_keep_coming(fill: Fill, scope: str, options: dict[str, str]):
+    fill("orders-a", 10)
+    query = MicroBatches()
+    options = options | {"stream_pattern": f"{scope}/orders-*", "discovery_interval_ms": "100"}
+    for number, batch in enumerate(query.run(**options, max_rows_per_trigger="2")):
+        assert {row.stream for row in batch.rows} == {"orders-a"}
+        fill(f"orders-{number}", 1)
+        fill("orders-a", 1, 100 + number)
+    assert query.committed == 5
+    assert sum(counted(query, **options).values()) == 10
+
+
+def test_a_stream_that_is_not_named_any_more_keeps_its_position(fill: Fill, options: dict[str, str]):
+    one, two = fill("one", 10), fill("two", 10)
+    query = MicroBatches()
+    both = f"{one},{two}"
+    assert counted(query, **options, path=both) == {str(one): 10, str(two): 10}
+    fill("one", 5, 10)
+    fill("two", 5, 10)
+    assert counted(query, **options, path=str(one)) == {str(one): 5}
+    assert counted(query, **options, path=both) == {str(two): 5}
+
+
+def test_says_what_is_wrong(fill: Fill, scope: str, options: dict[str, str]):
+    one = fill("one", 1)
+    with pytest.raises(StreamNotFoundError, match="nowhere"):
+        PravegaDataSource({**options, "path": f"{one},{scope}/nowhere"}).schema()
+    with pytest.raises(ConfigError, match="set only one"):
+        counted(MicroBatches(), **options, path=str(one), stream_pattern="*")
+    with pytest.raises(ConfigError, match="different streams"):
+        counted(MicroBatches(), **options, path=f"{one},{scope}/two", stream=str(one))
+    with pytest.raises(ConfigError, match="no scope"):
+        counted(MicroBatches(), **options, stream_pattern="one*")
+    with pytest.raises(ConfigError, match="no regular expression"):
+        counted(MicroBatches(), **options, stream_pattern="regex:(")
+    query, other = MicroBatches(), fill("other", 1)
+    counted(query, **options, path=str(one))
+    with pytest.raises(ConfigError, match="another stream"):
+        counted(query, **options, path=str(other))
+
+
+def test_formats_give_the_same_columns_for_all_streams(
+    spark: SparkSession, client: PravegaClient, fill: Fill, config: PravegaConfig
+):
+    names = [fill("one"), fill("two")]
+    for name in names:
+        with client.writer(name) as writer:
+            writer.write(b'{"id": 1, "item": "tea"}')
+    reader = spark.read.format("pravega").option("controller", config.controller).option("format", "json")
+    rows = (
+        reader.option("columns", "stream")
+        .schema("id BIGINT, item STRING, stream STRING")
+        .load(",".join(map(str, names)))
+    )
+    assert sorted(map(tuple, rows.collect())) == [(1, "tea", "one"), (1, "tea", "two")]
