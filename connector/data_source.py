@@ -25,6 +25,7 @@ from connector.source import (
     schema_ids,
     schema_ids_of,
     serializer_of,
+    with_never_null,
     with_schema_ids,
 )
 
@@ -66,9 +67,13 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             # Said at load(), not when the first task is planned.
             require_streams(options)
         ids = schema_ids(options)
-        schema = from_arrow_schema(pa.schema(decoded_fields(options, serializer_of(options, None, ids))))
-        schema = with_schema_ids(schema, options, ids)
-        return table.with_options(schema, self.options) if table.is_table(self.options) else schema
+        serializer = serializer_of(options, None, ids)
+        fields = decoded_fields(options, serializer)
+        if table.is_table(self.options):
+            # Nullable: a table's mode may be another in each query.
+            return table.with_options(with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids), self.options)
+        fields = with_never_null(fields, options, serializer)
+        return with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
     def reader(self, schema: StructType) -> PravegaBatchReader:
         """Reader of a batch query."""

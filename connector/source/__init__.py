@@ -2,6 +2,7 @@
 
 from connector.source._bad_records import CORRUPT_RECORD, CORRUPT_TYPES, corrupt_names, decode
 from connector.source._columns import VALUE, Decoder, RowBuilder, decoded_fields, serializer_of
+from connector.source._never_null import with_never_null
 from connector.source._options import METADATA_COLUMNS, SourceOptions
 from connector.source._positions import Positions
 from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_streams
@@ -25,5 +26,6 @@ __all__ = [
     "schema_ids",
     "schema_ids_of",
     "serializer_of",
+    "with_never_null",
     "with_schema_ids",
 ]

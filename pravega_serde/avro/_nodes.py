@@ -19,6 +19,7 @@ __all__ = [
     "Step",
     "UnionNode",
     "ambiguous_labels",
+    "may_be_null",
     "min_size",
 ]
 
@@ -123,6 +124,13 @@ def min_size(node: Node) -> int:
         assert only is not None
         return min_size(only)
     return 1
+
+
+def may_be_null(node: Node) -> bool:
+    """Whether a value can be null; one that is something else inside is not."""
+    if isinstance(node, UnionNode):
+        return any(arm.node is not None and may_be_null(arm.node) for arm in node.arms)
+    return isinstance(node, Leaf) and node.wire == "null"
 
 
 def ambiguous_labels(node: UnionNode) -> set[str]:

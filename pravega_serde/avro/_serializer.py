@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pravega_serde.avro._arrow import arrow_type
 from pravega_serde.avro._model import Type
+from pravega_serde.avro._nodes import RecordNode, may_be_null
 from pravega_serde.avro._plan import plan
 from pravega_serde.avro._read_columns import column_reader
 from pravega_serde.avro._read_rows import row_reader
@@ -56,6 +57,14 @@ class AvroSerializer:
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns; :class:`SchemaError` for a schema that contains itself."""
         return arrow_type(plan(self._reader))
+
+    @cached_property
+    def never_null(self) -> frozenset[str]:
+        """Fields of a record that are null in no value that an event decodes to."""
+        node = plan(self._reader)
+        if not isinstance(node, RecordNode):
+            return frozenset()
+        return frozenset(step.name for step in node.steps if not may_be_null(step.node))
 
     def serialize(self, value: Any) -> bytes:
         """The event of a natural value."""

@@ -120,6 +120,13 @@ class RegistryDeserializer:
         """Arrow type of decoded columns. Where no schema was given, the group's latest are taken, once."""
         return self._columns.arrow_type()
 
+    @property
+    def never_null(self) -> frozenset[str]:
+        """Fields of the columns' only type that are null in no value; with several types each may be null."""
+        if self._columns.per_type:
+            return frozenset()
+        return getattr(self._columns.types[0].payloads, "never_null", frozenset())
+
     @cached_property
     def _columns(self) -> ColumnTypes:
         types = self._readers or self._latest()
