@@ -1,0 +1,204 @@
+"""Standard input and sockets into a stream, by the command."""
+
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+
+@pytest.fixture
+def stream(client, stream_name):
+    client.create_stream(stream_name, 2)
+    return stream_name
+
+
+def fed(process, data):
+    """(exit code, output, errors) of a process that reads ``data``."""
+    output, errors = process.communicate(data)
+    return process.returncode, output.decode(), errors.decode()
+
+
+def test_lines_are_events(command, client, stream):
+    events = [f"строка {i}".encode() for i in range(20_000)] + [b"", b"\xff\xfe\r", b"no newline"]
+    code, output, errors = fed(command("pipe", stream, "--key", "one"), b"\n".join(events))
+    assert (code, output) == (0, "")
+    assert errors.startswith(f"20,003 events ({sum(map(len, events)):,} bytes read) are in {stream}\n")
+    assert list(client.read(stream)) == events
+
+
+def test_frames_with_a_length_are_events(command, client, stream):
+    chance = random.Random(1)
+    events = [chance.randbytes(chance.randrange(2000)) for _ in range(3000)] + [b"\n", b"", bytes(4 << 20)]
+    data = b"".join(struct.pack(">I", len(event)) + event for event in events)
+    assert fed(command("pipe", stream, "--frames", "length", "--key", "one"), data)[0] == 0
+    assert list(client.read(stream)) == events
+
+
+def test_keys_keep_the_order_of_each(command, client, stream):
+    lines = [json.dumps({"user": {"id": i % 20}, "n": i}).encode() for i in range(5000)] + [b"no json"]
+    for options in (("--key-field", "user.id"), ("--key-pattern", '"id": ([0-9]+)')):
+        start = client.tail(stream)
+        code, _, errors = fed(command("pipe", stream, *options), b"\n".join(lines))
+        assert code == 0
+        assert "1 events have no routing key" in errors
+        found = [event for event in client.read(stream, start=start) if event != b"no json"]
+        assert len(found) == 5000
+        for user in range(20):
+            own = [value["n"] for value in map(json.loads, found) if value["user"]["id"] == user]
+            assert own == list(range(user, 5000, 20))
+        assert len({batch.segment_id for batch in client.read_columns(stream, start=start)}) == 2
+
+
+def test_acknowledgements_follow_the_input_while_it_goes_on(command, client, stream):
+    process = command("pipe", stream, "--acknowledge", bufsize=0)
+    for count in (1, 5, 6):
+        while (seen := sum(len(batch.events) for batch in client.read_columns(stream))) < count:
+            process.stdin.write(b"event\n" * (count - seen))
+            assert int(process.stdout.readline()) == count
+    code, output, _ = fed(process, b"half a line")
+    assert (code, output) == (0, "7\n")
+
+
+def test_sigterm_makes_durable_what_was_read(command, client, stream):
+    process = command("pipe", stream, "--acknowledge", bufsize=0)
+    process.stdin.write(b"one\ntwo\nthr")
+    assert process.stdout.readline() == b"2\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    errors = process.stderr.read().decode()
+    assert "2 events" in errors
+    assert "3 bytes at the end of an input were no whole event" in errors
+    assert sorted(client.read(stream)) == [b"one", b"two"]
+
+
+def test_a_line_that_is_too_long_loses_nothing_before_it(command, client, stream):
+    code, _, errors = fed(command("pipe", stream, "--max-event-size", 1000), b"one\ntwo\n" + b"x" * 5000 + b"\nno\n")
+    assert code == 1
+    assert "[PRAVEGA-EVENT-TOO-LARGE] standard input: a line of" in errors
+    assert sorted(client.read(stream)) == [b"one", b"two"]
+
+
+def test_a_stream_that_is_not_there(command, scope):
+    code, _, errors = fed(command("pipe", f"{scope}/missing"), b"one\n")
+    assert code == 1
+    assert "-NOT-FOUND]" in errors
+
+
+# ---------------------------------------------------------------- sockets
+
+
+@pytest.fixture
+def listening(command, stream):
+    """(process, address) of a pipe that others connect to."""
+
+    def start(address, *options):
+        process = command("pipe", stream, "--listen", address, "--acknowledge", *options, bufsize=0)
+        line = process.stderr.readline().decode()
+        assert line.startswith("listening at "), line + process.stderr.read().decode()
+        return process, line.split()[2]
+
+    return start
+
+
+def connect(address):
+    kind, _, where = address.partition(":")
+    if kind == "unix":
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(where)
+        return sock
+    host, _, port = where.removeprefix("//").rpartition(":")
+    return socket.create_connection((host, int(port)))
+
+
+def sent(address, data):
+    """The last acknowledgement of what was sent."""
+    with connect(address) as sock, sock.makefile("rb") as answers:
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        return int(answers.read().split()[-1])
+
+
+def test_many_connections_at_a_time(client, stream, listening):
+    process, address = listening("tcp://127.0.0.1:0")
+    told = {}
+
+    def send(number):
+        told[number] = sent(address, b"".join(b"%d:%d\n" % (number, i) for i in range(1000)))
+
+    # More than are served at a time.
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(80)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == dict.fromkeys(range(80), 1000)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert sorted(client.read(stream)) == sorted(b"%d:%d" % (n, i) for n in range(80) for i in range(1000))
+
+
+def test_a_unix_socket_that_a_killed_pipe_has_left(client, stream, listening, tmp_path):
+    address = f"unix:{tmp_path}/pipe.sock"
+    process, _ = listening(address)
+    assert sent(address, b"one\n") == 1
+    process.kill()
+    process.wait()
+    again, _ = listening(address)
+    assert sent(address, b"two\n") == 1
+    again.send_signal(signal.SIGINT)
+    assert again.wait(30) == 0
+    assert os.listdir(tmp_path) == []
+    assert sorted(client.read(stream)) == [b"one", b"two"]
+
+
+def test_a_broken_connection_does_not_end_the_others(client, stream, listening):
+    process, address = listening("tcp://127.0.0.1:0", "--frames", "length")
+    with connect(address) as broken:
+        broken.sendall(b"\0\0\0\3one\0\0\0\3tw")
+        assert broken.recv(10) == b"1\n"
+        broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST
+    assert sent(address, b"\0\0\0\5three") == 1
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 1
+    errors = process.stderr.read().decode()
+    assert "[PRAVEGA-INPUT-LOST] the connection from 127.0.0.1:" in errors
+    assert "6 bytes at the end of an input were no whole event" in errors
+    assert sorted(client.read(stream)) == [b"one", b"three"]
+
+
+def test_the_other_side_listens(command, client, stream):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        process = command("pipe", stream, "--connect", f"tcp://127.0.0.1:{server.getsockname()[1]}")
+        sock, _ = server.accept()
+        with sock:
+            sock.sendall(b"one\ntwo\n")
+    assert process.wait(30) == 0
+    assert sorted(client.read(stream)) == [b"one", b"two"]
+    nobody = command("pipe", stream, "--connect", "tcp://127.0.0.1:1")
+    assert (nobody.wait(30), b"PRAVEGA-INPUT-LOST" in nobody.stderr.read()) == (1, True)
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_memory_does_not_grow_with_the_input(command, stream):
+    """40 times the buffer goes through; the process grows by a few buffers over one that reads nothing."""
+
+    def peak(data):
+        process = command("pipe", stream, "--buffer", 1 << 20, "--key", "one", stdout=subprocess.DEVNULL)
+        process.stdin.write(data)
+        process.stdin.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, process.stderr.read()
+        process.stdin = None
+        return usage.ru_maxrss / 1024  # MiB
+
+    line = b"x" * 999 + b"\n"
+    assert peak(line * 40_000) - peak(line) < 16

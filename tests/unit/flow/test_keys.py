@@ -1,0 +1,41 @@
+"""Routing keys out of the bytes of events."""
+
+import pyarrow as pa
+import pytest
+
+from connector.errors import ConfigError
+from connector.pipe import ByJsonField, ByPattern
+
+
+def keys(router, *events):
+    return router.keys(pa.RecordBatch.from_arrays([pa.array(events, pa.large_binary())], ["event"])).to_pylist()
+
+
+def test_a_field_of_json():
+    router = ByJsonField("order.customer")
+    events = [b'{"order": {"customer": "ann"}}', b'{"order": {"customer": 7}}', b'{"order": {"customer": true}}']
+    assert keys(router, *events) == ["ann", "7", "true"]
+
+
+@pytest.mark.parametrize(
+    "event", [b"no json", b"{}", b'{"order": null}', b'{"order": 1}', b'{"order": {"customer": []}}']
+)
+def test_no_such_field_is_no_key(event):
+    assert keys(ByJsonField("order.customer"), event) == [None]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key"),
+    [("[0-9]+", "42"), ("id=([0-9]+)", "42"), ("(?P<x>id)=(?P<key>[0-9]+)", "42"), ("nothing", None), ("id(x)?", None)],
+)
+def test_what_a_pattern_finds(pattern, key):
+    assert keys(ByPattern(pattern), b"id=42 of \xff 43") == [key]
+
+
+def test_a_key_that_is_no_text_is_mended():
+    assert keys(ByPattern("^(..)"), b"\xffa", "✓".encode()) == ["\ufffda", "\ufffd"]
+
+
+def test_what_is_no_pattern():
+    with pytest.raises(ConfigError, match="no regular expression"):
+        ByPattern("(")

@@ -1,0 +1,62 @@
+"""A file is there as a whole or not at all."""
+
+import errno
+import os
+import resource
+
+import pytest
+
+from connector._whole_file import WholeFile
+from connector.errors import OutputFileError
+
+
+def test_the_name_appears_when_the_file_is_whole(tmp_path):
+    path = tmp_path / "out.bin"
+    with WholeFile(path) as file:
+        file.write(b"abc")
+        assert not path.exists()
+    assert path.read_bytes() == b"abc"
+    assert os.listdir(tmp_path) == ["out.bin"]
+
+
+def test_an_error_leaves_nothing_and_what_was_there(tmp_path):
+    path = tmp_path / "out.bin"
+    path.write_bytes(b"before")
+
+    def fail():
+        with WholeFile(path) as file:
+            file.write(b"abc")
+            raise ValueError("oh")
+
+    with pytest.raises(ValueError, match="oh"):
+        fail()
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["out.bin"]
+
+
+@pytest.fixture
+def small_files():
+    """Files may have 10,000 bytes: the kernel refuses more, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    "piece", [100, 20_000, 3 << 20], ids=["found at the end", "found in the buffer", "found at once"]
+)
+def test_a_full_disk_leaves_nothing(tmp_path, small_files, piece):
+    def write():
+        with WholeFile(tmp_path / "out.bin") as file:
+            for _ in range(200):
+                file.write(bytes(piece))
+
+    with pytest.raises(OutputFileError, match=f"out.bin cannot be written: {os.strerror(errno.EFBIG)}"):
+        write()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(OutputFileError, match="No such file or directory"):
+        WholeFile(tmp_path / "missing" / "out.bin").__enter__()
