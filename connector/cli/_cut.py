@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
 from typing import Any
 
 import click
@@ -24,17 +24,11 @@ _to = click.option(
 )
 
 
-class _Stream(click.ParamType):
-    """``scope/stream``."""
-
-    name = "scope/stream"
-
-    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> StreamName:
-        return value if isinstance(value, StreamName) else StreamName.parse(value)
+def _name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> StreamName | None:
+    return None if value is None else StreamName.parse(value)
 
 
-def _of_stream(function: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--stream", type=_Stream(), help="Which stream, where the cut is of several.")(function)
+_of_stream = click.option("--stream", callback=_name, help="Which stream, where the cut is of several.")
 
 
 @click.group()
@@ -95,7 +89,7 @@ def compare(first: str, second: str, stream: StreamName | None, controller: str 
 
 
 @cut.command()
-@click.argument("stream", metavar="SCOPE/STREAM", type=_Stream())
+@click.argument("stream", metavar="SCOPE/STREAM", callback=_name)
 @click.option(
     "--at",
     "place",
@@ -120,7 +114,7 @@ def of(stream: StreamName, place: str, controller: str | None, form: str) -> Non
 
 
 def _read(text: str, stream: StreamName | None) -> StreamCut:
-    return read_cut(click.get_text_stream("stdin").read() if text == "-" else text, stream)
+    return read_cut(sys.stdin.read() if text == "-" else text, stream)
 
 
 def _described(found: StreamCut) -> dict[str, Any]:

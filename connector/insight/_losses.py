@@ -66,14 +66,15 @@ class Survey:
     """State of the cut's segments."""
 
 
-def survey(stores: SegmentStores, position: StreamCut) -> Survey:
+def survey(stores: SegmentStores, position: StreamCut, *, beyond: bool = False) -> Survey:
     """Where a reader at ``position`` can go on, and what it has lost.
 
     Segments that are gone are replaced by their successors, level by level, until all that are left have bytes or may
-    get some. Asks segment stores only, as long as nothing is gone. Raises what its calls raise.
+    get some. Asks segment stores only, as long as nothing of the position's segments is gone; ``beyond`` looks at the
+    successors of finished ones all the same. Raises what its calls raise.
     """
     walk = _Walk(stores, position)
-    return walk.run() if walk.is_damaged else Survey(position, (), walk.infos)
+    return walk.run() if beyond or walk.is_damaged else Survey(position, (), walk.infos)
 
 
 class _Walk:
@@ -86,10 +87,12 @@ class _Walk:
 
     @property
     def is_damaged(self) -> bool:
-        return any(not info.exists or info.start_offset > self.positions[i] for i, info in self.infos.items())
+        """Whether anything that was looked at is gone, at the start or on the way."""
+        starts = self.position.positions
+        return any(not info.exists or info.start_offset > max(starts.get(i, 0), 0) for i, info in self.infos.items())
 
     def run(self) -> Survey:
-        if not self.stores.controller.stream_exists(self.stream):
+        if self.is_damaged and not self.stores.controller.stream_exists(self.stream):
             return self._deleted(None)
         try:
             self._skip()
@@ -99,8 +102,8 @@ class _Walk:
             # Nothing follows. Either the stream is being deleted, segments first, or it was made anew with others.
             known = self.stores.controller.is_cut_valid(self.position)
             return self._deleted(None if known else self.stores.controller.head_cut(self.stream))
-        cut = StreamCut(self.stream, self.positions)
-        return Survey(cut, tuple(self.losses), {i: self.infos[i] for i in self.positions})
+        cut = StreamCut(self.stream, self.positions) if self.is_damaged else self.position
+        return Survey(cut, tuple(self.losses), {i: self.infos[i] for i in cut.positions})
 
     def _deleted(self, cut: StreamCut | None) -> Survey:
         losses = (Loss(self.stream, i, max(at, 0), None, deleted=True) for i, at in self.position.positions.items())

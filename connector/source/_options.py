@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +19,8 @@ METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
 # Beside those: what a registry's events begin with.
 _ENCODING_ID: Final = "encoding_id"
 _MAX_LONG: Final = 2**63 - 1
+# What a reader group can be called, with the name of a stream behind it.
+_SUBSCRIBER: Final = re.compile(r"[A-Za-z0-9.\-]{1,100}")
 _POSITIONS: Final = (
     "a stream cut as text, `timestamp:2026-11-21T10:00:00Z` or milliseconds since 1970, `checkpoint:/path` of another "
     "query, or JSON with one of these for each stream, or its segments' offsets: "
@@ -40,6 +43,12 @@ def _items(text: str) -> tuple[str, ...]:
     """The items of a list: with commas between them, or as Python or JSON write one."""
     items = (item.strip().strip("'\"") for item in text.strip().removeprefix("[").removesuffix("]").split(","))
     return tuple(item for item in items if item)
+
+
+def _subscriber_name(name: str, value: str) -> str:
+    if not _SUBSCRIBER.fullmatch(value):
+        raise ConfigError(f"option {name!r} must be ASCII letters, digits, '.' and '-', not {value!r}")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +75,20 @@ class SourceOptions(CommonOptions):
     end_stream_cut: str | None = option(
         None,
         f"where to end: `latest`, `unbounded`, {_POSITIONS} (default: batch latest, streaming unbounded)",
+    )
+    fail_on_data_loss: bool = option(
+        True,
+        "whether it is an error that data are gone which the query has not read: truncated by retention or by "
+        "somebody, or deleted with their stream. Set to false it goes on with what is left, and tells in its progress "
+        "and its log what was lost",
+        flag,
+    )
+    publish_position: str | None = option(
+        None,
+        "streaming: a name under which the query's committed position is published, so that the streams' retention "
+        "may truncate behind it and keeps what it has not read; each query needs a name of its own. See "
+        "docs/operations.md",
+        _subscriber_name,
     )
     min_partitions: int | None = option(
         None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName
-from connector.errors import ConfigError
+from connector.errors import ConfigError, DataLossError, StreamNotFoundError
 from connector.source._admission import Admission, Backlog, Limits
 from connector.source._boundaries import Boundaries
+from connector.source._data_loss import DataLoss
 from connector.source._offsets import Offset, slices_of
 from connector.source._options import SourceOptions
 from connector.source._planner import StreamPlanner
@@ -23,6 +25,9 @@ __all__ = ["QueryPlan", "divide"]
 _LEAST_PAUSE: Final = 0.05
 _PAUSE_PER_LOOK: Final = 4.0
 _LONGEST_PAUSE: Final = 1.0
+# A stream that is truncated while a batch is planned is looked at again, so often and after so many seconds.
+_ATTEMPTS: Final = 10
+_SETTLING: Final = 0.2
 
 
 class QueryPlan:
@@ -40,6 +45,7 @@ class QueryPlan:
         self._planners: dict[StreamName, StreamPlanner] = {}
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
+        self.losses = DataLoss(client, fail=options.fail_on_data_loss)
 
     def first(self) -> Offset:
         """Where the query begins: at the start of each stream that is there."""
@@ -52,19 +58,22 @@ class QueryPlan:
     def end_here(self) -> None:
         """Fix the streams and their tails of this moment as the end of the run."""
         self._streams.freeze()
-        self._available = {stream: self._client.tail(stream) for stream in self._streams.now()}
+        self._available = {}
+        for stream in self._streams.now():
+            with suppress(StreamNotFoundError):  # it is missed when the batch is planned
+                self._available[stream] = self._client.tail(stream)
 
     def next(self, start: Offset) -> Offset:
         """The end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
 
-        Raises DataLossError, StreamNotFoundError, ConfigError for a checkpoint of other streams.
+        What is gone before it was read is an error or passed over, see ``_data_loss``. Raises DataLossError,
+        StreamNotFoundError, ConfigError for a checkpoint of other streams.
         """
         self._await_look()
         began = self._clock()
-        streams = self._known(start)
-        begins = {stream: start.cuts.get(stream) or self._client.head(stream) for stream in streams}
-        backlogs = [self._backlog(stream, begin) for stream, begin in begins.items()]
-        end = self._end(start, begins, backlogs)
+        found = [self._remaining(stream, start.cuts.get(stream)) for stream in self._known(start)]
+        begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
+        end = self._end(start, begins, [backlog for _, backlog in filter(None, found)])
         if end is start:
             took = self._clock() - began
             self._next_look = self._clock() + min(max(_LEAST_PAUSE, _PAUSE_PER_LOOK * took), _LONGEST_PAUSE)
@@ -84,6 +93,27 @@ class QueryPlan:
                 f"{', '.join(map(str, streams))}: a query that reads another stream needs a checkpoint of its own"
             )
         return streams
+
+    def _remaining(self, stream: StreamName, begin: StreamCut | None) -> tuple[StreamCut, Backlog] | None:
+        """Where a stream goes on, and what it has from there on; None for one that is gone, or never was.
+
+        ``begin`` is None for a stream that the query has not read yet.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                at = begin or self._client.head(stream)
+                return at, self._backlog(stream, at)
+            except (DataLossError, StreamNotFoundError):
+                if begin is None or attempt == _ATTEMPTS:
+                    raise
+            # The stream may be another one by now, with the same name.
+            self._planners.pop(stream, None)
+            begin = self.losses.resume(begin)
+            if begin is None:
+                return None
+            if attempt > 1:
+                time.sleep(_SETTLING)  # the servers truncate one segment after the other
+        raise AssertionError
 
     def _backlog(self, stream: StreamName, begin: StreamCut) -> Backlog:
         planner = self._planners.get(stream)

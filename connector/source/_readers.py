@@ -7,7 +7,7 @@ what a read needs travels in its partition, and what the planning instance remem
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,17 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from connector.client import PravegaClient, SegmentSlice, StreamName, read_slices, shared_client, slices_between
+from connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName, shared_client, slices_between
 from connector.source._boundaries import Boundaries
 from connector.source._columns import Decoder, RowBuilder, batches
+from connector.source._data_loss import DataLoss, read_remaining, remaining_slices
 from connector.source._dead_letters import check_letter_box, rows_with_letters
 from connector.source._offsets import Offset
 from connector.source._options import SourceOptions
 from connector.source._plan import QueryPlan, divide
 from connector.source._positions import Positions
+from connector.source._progress import Progress
+from connector.source._published import PublishedPosition
 from connector.source._streams import Streams
 
 __all__ = ["PravegaBatchReader", "PravegaStreamReader", "require_streams"]
@@ -65,7 +68,7 @@ class _Reader:
         if self.options.has_dead_letters:
             return rows_with_letters(client, self.options, self.schema, self.serializer, partition.slice)
         builder = RowBuilder(self.schema, self.options, self.serializer)
-        return batches(builder, read_slices(client.stores, [partition.slice]))
+        return batches(builder, read_remaining(client.stores, [partition.slice], fail=self.options.fail_on_data_loss))
 
 
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
@@ -82,16 +85,23 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         if options.stream_pattern is None:
             starts.check(streams)
             ends.check(streams)
-        slices = [piece for stream in streams for piece in _slices(client, stream, starts, ends)]
+        losses = DataLoss(client, fail=options.fail_on_data_loss)
+        slices = [
+            piece for stream in streams for piece in _slices(client, losses, starts.cut(stream), ends.cut(stream))
+        ]
         places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
         return [SlicePartition(part) for piece in slices for part in _divided(piece, places.get(piece, ()))]
 
 
-def _slices(client: PravegaClient, stream: StreamName, starts: Positions, ends: Positions) -> list[SegmentSlice]:
-    start, end = starts.cut(stream), ends.cut(stream)
+def _slices(
+    client: PravegaClient, losses: DataLoss, start: StreamCut | None, end: StreamCut | None
+) -> list[SegmentSlice]:
     assert start is not None
     assert end is not None
-    return slices_between(client.stores, start, end)
+    remaining = losses.resume(start)
+    if remaining == start:
+        return slices_between(client.stores, start, end)
+    return [] if remaining is None else list(remaining_slices(client.stores, start, end))
 
 
 def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
@@ -108,6 +118,9 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
         super().__init__(options, schema, serializer)
         self._own_plan: QueryPlan | None = None
+        self._own_progress: Progress | None = None
+        self._own_position: PublishedPosition | None = None
+        self._planned: Mapping[StreamName, StreamCut] = {}
         self._first: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -128,7 +141,9 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         """The end of the next batch, which begins at ``start``; the same value if there is nothing to read."""
         value = self.initialOffset() if start is None else start
         position = Offset.from_json(value)
+        self._publish(position)  # Spark asks for the next batch when the one before is in its commit log
         end = self._plan.next(position)
+        self._planned = end.cuts
         return value if end is position else end.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -140,8 +155,22 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         slices = Offset.from_json(end).slices_from(Offset.from_json(start))
         return [SlicePartition(piece) for piece in slices]
 
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """What the query's progress tells of the streams' end; see ``connector.source._progress``."""
+        if self._own_progress is None:
+            self._own_progress = Progress(client_for(self.options), self._plan.losses)
+        return self._own_progress.report(self._planned)
+
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: the position lives in Spark's checkpoint."""
+        """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""
+        self._publish(Offset.from_json(end))
+
+    def _publish(self, committed: Offset) -> None:
+        if self.options.publish_position is None:
+            return
+        if self._own_position is None:
+            self._own_position = PublishedPosition(client_for(self.options), self.options.publish_position)
+        self._own_position.publish(committed.cuts)
 
     @property
     def _plan(self) -> QueryPlan:

@@ -1,0 +1,77 @@
+"""What a query's progress tells of its source: ``sources[i].latestOffset`` (Spark's reportLatestOffset).
+
+::
+
+    {"behind": {"bytes": 20, "streams": {"scope/stream": {"bytes": 20, "segments": {"0.#epoch.0": 20}}}},
+     "lost": {"bytes": 500, "segments": [{"stream": …, "segment": …, "offset": …, "bytes": 500, "reason": …}]},
+     "streams": {"scope/stream": {"0.#epoch.0": 5678}}}
+
+``behind`` counts from the end of the planned batch to the end of the streams; ``events`` stand beside ``bytes`` where
+they are known without reading, which is where there are none. ``lost`` is what the run has passed over
+(``fail_on_data_loss=false``), and is left out if there is nothing. ``streams`` is the streams' end.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from connector.client import PravegaClient, StreamCut, StreamName
+from connector.errors import ConnectorError
+from connector.insight import StreamLag, lost_bytes, stream_lag
+from connector.source._data_loss import DataLoss
+
+__all__ = ["Progress"]
+
+_log: Final = logging.getLogger(__name__)
+# Spark asks at every trigger, every 10 ms in an idle query; an end that has not moved is measured once in so many s.
+_FRESH: Final = 1.0
+
+
+class Progress:
+    """The report of one run; it never fails a query."""
+
+    def __init__(self, client: PravegaClient, losses: DataLoss, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._losses, self._clock = client, losses, clock
+        self._at: Mapping[StreamName, StreamCut] = {}
+        self._report: dict[str, Any] | None = None
+        self._stale = 0.0
+
+    def report(self, end: Mapping[StreamName, StreamCut]) -> dict[str, Any] | None:
+        """How far the streams reach beyond ``end``; None as long as nobody could tell."""
+        if not end:
+            return None
+        if end == self._at and self._clock() < self._stale:
+            return self._report
+        try:
+            lags = [stream_lag(self._client, cut) for _, cut in sorted(end.items())]
+        except ConnectorError as error:
+            _log.info("the distance to the end of the streams is not known: %s", error)
+            return self._report
+        self._at, self._report = dict(end), self._tell(lags)
+        self._stale = self._clock() + _FRESH
+        return self._report
+
+    def _tell(self, lags: list[StreamLag]) -> dict[str, Any]:
+        streams = {str(lag.stream): _without_losses(lag.to_json()) for lag in lags}
+        behind: dict[str, Any] = {"bytes": sum(lag.bytes for lag in lags), "streams": streams}
+        if not behind["bytes"]:
+            behind["events"] = 0
+        report: dict[str, Any] = {"behind": behind, "streams": {str(lag.stream): _ends(lag) for lag in lags}}
+        losses = self._losses.losses
+        if losses:
+            report["lost"] = {"bytes": lost_bytes(list(losses)), "segments": [loss.to_json() for loss in losses]}
+        return report
+
+
+def _without_losses(value: dict[str, Any]) -> dict[str, Any]:
+    """The next batch finds them: until then they are no losses of the query."""
+    return {key: item for key, item in value.items() if key not in ("lost_bytes", "losses")}
+
+
+def _ends(lag: StreamLag) -> dict[str, int]:
+    """The stream's end: its open segments, or all that are left of a sealed stream."""
+    segments = [segment for segment in lag.segments if not segment.sealed] or lag.segments
+    return {segment.name: segment.end for segment in segments}
