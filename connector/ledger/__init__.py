@@ -13,6 +13,7 @@ from connector.ledger._entries import (
     from_bytes,
     to_bytes,
 )
+from connector.ledger._event_time import latest_of, note_batch, writer_of
 from connector.ledger._machine import Ask, Commit, Job, Request, Role
 from connector.ledger._outcomes import check
 from connector.ledger._recover import Finding, Recovery
@@ -49,7 +50,10 @@ __all__ = [
     "check",
     "fold",
     "from_bytes",
+    "latest_of",
     "ledger_name",
+    "note_batch",
     "snapshot_of",
     "to_bytes",
+    "writer_of",
 ]

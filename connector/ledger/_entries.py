@@ -36,6 +36,8 @@ class Part:
     bytes: int
     digest: str
     """Of the rows' routing keys and events in their order; equal digests are equal rows."""
+    event_time: int | None = None
+    """Milliseconds that event time has come to with these rows, where the sink is told of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,14 @@ def _to_json(entry: Entry) -> dict[str, Any]:
         return {"apps": [_app_to_json(app) for app in entry.apps], "nonce": entry.nonce}
     fields = {name: getattr(entry, name) for name in entry.__slots__}
     if isinstance(entry, Prepared):
-        fields["parts"] = [[str(p.transaction), p.rows, p.bytes, p.digest] for p in entry.parts]
+        fields["parts"] = [_part_to_json(part) for part in entry.parts]
     return fields
+
+
+def _part_to_json(part: Part) -> list[Any]:
+    fields: list[Any] = [str(part.transaction), part.rows, part.bytes, part.digest]
+    # Only where there is one: versions that do not know it pass it over.
+    return fields if part.event_time is None else [*fields, part.event_time]
 
 
 def _app_to_json(app: AppState) -> dict[str, Any]:
@@ -160,8 +168,12 @@ def _app_to_json(app: AppState) -> dict[str, Any]:
     return {**fields, "open": None if app.open is None else _to_json(app.open)}
 
 
+def _part(raw: list[Any]) -> Part:
+    return Part(UUID(raw[0]), int(raw[1]), int(raw[2]), str(raw[3]), int(raw[4]) if len(raw) > 4 else None)
+
+
 def _prepared(raw: dict[str, Any]) -> Prepared:
-    parts = tuple(Part(UUID(part[0]), int(part[1]), int(part[2]), str(part[3])) for part in raw["parts"])
+    parts = tuple(_part(part) for part in raw["parts"])
     return Prepared(
         raw["app"], raw["query"], raw["run"], raw["nonce"], int(raw["batch"]), int(raw["generation"]), parts
     )

@@ -9,6 +9,7 @@ from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.errors import ConfigError, OutcomeUnknownError
 from connector.ledger._carry_out import Servers, carry_out
 from connector.ledger._entries import AppState, Prepared, Resolved
+from connector.ledger._event_time import latest_of, note_batch, writer_of
 from connector.ledger._machine import Commit, Job, Role
 from connector.ledger._stream import Ledger
 from connector.ledger._table import Outcome
@@ -69,14 +70,18 @@ class Recovery:
     def finish(self, app: str) -> Outcome:
         """Commit the open batch of an application if it is whole; abort it if nothing of it is visible.
 
-        COMMITTED: done. UNFINISHED: aborted as a whole; the query writes it again when it restarts. TORN, UNDECIDABLE:
-        see :meth:`resolve`. Raises ConfigError if nothing is open, OutcomeUnknownError.
+        COMMITTED: done, and its event time noted if it has one. UNFINISHED: aborted as a whole; the query writes it
+        again when it restarts. TORN, UNDECIDABLE: see :meth:`resolve`. Raises ConfigError if nothing is open,
+        OutcomeUnknownError.
         """
-        batch = self._open(app).batch
-        job = Job(app, "", "", str(uuid.uuid4()), batch, role=Role.OPERATOR)
+        prepared = self._open(app)
+        job = Job(app, "", "", str(uuid.uuid4()), prepared.batch, role=Role.OPERATOR)
         servers = Servers(self._client.controller, self._target, self._ledger, lease=_LEASE, timeout=self._timeout)
         outcome = carry_out(Commit(job), servers).outcome
         assert outcome is not None
+        if outcome is Outcome.COMMITTED:
+            ids = [part.transaction for part in prepared.parts]
+            note_batch(self._client, self._target, writer_of(app), latest_of(prepared.parts), ids)
         return outcome
 
     def resolve(self, app: str, choice: str) -> None:

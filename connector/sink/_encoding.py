@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from connector._portable import Portable
 from connector.errors import ColumnTypeError, ConfigError, NullEventError
+from connector.sink._event_time import EventTime, event_time_of
 from connector.sink._options import SinkOptions
 from pravega_serde import SchemaError, Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
@@ -30,6 +31,7 @@ class EventEncoder:
     single: bool  # the one column is the whole event, not a record of it
     serializer: Portable[Serializer[Any]] | None  # None where the column holds events
     router: EventRouter
+    event_time: EventTime | None = None
 
     def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
         """(events, routing keys or None), ready for a writer's ``write_column``.
@@ -53,6 +55,11 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
 
     Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
     """
+    event_time = event_time_of(schema, options)
+    return replace(_encoder(schema, options, streaming=streaming), event_time=event_time)
+
+
+def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
     if options.from_registry:
         return _registry_encoder(schema, options, streaming=streaming)
     if options.format is None:
@@ -106,7 +113,7 @@ def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
     if not _is_event(schema.field(_EVENT).type):
         raise ColumnTypeError(f"column 'event' is {schema.field(_EVENT).type}, not binary or string: cast it")
     router, key = _routing(schema, options)
-    if extra := [name for name in names if name not in (_EVENT, key)]:
+    if extra := [name for name in names if name not in (_EVENT, key, options.event_time_column)]:
         raise ColumnTypeError(
             f"columns {', '.join(extra)} would not be written: select only 'event' and 'routing_key', or set option "
             "'format'"

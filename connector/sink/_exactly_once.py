@@ -21,9 +21,25 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
 from connector.errors import ConfigError, ConnectorError
-from connector.ledger import Commit, Job, Ledger, Outcome, Part, Phase, Role, Servers, carry_out, check, ledger_name
+from connector.ledger import (
+    Commit,
+    Job,
+    Ledger,
+    Outcome,
+    Part,
+    Phase,
+    Role,
+    Servers,
+    carry_out,
+    check,
+    latest_of,
+    ledger_name,
+    note_batch,
+    writer_of,
+)
 from connector.sink._digest import RowDigest
 from connector.sink._encoding import EventEncoder
+from connector.sink._event_time import LatestTime
 from connector.sink._options import SinkOptions
 
 __all__ = ["ExactlyOnce", "TaskPrepared", "WriteId"]
@@ -64,11 +80,12 @@ class ExactlyOnce:
         context = TaskContext.get()
         assert context is not None
         write = self._write_id(context)
-        task = _Task(client, self._options)
+        task, latest = _Task(client, self._options), LatestTime(self._encoder.event_time)
         try:
             for batch in iterator:
                 task.add(*self._encoder.encode(batch))
-            return TaskPrepared(write, context.partitionId(), task.prepare(write))
+                latest.add(batch)
+            return TaskPrepared(write, context.partitionId(), task.prepare(write, latest.millis))
         except BaseException:
             task.drop()
             raise
@@ -103,9 +120,15 @@ class ExactlyOnce:
             _probed.add(key)
 
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Make the batch visible, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger."""
-        machine = carry_out(Commit(self._job(messages, batch)), self._servers(client))
+        """Make the batch visible, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger.
+
+        Then its event time is noted, if it has one, also when another driver had committed it.
+        """
+        job = self._job(messages, batch)
+        machine = carry_out(Commit(job), self._servers(client))
         check(machine, self._options.stream_name())
+        ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
+        note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
 
@@ -196,7 +219,7 @@ class _Task:
         _keeper().add(transaction)
         return transaction
 
-    def prepare(self, write: WriteId) -> Part | None:
+    def prepare(self, write: WriteId, event_time: int | None = None) -> Part | None:
         """Make the rows durable in the transaction, which from now on lives for a lease and as long as it is kept."""
         transaction = self._transaction
         if transaction is None:
@@ -204,7 +227,7 @@ class _Task:
         transaction.detach()
         transaction.ping()
         _keep_until_next(write, transaction)
-        return Part(transaction.id, self._digest.rows, self._digest.bytes, self._digest.hex())
+        return Part(transaction.id, self._digest.rows, self._digest.bytes, self._digest.hex(), event_time)
 
     def drop(self) -> None:
         """Abort: the task has failed."""

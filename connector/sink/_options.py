@@ -64,6 +64,18 @@ class SinkOptions(CommonOptions):
         "and no part of the event",
     )
     routing_key: str | None = option(None, "one routing key for all events: one order, one segment at a time")
+    event_time_column: str | None = option(
+        None,
+        "column (TIMESTAMP, TIMESTAMP_NTZ, DATE, or BIGINT in milliseconds since 1970) with the rows' event times. The "
+        "latest of each batch is noted when the batch can be read, so that the stream gets watermarks, which readers "
+        "of every client see. It stays part of the event, except beside raw `event`s",
+    )
+    event_time_delay_ms: int = option(
+        0,
+        "with `event_time_column`: how much earlier than the latest row of a batch those of later batches may be, as "
+        "the delay of `withWatermark`; so much is subtracted from what is noted",
+        number(0, _MAX_LONG),
+    )
     register_schema: bool = registry_option(
         False,
         "whether to add the schema if the registry lacks it: that of the options, or one that follows from the columns "

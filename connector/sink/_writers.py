@@ -6,17 +6,22 @@ effect beyond checking, and nothing but the commit messages goes from the tasks 
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from connector.client import EventWriter, PravegaClient, shared_client
 from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
+from connector.ledger import note_batch, writer_of
 from connector.sink._encoding import EventEncoder
+from connector.sink._event_time import LatestTime
 from connector.sink._exactly_once import ExactlyOnce
 from connector.sink._options import SinkOptions
 
@@ -29,11 +34,16 @@ _Messages = Sequence[WriterCommitMessage | None]
 
 @dataclass(frozen=True)
 class TaskWritten(WriterCommitMessage):  # type: ignore[misc]
-    """What one task wrote; ``dropped`` counts the events that ``best_effort`` gave up."""
+    """What one task wrote; ``dropped`` counts the events that ``best_effort`` gave up.
+
+    ``event_time`` is what is to be noted for its rows (milliseconds), ``query`` the streaming query that it works for.
+    """
 
     rows: int
     bytes: int
     dropped: int = 0
+    event_time: int | None = None
+    query: str = ""
 
 
 class _Writer:
@@ -60,23 +70,25 @@ class _Writer:
         return self._write_at_least_once(iterator)
 
     def _write_at_least_once(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        writer = self._event_writer()
+        writer, latest = self._event_writer(), LatestTime(self.encoder.event_time)
         rows = size = 0
         with writer:
             for batch in iterator:
                 rows, size = rows + batch.num_rows, size + self._write_batch(writer, batch)
+                latest.add(batch)
             writer.flush()
-        return TaskWritten(rows, size)
+        return TaskWritten(rows, size, event_time=latest.millis, query=_query())
 
     def _write_best_effort(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         rows = size = dropped = 0
-        writer = self._event_writer()
+        writer, latest = self._event_writer(), LatestTime(self.encoder.event_time)
         try:
             for batch in iterator:
                 try:
                     size += self._write_batch(writer, batch)
                     writer.flush()
                     rows += batch.num_rows
+                    latest.add(batch)
                 except EventError:
                     raise  # a row that can never be written is the query's fault, not the servers'
                 except ConnectorError as error:
@@ -86,7 +98,7 @@ class _Writer:
                     writer = self._event_writer()
         finally:
             writer.abandon()
-        return TaskWritten(rows, size, dropped)
+        return TaskWritten(rows, size, dropped, latest.millis, _query())
 
     def _write_batch(self, writer: EventWriter[bytes], batch: pa.RecordBatch) -> int:
         events, keys = self.encoder.encode(batch)
@@ -106,13 +118,33 @@ class _Writer:
     def _commit(self, messages: _Messages, batch: int) -> None:
         if self._exactly_once is not None:
             self._exactly_once.commit(self._client(), messages, batch)
-        dropped = sum(m.dropped for m in messages if isinstance(m, TaskWritten))
-        if dropped:
+        written = [message for message in messages if isinstance(message, TaskWritten)]
+        self._note_time(written)
+        if dropped := sum(message.dropped for message in written):
             _log.warning("%d events for stream %s were dropped (best_effort)", dropped, self.options.stream_name())
+
+    def _note_time(self, written: Sequence[TaskWritten]) -> None:
+        """Note the time of rows that can be read already."""
+        times = [message.event_time for message in written if message.event_time is not None]
+        if not times:
+            return
+        client, stream = self._client(), self.options.stream_name()
+        query = written[0].query
+        writer = writer_of(query or str(uuid.uuid4()))
+        note_batch(client, stream, writer, max(times))
+        if not query:
+            with contextlib.suppress(ConnectorError):  # this writer never comes again
+                client.controller.remove_writer(stream, writer)
 
     def _abort(self, messages: _Messages, batch: int) -> None:
         if self._exactly_once is not None:
             self._exactly_once.abort(self._client(), messages, batch)
+
+
+def _query() -> str:
+    """The streaming query that a task works for, in ``foreachBatch`` too; empty if there is none."""
+    context = TaskContext.get()
+    return "" if context is None else context.getLocalProperty("sql.streaming.queryId") or ""
 
 
 class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]

@@ -24,7 +24,9 @@ from connector.ledger import (
 )
 
 names, counts = st.text(max_size=20), st.integers(0, 2**63 - 1)
-parts = st.builds(Part, st.uuids(), counts, counts, st.text("0123456789abcdef", max_size=32))
+parts = st.builds(
+    Part, st.uuids(), counts, counts, st.text("0123456789abcdef", max_size=32), st.none() | st.integers(-(2**63), 2**63)
+)
 prepared = st.builds(Prepared, names, names, names, names, counts, counts, st.lists(parts, max_size=4).map(tuple))
 committed = st.builds(Committed, names, names, names, names, counts, counts)
 apps = st.builds(
@@ -43,6 +45,14 @@ entries = st.one_of(
 @given(entries)
 def test_entries_are_read_as_they_were_written(entry: Entry):
     assert from_bytes(to_bytes(entry)) == entry
+
+
+def test_a_part_without_event_time_is_written_as_before_there_was_any():
+    id_ = UUID(int=1)
+    entry = Prepared("app", "query", "run", "nonce", 7, 0, (Part(id_, 3, 30, "ab"), Part(id_, 3, 30, "ab", 1000)))
+    written = json.loads(to_bytes(entry))
+    assert written["parts"] == [[str(id_), 3, 30, "ab"], [str(id_), 3, 30, "ab", 1000]]
+    assert written["v"] == 1
 
 
 @given(st.lists(prepared | committed, max_size=8))

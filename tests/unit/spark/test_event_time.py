@@ -1,0 +1,74 @@
+"""Event times of what is written."""
+
+import datetime
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from connector.errors import ColumnTypeError
+from connector.options import parse_options
+from connector.sink import SinkOptions, encoder_for
+from connector.sink._event_time import LatestTime
+
+UTC = datetime.UTC
+NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=UTC)
+MILLIS = int(NOON.timestamp() * 1000)
+
+
+def encoder(batch: pa.RecordBatch, **options: str):
+    return encoder_for(batch.schema, parse_options(SinkOptions, {"path": "s/t", "event_time_column": "at", **options}))
+
+
+def batch(times: pa.Array) -> pa.RecordBatch:
+    return pa.record_batch({"event": pa.array([b"x"] * len(times), pa.binary()), "at": times})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "latest"),
+    [
+        (pa.timestamp("us", "UTC"), [NOON, None, NOON - datetime.timedelta(days=1)], MILLIS),
+        (pa.timestamp("us"), [NOON.replace(tzinfo=None)], MILLIS),
+        # What may come in the same millisecond must not be before what is noted.
+        (pa.timestamp("us", "UTC"), [NOON + datetime.timedelta(microseconds=999)], MILLIS),
+        (pa.timestamp("us"), [datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)], -1),
+        (pa.timestamp("ns", "Europe/Berlin"), [NOON], MILLIS),
+        (pa.date32(), [datetime.date(1970, 1, 2), datetime.date(1970, 1, 1)], 86_400_000),
+        (pa.int64(), [5, 7, None], 7),
+        (pa.int64(), [None], None),
+        (pa.timestamp("us", "UTC"), [], None),
+    ],
+)
+def test_the_latest_time_of_the_rows_is_taken(kind, values, latest) -> None:
+    rows = batch(pa.array(values, kind))
+    found = pickle.loads(pickle.dumps(encoder(rows)))
+    time = LatestTime(found.event_time)
+    time.add(rows)
+    time.add(rows.slice(0, 0))
+    assert time.millis == latest
+    events, _ = found.encode(rows)
+    assert events.to_pylist() == [b"x"] * len(values)
+
+
+def test_the_delay_is_subtracted_and_an_earlier_batch_takes_nothing_back() -> None:
+    rows = batch(pa.array([100], pa.int64()))
+    time = LatestTime(encoder(rows, event_time_delay_ms="30").event_time)
+    assert time.millis is None
+    time.add(rows)
+    time.add(batch(pa.array([50], pa.int64())))
+    assert time.millis == 70
+
+
+def test_a_column_of_a_format_stays_part_of_the_event() -> None:
+    rows = pa.record_batch({"name": ["a"], "at": pa.array([NOON], pa.timestamp("us", "UTC"))})
+    events, _ = encoder(rows, format="json").encode(rows)
+    assert b'"at"' in events[0].as_py()
+
+
+def test_columns_that_are_no_time() -> None:
+    with pytest.raises(ColumnTypeError, match=r"no column 'at'.*it has: event"):
+        encoder(pa.record_batch({"event": [b"x"]}))
+    with pytest.raises(ColumnTypeError, match=r"'at' is string, not a time"):
+        encoder(batch(pa.array(["2026"])))
+    with pytest.raises(ColumnTypeError, match=r"columns at would not be written"):
+        encoder_for(batch(pa.array([1])).schema, parse_options(SinkOptions, {"path": "s/t"}))
