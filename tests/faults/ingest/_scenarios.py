@@ -25,9 +25,11 @@ __all__ = ["Scene", "kills", "zombies"]
 
 #: Places where a killed process has committed nothing yet.
 _BEFORE: Final = tuple(place for place in PLACES if "commit" not in place)
+#: Records of a transaction that are not all of a file, roughly.
+_STEP: Final = 400
 VARIANTS: Final = {
     "file": [],
-    "count": ["--events-per-transaction", 400],
+    "count": ["--events-per-transaction", _STEP],
     "length": ["--bytes-per-transaction", 9000],
 }
 
@@ -51,9 +53,11 @@ class Scene:
             self._journal = Journal(self.client, self.target, state_name(self.target))
         return self._journal.fetch()
 
-    def finished(self) -> int:
-        """How many files are in the stream."""
-        return sum(progress.finished for progress in self.state().sources.values())
+    def steps(self, variant: str) -> float:
+        """Roughly how many transactions are left to be made."""
+        known = self.state().sources.values()
+        done = sum(1.0 if progress.finished else progress.offset / self.samples for progress in known)
+        return (self.files - done) * self.samples / (_STEP if variant != "file" else self.samples)
 
     def arguments(self, variant: str, *more: object) -> list[object]:
         """The command line of an ingester."""
@@ -86,7 +90,7 @@ def kills(scene: Scene, ingesters: Ingesters, variant: str, count: int, *, scale
     arguments = scene.arguments(variant)
     with _scaling(scene, verdict) if scaled else _nothing():
         while verdict.kills < count:
-            run, where = _start_doomed(scene, ingesters, arguments, count - verdict.kills)
+            run, where = _start_doomed(scene, ingesters, arguments, scene.steps(variant) / (count - verdict.kills))
             verdict.runs += 1
             await_that("an ingester ends", lambda run=run: run.status is not None)
             if not run.killed:
@@ -101,19 +105,20 @@ def kills(scene: Scene, ingesters: Ingesters, variant: str, count: int, *, scale
     return scene.end(verdict, began)
 
 
-def _start_doomed(scene: Scene, ingesters: Ingesters, arguments: list[object], left: int) -> tuple[Run, str]:
-    """An ingester that will be killed; at places before a commit while there is little left to do for so many kills."""
-    rest = scene.files - scene.finished()
-    if rest > left and scene.random.random() < 0.4:
+def _start_doomed(scene: Scene, ingesters: Ingesters, arguments: list[object], steps_left: float) -> tuple[Run, str]:
+    """An ingester that will be killed before it has made more than so many steps, as far as that can be foreseen."""
+    if steps_left > 2 and scene.random.random() < 0.4:
         run = ingesters.start(arguments)
         time.sleep(scene.random.uniform(0.0, 0.5))
         run.kill()
         return run, "at random"
-    places = PLACES if rest > left // 3 else _BEFORE
+    places = [*(PLACES if steps_left > 0.5 else _BEFORE)]
+    if scene.state().step is None:
+        places.remove("after decide")
     place = scene.random.choice(places)
-    return ingesters.start(
-        arguments, at=place, nth=scene.random.choice((1, 1, 1, 2)), action="kill", seconds=scene.random.uniform(0, 0.03)
-    ), place
+    nth = scene.random.choice((1, 2)) if steps_left > 2 and place != "after decide" else 1
+    run = ingesters.start(arguments, at=place, nth=nth, action="kill", seconds=scene.random.uniform(0, 0.03))
+    return run, place
 
 
 @contextmanager
