@@ -32,6 +32,9 @@ def _measured(part: str, cases: Iterator[Result]) -> dict[str, Any]:
         results.extend(cases)
     finally:
         Console().print(as_table(results, part))
+        for result in results:
+            for remark in result.remarks:
+                Console().print(f"{result.case}: {remark}", highlight=False, soft_wrap=True)
         _note(f"load of the last minute {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return {"part": part, "load": os.getloadavg()[0], "cases": as_json(results)}
 

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,14 @@ import pyarrow.parquet as pq
 
 from benchmarks._alternate import Case, run_case
 from benchmarks._drive import Peer, PeerError
+from benchmarks._exactly_once import (
+    AIM,
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    micro_batch_case,
+    steps,
+    write_modes,
+)
 from benchmarks._server import SCOPE, Server
 from benchmarks._spark_avro import EVENT_SIZE, SCHEMA, fill_avro
 from benchmarks._stats import Result
@@ -35,6 +43,8 @@ KEYS: Final = 4096
 _READ_EVENTS: Final = 4_000_000
 _WRITE_EVENTS: Final = 1_000_000
 _AVRO_EVENTS: Final = 4_000_000
+_MICRO_ROWS: Final = 1_000
+_MICRO_BATCHES: Final = 40
 _QUICK_PART: Final = 10
 _FILES: Final = 2  # one for each of the application's cores
 _SCALA: Final = "Scala connector"
@@ -77,6 +87,12 @@ def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, only: str, n
             yield run_case(suite.read_case(name, _READ_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
         if only in (name := "Spark batch write"):
             yield run_case(suite.write_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
+        if only in (name := "Spark batch write exactly once"):
+            yield run_case(
+                suite.exactly_once_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note
+            )
+        if only in (name := "Spark micro-batches exactly once"):
+            yield suite.micro_batches(name, _MICRO_BATCHES // part, rounds=rounds, note=note)
         if only in (name := "Spark batch read of Avro with header"):
             registry = stack.enter_context(LocalSchemaRegistry())
             avro = suite.avro_case(name, registry.uri, _AVRO_EVENTS // part, scala is not None and bool(scala.avro_jar))
@@ -133,6 +149,33 @@ class _Suite:
             peers=once,
             aims={_OURS: 2.5},
         )
+
+    def exactly_once_case(self, name: str, events: int) -> Case:
+        """The same batch writes of ours in two modes."""
+        parquet = self._folder / "exactly-once.parquet"
+        _write_parquet(parquet, events)
+        sides = {mode: replace(self._sides[-1], write_options=options) for mode, options in write_modes().items()}
+        return Case(
+            name=f"{name}, {events:,} × {SIZE} B",
+            event_size=SIZE,
+            baseline=AT_LEAST_ONCE,
+            peers={mode: partial(self._write_once, side, str(parquet), events) for mode, side in sides.items()},
+            aims={EXACTLY_ONCE: AIM},
+        )
+
+    def micro_batches(self, name: str, batches: int, *, rounds: int, note: Note) -> Result:
+        """Queries of small batches in two modes, and the steps that make the difference."""
+
+        def once(mode: str) -> Mapping[str, Any]:
+            stream = self._server.stream(_MICRO_ROWS * batches * 2, SIZE)
+            options = self._options(stream, {"writer_mode": mode})
+            return self._timed(self._sides[-1], "micro_batches", options=options, rows=_MICRO_ROWS, batches=batches)
+
+        title = f"{name}, {batches} × {_MICRO_ROWS} rows"
+        result = micro_batch_case(title, once, rounds=rounds, warm_ups=1, note=note)
+        stream = self._server.stream(_MICRO_ROWS * batches * 3, SIZE)
+        taken_apart = steps(self._server.uri, stream, batches=batches, rows=_MICRO_ROWS)
+        return replace(result, remarks=(*result.remarks, *taken_apart))
 
     def avro_case(self, name: str, registry: str, events: int, scala: bool) -> Case:
         """Batch reads to typed columns: by the registry, or by Spark's ``from_avro`` after cutting the header."""

@@ -43,6 +43,8 @@ class Result:
     runs: Mapping[str, Runs]
     aims: Mapping[str, float] = field(default_factory=dict)
     """The least ratio to the baseline that a peer is meant to have."""
+    remarks: tuple[str, ...] = ()
+    """Lines to show below the table: what rates do not tell."""
 
     def ratio(self, peer: str) -> tuple[float, float, float] | None:
         """Median, least and greatest ratio to the baseline; None for the baseline and where it was not run."""
@@ -104,6 +106,7 @@ def as_json(results: Sequence[Result]) -> list[dict[str, Any]]:
                 for peer, runs in result.runs.items()
             },
             "aims": dict(result.aims),
+            "remarks": list(result.remarks),
         }
         for result in results
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,13 @@ from benchmarks.peers._serve import serve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_KEY_AND_EVENT = (
+    "CAST(value % 64 AS STRING) AS routing_key",
+    "CAST(rpad(CAST(value AS STRING), 100, 'y') AS BINARY) AS event",
+)
+_WARM_BATCHES = 5  # the first ones start processes and import
 
 
 class Application:
@@ -57,6 +65,24 @@ class Application:
         frame.write.format("pravega").options(**options).mode("append").save()
         return {"seconds": time.perf_counter() - start, "events": events}
 
+    def micro_batches(self, options: dict[str, str], rows: int, batches: int) -> dict[str, Any]:
+        """Run a query of small batches into a stream; how long Spark says that each of the last ones took."""
+        source = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
+        frame = source.option("numPartitions", 2).load().selectExpr(*_KEY_AND_EVENT)
+        with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
+            writer = frame.writeStream.format("pravega").options(**options, checkpointLocation=checkpoint)
+            query = writer.start()
+            try:
+                while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < _WARM_BATCHES + batches:
+                    time.sleep(0.05)
+            finally:
+                query.stop()
+            if error := query.exception():
+                raise error
+            found = [each for each in query.recentProgress if each["batchId"] >= _WARM_BATCHES][:batches]
+        took = [each["durationMs"]["triggerExecution"] for each in found]
+        return {"seconds": sum(took) / 1000, "events": rows * len(took), "batch_ms": took}
+
     def read_avro(self, options: dict[str, str], schema: str | None, events: int) -> dict[str, Any]:
         """Time a batch read of a registry's Avro events to typed columns."""
         start = time.perf_counter()
@@ -92,6 +118,7 @@ if __name__ == "__main__":
             "read": application.read,
             "check": application.check,
             "write": application.write,
+            "micro_batches": application.micro_batches,
             "read_avro": application.read_avro,
             "check_avro": application.check_avro,
         },

@@ -1,0 +1,171 @@
+"""What exactly once costs: rows a second beside at least once, and what it adds to each micro-batch."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks._alternate import Case, run_case
+from benchmarks._stats import Result
+from connector.client import EventWriter, OpenTransaction, PravegaClient, StreamName
+from connector.ledger import Commit, Job, Ledger, Part, Servers, carry_out, ledger_name
+from connector.ledger._entries import Prepared
+from connector.ledger._machine import Ask, Request
+from connector.sink._digest import RowDigest
+
+__all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]
+
+AT_LEAST_ONCE: Final = "at_least_once"
+EXACTLY_ONCE: Final = "exactly_once"
+#: The least part of the rate of at least once.
+AIM: Final = 0.9
+LEASE: Final = 600.0
+_TASKS: Final = 2
+_KEYS: Final = 64
+_SIZE: Final = 100
+
+_NAMES: Final = {
+    Ask.READ: "read the ledger",
+    Ask.STATUS: "ask for states",
+    Ask.PING: "ping all",
+    Ask.ABORT: "abort",
+}
+
+Durations = dict[str, list[float]]
+Note = Callable[[str], None]
+
+
+def write_modes() -> dict[str, dict[str, str]]:
+    """The options of a batch write in each mode; exactly once as an application that never wrote before."""
+    once = {"writer_mode": EXACTLY_ONCE, "txn_app_id": f"benchmark-{uuid.uuid4()}", "txn_version": "1"}
+    return {AT_LEAST_ONCE: {"writer_mode": AT_LEAST_ONCE}, EXACTLY_ONCE: once}
+
+
+def micro_batch_case(
+    name: str, once: Callable[[str], Mapping[str, Any]], *, rounds: int, warm_ups: int, note: Note
+) -> Result:
+    """Queries of small batches, one mode after the other; ``once`` runs one and answers its batches' milliseconds.
+
+    The rates are of rows. What matters stands below them: how long one batch takes, as Spark reports it.
+    """
+    found: Durations = {AT_LEAST_ONCE: [], EXACTLY_ONCE: []}
+    left = dict.fromkeys(found, warm_ups)
+
+    def run(mode: str) -> Mapping[str, Any]:
+        answer = once(mode)
+        if left[mode]:
+            left[mode] -= 1
+        else:
+            found[mode] += answer["batch_ms"]
+        return answer
+
+    peers = {mode: (lambda mode=mode: run(mode)) for mode in found}
+    case = Case(name=name, event_size=_SIZE, baseline=AT_LEAST_ONCE, peers=peers)
+    result = run_case(case, rounds=rounds, warm_ups=warm_ups, note=note)
+    added = statistics.median(found[EXACTLY_ONCE]) - statistics.median(found[AT_LEAST_ONCE])
+    lines = [f"{mode}: {_told(of_mode)} a batch" for mode, of_mode in found.items()]
+    return replace(result, remarks=(*lines, f"exactly once adds {added:.0f} ms to the median batch"))
+
+
+def steps(controller: str, stream: StreamName, *, batches: int, rows: int) -> tuple[str, ...]:
+    """What one batch asks of the servers, step by step and timed, by the sink's own parts in one process.
+
+    Two tasks of half the rows write one after the other, which Spark has write at once. Lines to show.
+    """
+    with PravegaClient(controller) as client:
+        batch = _Batch(client, stream, rows // _TASKS)
+        for number in range(-2, batches):  # the first ones connect
+            if number == 0:
+                batch.clock.found.clear()
+            batch.run_at_least_once()
+            batch.run_exactly_once(number + 2)
+    width = max(map(len, batch.clock.found))
+    return tuple(f"{name:{width}}  {_told(found)}" for name, found in batch.clock.found.items())
+
+
+def _told(milliseconds: Sequence[float]) -> str:
+    ordered = sorted(milliseconds)
+    return f"median {statistics.median(ordered):.1f} ms ({ordered[0]:.1f} to {ordered[-1]:.1f}, {len(ordered)} times)"
+
+
+@dataclass(slots=True)
+class _Clock:
+    found: Durations = field(default_factory=dict)
+
+    @contextmanager
+    def time(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.found.setdefault(name, []).append((time.perf_counter() - start) * 1000)
+
+
+class _Batch:
+    """One batch after the other, in both modes."""
+
+    def __init__(self, client: PravegaClient, stream: StreamName, rows: int) -> None:
+        self.clock = _Clock()
+        self._client, self._stream = client, stream
+        self._ledger = Ledger(client, ledger_name(stream))
+        self._events = pa.array([b"y" * _SIZE] * rows)
+        self._keys = pa.array(np.arange(rows) % _KEYS).cast(pa.string())
+        self._app = str(uuid.uuid4())
+
+    def run_at_least_once(self) -> None:
+        """What a task does instead."""
+        with self.clock.time("at least once, a task: connect, write, flush"), self._writer() as writer:
+            writer.write_column(self._events, self._keys)
+            writer.flush()
+
+    def _writer(self) -> EventWriter[bytes]:
+        return self._client.writer(self._stream)
+
+    def run_exactly_once(self, number: int) -> None:
+        """Both tasks, then the driver."""
+        parts = tuple(self._task() for _ in range(_TASKS))
+        job = Job(self._app, self._app, self._app, str(uuid.uuid4()), number, parts)
+        servers = _TimedServers(self.clock, self._client, self._stream, self._ledger)
+        with self.clock.time("driver: commit in all"):
+            carry_out(Commit(job), servers)
+        with self.clock.time("driver: see whether the ledger should be compacted"):
+            self._ledger.compact()
+
+    def _task(self) -> Part:
+        digest = RowDigest()
+        with self.clock.time("task: begin the transaction"):
+            transaction: OpenTransaction[bytes] = self._client.transactions(self._stream, lease=LEASE).begin()
+        with self.clock.time("task: connect, write, flush"):
+            transaction.write_column(self._events, self._keys)
+            transaction.detach()
+        with self.clock.time("task: digest of the rows"):
+            digest.add(self._events, self._keys)
+        with self.clock.time("task: ping, for a whole lease from now on"):
+            transaction.ping()
+        return Part(transaction.id, digest.rows, digest.bytes, digest.hex())
+
+
+class _TimedServers(Servers):
+    """The servers of one commit, every request timed."""
+
+    def __init__(self, clock: _Clock, client: PravegaClient, stream: StreamName, ledger: Ledger) -> None:
+        super().__init__(client.controller, stream, ledger, lease=LEASE, timeout=LEASE)
+        self._clock, self._commits = clock, 0
+
+    def answer(self, request: Request) -> Any:
+        with self._clock.time(f"driver: {self._name(request)}"):
+            return super().answer(request)
+
+    def _name(self, request: Request) -> str:
+        if request.ask is Ask.APPEND:
+            return "append PREPARED" if isinstance(request.entry, Prepared) else "append COMMITTED"
+        if request.ask is Ask.COMMIT:
+            self._commits += 1
+            return "commit the pilot" if self._commits == 1 else "commit the rest"
+        return _NAMES[request.ask]
