@@ -11,11 +11,12 @@ from typing import Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from connector.client import PravegaClient, SegmentSlice, read_slices
+from connector.client import PravegaClient, SegmentSlice
 from connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
 from connector.errors import ConfigError, OutputFileError
 from connector.options import FormatOptions
 from connector.source._columns import Decoder, RowBuilder, batches
+from connector.source._data_loss import read_remaining
 from connector.source._options import SourceOptions
 
 __all__ = ["check_letter_box", "rows_with_letters"]
@@ -49,7 +50,7 @@ def rows_with_letters(
     """The rows of a slice. What could not be decoded of a batch is safe elsewhere before its rows are handed on."""
     with _letter_box(client, options, SliceReading(piece, _reader(options, schema))) as letters:
         builder = RowBuilder(schema, options, serializer, letters.write)
-        with closing(read_slices(client.stores, [piece])) as events:
+        with closing(read_remaining(client.stores, [piece], fail=options.fail_on_data_loss)) as events:
             yield from batches(builder, events)
 
 
