@@ -4,26 +4,37 @@
 that read and write get none (Spark 4.2 and 4.3: ``PythonDataSourceV2.getTable`` keeps only the schema). The schema
 itself is stored with the table and comes back each time, so the options travel in the metadata of its columns.
 
-One case is left: an INSERT of a query whose columns have the very names and types of the table's passes the query's
-own schema on. Its options can only be given with it: ``INSERT INTO t WITH (…) SELECT …``.
+Whose options a writer finds there is not certain. Spark fits a query to a table's columns, metadata included, unless
+names and types are the same already; then it hands over the query's own columns, and with them the options of the table
+that the query *reads*. So columns of text are VARCHAR in the table, of a length that differs from table to table and
+that no text reaches: no query has that very type, and Spark always fits. What has been fitted has lost the mark by
+which Spark knows a VARCHAR; what still has it comes from elsewhere, and its options are not used. Nor are those of a
+table without any text, where nothing tells. The options are then given with the write: ``INSERT INTO t WITH (…) …``.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from connector.errors import ConfigError
 
-__all__ = ["is_table", "options_of", "with_options"]
+__all__ = ["is_table", "options_to_read", "options_to_write", "with_options"]
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them, and come from the environment of the processes.
 _SECRET: Final = frozenset({"username", "password", "registry_username", "registry_password", "registry_token"})
 _SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
+# What Spark itself puts among a write's options; a write that has only these has been given none.
+_OF_QUERIES: Final = frozenset({"checkpointlocation", "queryname"})
+# Where Spark keeps that a column of strings is a VARCHAR (CharVarcharUtils.scala).
+_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+# Lengths of VARCHAR: longer than any event, and within Spark's int.
+_SHORTEST: Final = 1_000_000_000
 
 
 def is_table(options: Mapping[str, str]) -> bool:
@@ -34,23 +45,56 @@ def is_table(options: Mapping[str, str]) -> bool:
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
     """The schema with the options in it."""
     kept = {k: v for k, v in options.items() if k not in _SECRET | _SPARKS_OWN and not k.startswith("option.")}
-    metadata = {_KEY: json.dumps(kept, sort_keys=True)}
-    return StructType([StructField(f.name, f.dataType, f.nullable, {**f.metadata, **metadata}) for f in schema])
+    carried = json.dumps(kept, sort_keys=True)
+    text = VarcharType(_SHORTEST + zlib.crc32(carried.encode()) % _SHORTEST)
+    return StructType(
+        [
+            StructField(
+                f.name,
+                text if isinstance(f.dataType, StringType) else f.dataType,
+                f.nullable,
+                {**f.metadata, _KEY: carried},
+            )
+            for f in schema
+        ]
+    )
 
 
-def options_of(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
-    """The options in force: those of the schema, and over them those given directly.
+def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """The options of a read in force: those of the table's schema, and over them those given directly.
 
-    Raises ConfigError where neither has any: a table that was created with a list of columns, or an INSERT of columns
-    of the same names and types.
+    Raises ConfigError where neither has any: a table that was created with a list of columns.
     """
     carried = next((f.metadata[_KEY] for f in schema if _KEY in f.metadata), None)
     given = {k: v for k, v in options.items() if carried is None or k != "path"}
     if carried is None and not given:
         raise ConfigError(
             "the options of this table are lost: Spark keeps them only for tables that are created without a list of "
-            "columns, and forgets them for an INSERT of columns of the table's own names and types; leave the columns "
-            "out of CREATE TABLE, give the options again (INSERT INTO t WITH (stream = '…', …) SELECT …), or use "
-            "CREATE TEMPORARY VIEW"
+            "columns; leave the columns out of CREATE TABLE, or use CREATE TEMPORARY VIEW"
         )
     return {**json.loads(carried or "{}"), **given}
+
+
+def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """The options of a write in force: those given, over those in the schema if these are the target's for sure.
+
+    Raises ConfigError where neither say anything.
+    """
+    names_stream = "stream" in options or "path" in options
+    if not names_stream and _is_fitted(schema):
+        return options_to_read(options, schema)
+    if not options.keys() - _OF_QUERIES and not names_stream:
+        raise ConfigError(
+            "the options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
+            "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the table was created "
+            "with a list of columns, and if no column is text; give them with the write (INSERT INTO t WITH "
+            "(controller = '…', stream = '…', …) …, or options of writeStream)"
+        )
+    return dict(options)
+
+
+def _is_fitted(schema: StructType) -> bool:
+    """Whether Spark has fitted the columns to a table's."""
+    one = len({f.metadata.get(_KEY) for f in schema}) == 1
+    has_text = any(isinstance(f.dataType, StringType) and _KEY in f.metadata for f in schema)
+    return one and has_text and not any(_VARCHAR in f.metadata for f in schema)

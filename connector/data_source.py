@@ -20,6 +20,7 @@ from connector.source import (
     PravegaBatchReader,
     PravegaStreamReader,
     SourceOptions,
+    batch_reader,
     decoded_fields,
     require_streams,
     schema_ids,
@@ -77,7 +78,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> PravegaBatchReader:
         """Reader of a batch query."""
-        return PravegaBatchReader(*self._reader_arguments(schema))
+        return batch_reader(*self._reader_arguments(schema))
 
     def streamReader(self, schema: StructType) -> PravegaStreamReader:  # noqa: N802
         """Reader of a streaming query."""
@@ -94,12 +95,12 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
 
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
-        options = _source_options(table.options_of(self.options, schema))
+        options = _source_options(table.options_to_read(self.options, schema))
         arrow = to_arrow_schema(schema, timezone="UTC")
         # What cannot be decoded so is said here, before any task.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
     def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
-        options = parse_options(SinkOptions, table.options_of(self.options, schema), also_known=_SOURCE_NAMES)
+        options = parse_options(SinkOptions, table.options_to_write(self.options, schema), also_known=_SOURCE_NAMES)
         options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)

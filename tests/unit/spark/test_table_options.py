@@ -1,0 +1,64 @@
+"""Whose options a table's columns carry."""
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
+
+from connector._table_options import is_table, options_to_read, options_to_write, with_options
+from connector.errors import ConfigError
+
+COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])
+OPTIONS = {"stream": "a/b", "password": "secret", "provider": "pravega", "option.stream": "a/b", "path": "/warehouse/t"}
+VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def as_spark_has_it(schema: StructType, *, fitted: bool) -> StructType:
+    """A table's columns as Spark hands them on: a VARCHAR is a string with a mark, which fitting takes away."""
+    fields = []
+    for field in schema:
+        text = isinstance(field.dataType, VarcharType)
+        mark = {VARCHAR: field.dataType.simpleString()} if text and not fitted else {}
+        kind = StringType() if text else field.dataType
+        fields.append(StructField(field.name, kind, field.nullable, {**field.metadata, **mark}))
+    return StructType(fields)
+
+
+def test_options_travel_with_the_columns_but_secrets_do_not():
+    assert is_table(OPTIONS)
+    carried = with_options(COLUMNS, OPTIONS)
+    assert StructType.fromJson(carried.jsonValue()) == carried
+    assert "secret" not in carried.json()
+    assert carried[0].metadata["k"] == "v"
+    for fitted in (True, False):
+        read = options_to_read({"start_stream_cut": "latest", "path": "/warehouse/t"},
+                               as_spark_has_it(carried, fitted=fitted))  # fmt: skip
+        assert read == {"stream": "a/b", "start_stream_cut": "latest"}
+
+
+def test_tables_of_other_options_have_other_types():
+    one, two, again = (with_options(COLUMNS, {"stream": name})[1].dataType for name in ("a/b", "a/c", "a/b"))
+    assert one == again != two
+
+
+def test_a_write_takes_the_options_of_columns_that_were_fitted_to_its_table():
+    table = with_options(COLUMNS, OPTIONS)
+    assert options_to_write({}, as_spark_has_it(table, fitted=True)) == {"stream": "a/b"}
+    more = options_to_write({"txn_app_id": "x"}, as_spark_has_it(table, fitted=True))
+    assert more == {"stream": "a/b", "txn_app_id": "x"}
+
+
+@pytest.mark.parametrize("given", [{}, {"checkpointlocation": "/c", "queryname": "q"}])
+def test_a_write_never_takes_those_of_what_it_reads(given: dict[str, str]):
+    table = with_options(COLUMNS, OPTIONS)
+    read = as_spark_has_it(table, fitted=False)
+    one_computed = StructType([read[0], StructField("item", StringType())])
+    numbers = StructType([with_options(COLUMNS, OPTIONS)[0]])
+    for columns in (read, StructType([read[1]]), one_computed, numbers, COLUMNS):
+        with pytest.raises(ConfigError, match=r"which table is meant.* WITH"):
+            options_to_write(given, columns)
+        for told in ({"stream": "c/d"}, {"path": "c/d"}):
+            assert options_to_write(told, columns) == told
+
+
+def test_a_table_with_a_list_of_columns_has_lost_its_options():
+    with pytest.raises(ConfigError, match="leave the columns out"):
+        options_to_read({}, COLUMNS)
