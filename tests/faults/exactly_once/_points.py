@@ -207,7 +207,9 @@ def _pravega_restarted(at: str, **more: Any) -> Callable[[Scene], None]:
     """Controller and segment store are killed while the application waits, and started again."""
 
     def play(scene: Scene) -> None:
-        job = scene.start({"at": at, "action": "hold", "batch": 1, **more})
+        # The leases are kept while the servers are away, for as long as a slow machine takes to start them.
+        patient = {"timeout_ms": "180000"}
+        job = scene.start({"at": at, "action": "hold", "batch": 1, **more}, client_options=patient)
         scene.await_fired(job)
         assert scene.restart is not None
         controller, store = scene.restart()

@@ -26,15 +26,15 @@ __all__ = ["KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_e
 KEYS: Final = 30
 _HERE: Final = Path(__file__).parent
 _ROOT: Final = _HERE.parents[2]
-#: Seconds for one application: a cold start on a busy machine takes half a minute.
-_APPLICATION: Final = 300.0
+#: Seconds for one application: on a busy machine it takes minutes.
+_APPLICATION: Final = 600.0
 
 Fault = dict[str, Any]
 #: What the marker of a fault says beside the proof.
 _UNTOLD: Final = frozenset({"session", "time"})
 
 
-def await_that(what: str, condition: Callable[[], object], seconds: float = 60.0) -> None:
+def await_that(what: str, condition: Callable[[], object], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"in {seconds:g} s it did not come true that {what}"
@@ -253,7 +253,9 @@ class Scene:
         return "; ".join(proofs)
 
     def await_fired(self, job: Job) -> dict[str, Any]:
-        await_that("the fault fires", lambda: (self.folder / "fired").exists() or job._process.poll() is not None, 180)
+        await_that(
+            "the fault fires", lambda: (self.folder / "fired").exists() or job._process.poll() is not None, _APPLICATION
+        )
         return self.fired()
 
     def go(self) -> None:

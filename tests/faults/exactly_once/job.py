@@ -38,6 +38,7 @@ def session(spec: dict[str, Any]) -> SparkSession:
 def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     options = {"controller": spec["controller"], "start_stream_cut": "earliest", "columns": "event"}
     options["max_rows_per_trigger"] = str(spec["rows_per_batch"])
+    options |= spec.get("client_options", {})
     events = spark.readStream.format("pravega").options(**options).load(spec["source"])
     events = events.selectExpr(
         f"{NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
@@ -47,7 +48,7 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
 
 def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
     options = {"controller": spec["controller"], "transaction_timeout_ms": str(round(spec["lease"] * 1000))}
-    options |= spec.get("options", {})
+    options |= spec.get("client_options", {})
     writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
     if not spec.get("foreach_batch"):
         return writer.format("pravega").options(**options).start(spec["target"])

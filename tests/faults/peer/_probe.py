@@ -119,12 +119,16 @@ class Copy:
         with self._probe.client.follow(self.target, self._probe.client.head(self.target)) as reader:
             process = self.start()
             deadline = time.monotonic() + _SECONDS
-            while reader.poll(0.5) is None:
-                assert process.poll() is None, f"it ended by itself: {self.folder}"
-                assert time.monotonic() < deadline, f"nothing was written: {self.folder}"
+            while reader.poll(0.5) is None and process.poll() is None:
+                assert time.monotonic() < deadline, f"nothing was written: {self.log()}"
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         self.ended.append(process.wait())
+
+    def log(self) -> str:
+        """The end of what the newest application has said."""
+        newest = max(self.folder.glob("job-*.log"), key=lambda log: log.stat().st_mtime)
+        return newest.read_text(errors="replace")[-2000:]
 
     def logged(self) -> bool:
         """Whether Spark's commit log has the batch."""
@@ -164,19 +168,20 @@ class Copy:
 
 def _killed(copy: Copy) -> bool:
     copy.run_until_seen()
+    assert copy.ended[-1] != 1, f"it failed: {copy.log()}"
     copy.before = copy.count().total()
     if copy.logged():
         return False
-    assert copy.run() == 0, f"the restart failed: {copy.folder}"
+    assert copy.run() == 0, f"the restart failed: {copy.log()}"
     return True
 
 
 def _commit_log_lost(copy: Copy) -> bool:
-    assert copy.run() == 0, f"it failed: {copy.folder}"
+    assert copy.run() == 0, f"it failed: {copy.log()}"
     assert copy.logged()
     copy.before = copy.count().total()
     copy.forget_commit()
-    assert copy.run() == 0, f"the restart failed: {copy.folder}"
+    assert copy.run() == 0, f"the restart failed: {copy.log()}"
     return True
 
 
@@ -184,7 +189,7 @@ def _slow_task(copy: Copy) -> bool:
     code = copy.run(slow_s=25.0, transaction_timeout_ms="10000")
     copy.before = copy.count().total()
     if code:
-        assert copy.run(transaction_timeout_ms="120000") == 0, f"the restart failed: {copy.folder}"
+        assert copy.run(transaction_timeout_ms="120000") == 0, f"the restart failed: {copy.log()}"
     return True
 
 

@@ -39,6 +39,17 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
 
 
+def hide(package: str) -> None:
+    """Have the package missing."""
+
+    class Hidden(MetaPathFinder):
+        def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+            if name == package:
+                raise ModuleNotFoundError(f"{package} is hidden", name=package)
+
+    sys.meta_path.insert(0, Hidden())
+
+
 # ---- what is told ----------------------------------------------------------------------------------------------------
 
 
@@ -142,7 +153,7 @@ def _sleep() -> None:
 
 def _hold() -> None:
     """Until the test has done what it wants to happen in between."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not (FOLDER / "go").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
 
