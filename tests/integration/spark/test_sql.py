@@ -1,0 +1,79 @@
+"""The program in docs/sql.md does what it says, and what Spark's SQL cannot do says so."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from connector.config import PravegaConfig
+from tests.integration.spark._pages import sections, statements
+
+DEFAULT = "tcp://localhost:9090"
+FIELDS = '[{"name": "id", "type": "long"}, {"name": "item", "type": "string"}]'
+SCHEMA = f'{{"type": "record", "name": "Order", "fields": {FIELDS}}}'
+
+
+@pytest.fixture
+def fresh_schema(spark: SparkSession) -> Iterator[None]:
+    """A schema of the test's own, so that tables of other tests are not in the way."""
+    spark.sql("CREATE DATABASE page")
+    spark.sql("USE page")
+    yield
+    spark.sql("USE default")
+    spark.sql("DROP VIEW IF EXISTS json_orders")
+    spark.sql("DROP DATABASE page CASCADE")
+
+
+@pytest.mark.usefixtures("fresh_schema")
+def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig, checkpoint: str):
+    names = {"spark": spark, "checkpoint": checkpoint}
+    count = 0
+    for title, blocks in sections("sql.md").items():
+        if title in ("Spark Connect", "Declarative Pipelines"):  # test_sql_elsewhere.py
+            continue
+        for language, text in blocks:
+            if language == "python":
+                exec(compile(text.replace(DEFAULT, config.controller), title, "exec"), names)
+                count += text.count("assert ")
+            for statement in statements(text) if language == "sql" else []:
+                spark.sql(statement.replace(DEFAULT, config.controller))
+    assert count >= 5
+
+
+@pytest.mark.usefixtures("fresh_schema")
+def test_rows_never_go_to_the_table_that_they_come_from(
+    spark: SparkSession, config: PravegaConfig, scope: str, checkpoint: str
+):
+    def options(stream: str) -> str:
+        return (
+            f"OPTIONS (controller '{config.controller}', stream '{scope}/{stream}', allow_create_scope 'true', "
+            f"allow_create_stream 'true', format 'avro', avro_schema '{SCHEMA}')"
+        )
+
+    def said(run: Callable[[], object]) -> str:
+        with pytest.raises(PySparkException) as error:
+            run()
+        return str(error.value)
+
+    for name in ("one", "two"):
+        spark.sql(f"CREATE TABLE {name} USING pravega {options(name)}")
+    spark.sql("INSERT INTO one VALUES (1, 'x'), (2, 'y')")
+    # The same names and types: Spark hands on the columns of table one.
+    spark.sql("INSERT INTO two SELECT * FROM one")
+    spark.sql("INSERT INTO two SELECT id, 'z' AS item FROM one WHERE id = 1")
+    spark.table("two").where("id = 2").write.insertInto("two")
+    lost = "the options of this table are lost"
+    assert lost in said(lambda: spark.sql(f"CREATE TABLE three USING pravega {options('three')} AS SELECT * FROM one"))
+    assert not spark.catalog.tableExists("three")
+    stream = spark.readStream.option("start_stream_cut", "earliest").table("one").writeStream
+    stream = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    assert lost in said(lambda: stream.toTable("two").awaitTermination())
+    assert "a stream can only be appended to" in said(lambda: spark.sql("INSERT OVERWRITE two VALUES (2, 'y')"))
+    said(lambda: spark.sql("DELETE FROM two WHERE id = 1"))
+    spark.sql(f"CREATE TABLE columns (id BIGINT, item STRING) USING pravega {options('two')}")
+    assert lost in said(lambda: spark.table("columns").collect())
+    spark.sql(f"CREATE TABLE number USING pravega {options('number').replace(SCHEMA, chr(34) + 'long' + chr(34))}")
+    assert lost in said(lambda: spark.sql("INSERT INTO number VALUES (1)"))
+    assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y")]
+    assert sorted(spark.table("two").collect()) == [(1, "x"), (1, "z"), (2, "y"), (2, "y")]
