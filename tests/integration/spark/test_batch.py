@@ -112,7 +112,9 @@ def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, eve
     spark.sql(f"CREATE TABLE {name} USING pravega OPTIONS ({options})")
     try:
         assert spark.sql(f"SELECT COUNT(*) FROM {name}").first()[0] == len(events)
-        spark.sql(f"INSERT INTO {name} VALUES (CAST('from SQL' AS BINARY))")
+        # No column is text: nothing but the options given here says which table is meant.
+        given = f"controller = '{config.controller}', stream = '{stream}'"
+        spark.sql(f"INSERT INTO {name} WITH ({given}) VALUES (CAST('from SQL' AS BINARY))")
         assert spark.sql(f"SELECT COUNT(*) FROM {name} WHERE event = CAST('from SQL' AS BINARY)").first()[0] == 1
     finally:
         spark.sql(f"DROP TABLE {name}")
