@@ -6,7 +6,6 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from connector.client import PravegaClient
