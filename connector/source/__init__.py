@@ -5,7 +5,7 @@ from connector.source._columns import VALUE, Decoder, RowBuilder, decoded_fields
 from connector.source._never_null import with_never_null
 from connector.source._options import METADATA_COLUMNS, SourceOptions
 from connector.source._positions import Positions
-from connector.source._readers import PravegaBatchReader, PravegaStreamReader, require_streams
+from connector.source._readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
 from connector.source._schema_ids import schema_ids, schema_ids_of, with_schema_ids
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "PravegaStreamReader",
     "RowBuilder",
     "SourceOptions",
+    "batch_reader",
     "corrupt_names",
     "decode",
     "decoded_fields",

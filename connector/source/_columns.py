@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from connector._portable import Portable
-from connector.client import EventBatch
+from connector.client import EventBatch, SegmentTimes
 from connector.errors import ConfigError
 from connector.source._bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
+from connector.source._event_time import EVENT_TIME, NO_TIMES, timestamps
 from connector.source._options import SourceOptions
 from connector.source._required import has_required, missing_values
 from pravega_serde import DeserializationError, Serializer
@@ -34,6 +35,8 @@ _METADATA_TYPES: Final = {
     "segment_id": pa.int64(),
     "offset": pa.int64(),
     "encoding_id": pa.int32(),
+    "event_time_low": EVENT_TIME,
+    "event_time_high": EVENT_TIME,
 }
 
 
@@ -102,11 +105,19 @@ class RowBuilder:
     """
 
     def __init__(
-        self, schema: pa.Schema, options: SourceOptions, serializer: Decoder, on_bad: OnBad | None = None
+        self,
+        schema: pa.Schema,
+        options: SourceOptions,
+        serializer: Decoder,
+        on_bad: OnBad | None = None,
+        times: SegmentTimes = NO_TIMES,
     ) -> None:
-        """``on_bad`` is told a batch's errors before its rows are handed on, unless the mode is FAILFAST."""
+        """``on_bad`` is told a batch's errors before its rows are handed on, unless the mode is FAILFAST.
+
+        ``times`` are those of the slice that the batches are of.
+        """
         self._schema = schema
-        self._on_bad = on_bad
+        self._on_bad, self._times = on_bad, times
         self._serializer = None if serializer is None else serializer.get()
         self._mode = options.decode_mode
         # A registry's types that were not chosen have no rows; the reader makes them null.
@@ -161,17 +172,17 @@ class RowBuilder:
         return self._decoded_column(field)
 
     def _metadata_column(self, name: str) -> Column:
-        if name == "event":
-            return lambda rows: rows.batch.events
-        if name == "offset":
-            return lambda rows: pa.array(rows.batch.offsets)
-        if name == "segment_id":
-            return lambda rows: pa.array(np.full(len(rows.batch.events), rows.batch.segment_id))
-        if name == "encoding_id":
-            return lambda rows: _encoding_ids(rows.batch.events)
-        if name == "scope":
-            return lambda rows: self._constant(rows.batch.stream.scope, len(rows.batch.events))
-        return lambda rows: self._constant(rows.batch.stream.stream, len(rows.batch.events))
+        columns: dict[str, Column] = {
+            "event": lambda rows: rows.batch.events,
+            "scope": lambda rows: self._constant(rows.batch.stream.scope, len(rows.batch.events)),
+            "stream": lambda rows: self._constant(rows.batch.stream.stream, len(rows.batch.events)),
+            "segment_id": lambda rows: pa.array(np.full(len(rows.batch.events), rows.batch.segment_id)),
+            "offset": lambda rows: pa.array(rows.batch.offsets),
+            "encoding_id": lambda rows: _encoding_ids(rows.batch.events),
+            "event_time_low": lambda rows: timestamps(self._times.low(rows.batch.offsets)),
+            "event_time_high": lambda rows: timestamps(self._times.high(rows.batch.offsets)),
+        }
+        return columns[name]
 
     def _constant(self, value: str, length: int) -> pa.Array:
         held = self._constants.get(value)

@@ -11,12 +11,13 @@ from typing import Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from connector.client import PravegaClient, SegmentSlice
+from connector.client import PravegaClient, SegmentSlice, SegmentTimes
 from connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
 from connector.errors import ConfigError, OutputFileError
 from connector.options import FormatOptions
 from connector.source._columns import Decoder, RowBuilder, batches
 from connector.source._data_loss import read_remaining
+from connector.source._event_time import NO_TIMES
 from connector.source._options import SourceOptions
 
 __all__ = ["check_letter_box", "rows_with_letters"]
@@ -45,11 +46,17 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
 
 
 def rows_with_letters(
-    client: PravegaClient, options: SourceOptions, schema: pa.Schema, serializer: Decoder, piece: SegmentSlice
+    client: PravegaClient,
+    options: SourceOptions,
+    schema: pa.Schema,
+    serializer: Decoder,
+    piece: SegmentSlice,
+    *,
+    times: SegmentTimes = NO_TIMES,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice. What could not be decoded of a batch is safe elsewhere before its rows are handed on."""
     with _letter_box(client, options, SliceReading(piece, _reader(options, schema))) as letters:
-        builder = RowBuilder(schema, options, serializer, letters.write)
+        builder = RowBuilder(schema, options, serializer, letters.write, times)
         with closing(read_remaining(client.stores, [piece], fail=options.fail_on_data_loss)) as events:
             yield from batches(builder, events)
 

@@ -5,11 +5,12 @@
     {"streams": {"scope/stream": {"0.#epoch.0": 1234, …}, …},  a position in each stream
      "from":    {"scope/stream": {"0.#epoch.0": 500, …}, …},   where it began, if not where the batch before ended
      "parts":   {"scope/stream": {"0.#epoch.0": [700, 900]}},  where segments are divided among tasks
+     "marks":   {"scope/stream": 339, …},                      how far the watermarks went, if columns come of them
      "version": 2}
 
 What a batch reads follows from the offset before it and its own, and from nothing else: so a replay after a crash
 reads the same bytes in the same parts, whatever has changed since. ``from`` holds streams that are new to the query,
-and those that lost data and go on elsewhere. An offset without ``from`` and ``parts`` is of version 1.
+and those that lost data and go on elsewhere. An offset of ``streams`` alone is of version 1.
 
 Spark compares offsets as text, so keys are sorted and numbers canonical: the same position is always the same text.
 """
@@ -38,11 +39,15 @@ Parts = Mapping[StreamName, Mapping[int, tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The end of a batch: positions, the streams that it began elsewhere than at the last end, divided segments."""
+    """The end of a batch: positions, the streams that it began elsewhere than at the last end, divided segments.
+
+    ``marks`` is how far the streams' watermarks went.
+    """
 
     cuts: Cuts
     begins: Cuts = field(default_factory=dict)
     parts: Parts = field(default_factory=dict)
+    marks: Mapping[StreamName, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON value."""
@@ -56,6 +61,8 @@ class Offset:
         }
         if parts:
             value["parts"] = parts
+        if self.marks:
+            value["marks"] = {str(name): end for name, end in sorted(self.marks.items())}
         return value | {"version": _VERSION if len(value) > 1 else 1}
 
     @classmethod
@@ -69,9 +76,10 @@ class Offset:
         try:
             cuts, begins = _cuts(value["streams"]), _cuts(value.get("from", {}))
             parts = {StreamName.parse(text): _places(text, of) for text, of in value.get("parts", {}).items()}
+            marks = {StreamName.parse(text): int(end) for text, end in value.get("marks", {}).items()}
         except (KeyError, AttributeError, TypeError, ValueError, PravegaError) as error:
             raise ConfigError(f"the checkpoint holds an offset that is not one of this connector: {error}") from error
-        return cls(cuts, begins, parts)
+        return cls(cuts, begins, parts, marks)
 
     def slices_from(self, start: Offset) -> Iterator[SegmentSlice]:
         """What the batch between two offsets reads, one slice for each task; no server is asked."""

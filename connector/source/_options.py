@@ -12,12 +12,14 @@ from connector.options import CommonOptions, choice, flag, number, option, regis
 from connector.source._bad_records import CORRUPT_RECORD
 from connector.wire import StreamName
 
-__all__ = ["METADATA_COLUMNS", "SourceOptions"]
+__all__ = ["EVENT_TIME_COLUMNS", "METADATA_COLUMNS", "SourceOptions"]
 
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
 # Beside those: what a registry's events begin with.
 _ENCODING_ID: Final = "encoding_id"
+# And what the streams' watermarks say.
+EVENT_TIME_COLUMNS: Final = ("event_time_low", "event_time_high")
 _MAX_LONG: Final = 2**63 - 1
 # What a reader group can be called, with the name of a stream behind it.
 _SUBSCRIBER: Final = re.compile(r"[A-Za-z0-9.\-]{1,100}")
@@ -30,7 +32,7 @@ _POSITIONS: Final = (
 
 def _columns(name: str, value: str) -> tuple[str, ...]:
     columns = tuple(column.strip().lower() for column in value.split(","))
-    known = (*METADATA_COLUMNS, _ENCODING_ID)
+    known = (*METADATA_COLUMNS, _ENCODING_ID, *EVENT_TIME_COLUMNS)
     for column in columns:
         if column not in known:
             raise ConfigError(f"option {name!r} has no column {column!r}; there are: {', '.join(known)}")
@@ -100,7 +102,8 @@ class SourceOptions(CommonOptions):
         None,
         "which of `event,scope,stream,segment_id,offset` to deliver: without `format` all five, with it none of them "
         "beside the decoded ones; `event` alone is the fastest. Also `encoding_id`: that of a registry's event, null "
-        "where an event begins with none",
+        "where an event begins with none; and `event_time_low`, `event_time_high`: event time around the event by the "
+        "stream's watermarks, null where none tells",
         _columns,
     )
     mode: str = option(

@@ -7,28 +7,38 @@ what a read needs travels in its partition, and what the planning instance remem
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName, shared_client, slices_between
+from connector.client import (
+    PravegaClient,
+    SegmentSlice,
+    SegmentTimes,
+    StreamCut,
+    StreamName,
+    shared_client,
+    slices_between,
+)
 from connector.source._boundaries import Boundaries
 from connector.source._columns import Decoder, RowBuilder, batches
 from connector.source._data_loss import DataLoss, read_remaining, remaining_slices
 from connector.source._dead_letters import check_letter_box, rows_with_letters
+from connector.source._event_time import NO_TIMES, marks_end, times_along, wants_event_time
 from connector.source._offsets import Offset
 from connector.source._options import SourceOptions
 from connector.source._plan import QueryPlan, divide
 from connector.source._positions import Positions
 from connector.source._progress import Progress
 from connector.source._published import PublishedPosition
+from connector.source._pushdown import Pushed, filters_are_pushed, until
 from connector.source._streams import Streams
 
-__all__ = ["PravegaBatchReader", "PravegaStreamReader", "require_streams"]
+__all__ = ["PravegaBatchReader", "PravegaStreamReader", "batch_reader", "require_streams"]
 
 
 def client_for(options: SourceOptions) -> PravegaClient:
@@ -44,9 +54,11 @@ def require_streams(options: SourceOptions) -> None:
 
 @dataclass(frozen=True)
 class SlicePartition(InputPartition):  # type: ignore[misc]
-    """One range of a segment, read by one task."""
+    """One range of a segment, read by one task, up to ``stop`` if a filter passes nothing from there on."""
 
     slice: SegmentSlice
+    times: SegmentTimes = NO_TIMES
+    stop: int | None = None
 
 
 class _Reader:
@@ -66,13 +78,26 @@ class _Reader:
             return iter(())
         client = client_for(self.options)
         if self.options.has_dead_letters:
-            return rows_with_letters(client, self.options, self.schema, self.serializer, partition.slice)
-        builder = RowBuilder(self.schema, self.options, self.serializer)
-        return batches(builder, read_remaining(client.stores, [partition.slice], fail=self.options.fail_on_data_loss))
+            return rows_with_letters(
+                client, self.options, self.schema, self.serializer, partition.slice, times=partition.times
+            )
+        builder = RowBuilder(self.schema, self.options, self.serializer, times=partition.times)
+        events = read_remaining(client.stores, [partition.slice], fail=self.options.fail_on_data_loss)
+        return batches(builder, until(events, partition.stop))
+
+    def _times(
+        self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
+    ) -> Iterable[SegmentTimes]:
+        """The event times along slices, where columns need them."""
+        if not wants_event_time(self.options):
+            return itertools.repeat(NO_TIMES, len(slices))
+        return times_along(client_for(self.options), slices, ends)
 
 
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
     """Reads streams between two cuts of each, one partition for each part of a segment."""
+
+    _pushed: Pushed | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         """The ranges of segments between the start and the end cut of each stream."""
@@ -90,7 +115,26 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
             piece for stream in streams for piece in _slices(client, losses, starts.cut(stream), ends.cut(stream))
         ]
         places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
-        return [SlicePartition(part) for piece in slices for part in _divided(piece, places.get(piece, ()))]
+        parts = [part for piece in slices for part in _divided(piece, places.get(piece, ()))]
+        stop = None
+        if self._pushed is not None:
+            parts, stop = self._pushed.keep(parts), self._pushed.stop
+        return [SlicePartition(part, times, stop) for part, times in zip(parts, self._times(parts), strict=True)]
+
+
+class PravegaFilteringReader(PravegaBatchReader):
+    """The batch reader where Spark hands over filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take filters on metadata columns; those that are left for Spark."""
+        self._pushed = Pushed(self.options, filters)
+        return self._pushed.left
+
+
+def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> PravegaBatchReader:
+    """The reader of a batch query; it takes filters where Spark would hand some over."""
+    reader = PravegaFilteringReader if filters_are_pushed() else PravegaBatchReader
+    return reader(options, schema, serializer)
 
 
 def _slices(
@@ -143,6 +187,9 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         position = Offset.from_json(value)
         self._publish(position)  # Spark asks for the next batch when the one before is in its commit log
         end = self._plan.next(position)
+        if end is not position and wants_event_time(self.options):
+            moved = [stream for stream, cut in end.cuts.items() if cut != position.cuts.get(stream)]
+            end = replace(end, marks=marks_end(client_for(self.options), moved))
         self._planned = end.cuts
         return value if end is position else end.to_json()
 
@@ -152,8 +199,9 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of segments between two offsets; depends on nothing else."""
-        slices = Offset.from_json(end).slices_from(Offset.from_json(start))
-        return [SlicePartition(piece) for piece in slices]
+        last = Offset.from_json(end)
+        slices = list(last.slices_from(Offset.from_json(start)))
+        return [SlicePartition(*both) for both in zip(slices, self._times(slices, last.marks), strict=True)]
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """What the query's progress tells of the streams' end; see ``connector.source._progress``."""
