@@ -22,6 +22,9 @@ _COMMANDS: Final = {
     "registry": ("connector.cli._registry", "Look into a schema registry."),
     "options": ("connector.cli._options", "Show the options of the Spark source and sink."),
     "pipe": ("connector.cli._pipe", "Write standard input, or what comes over sockets, to a stream."),
+    "scaling": ("connector.cli._scaling", "Draw how a stream was scaled."),
+    "subscribers": ("connector.cli._subscribers", "List and end the subscribers of a stream."),
+    "watch": ("connector.cli._watch", "Show a stream's segments and rates, live."),
     "recover": ("connector.cli._recover", "Look at the ledger of a stream, and finish what a crash has left."),
 }
 
