@@ -46,16 +46,14 @@ class _PatientLineage(Lineage):
         self._next_look = 0.0
 
     def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
-        if segment_id in self._last:
-            if self._clock() < self._next_look:
-                return {}
-            self._next_look = self._clock() + _LAST_LOOK
+        if segment_id in self._last and self._clock() < self._next_look:
+            return {}
         found = super().successors(segment_id)
-        if found:
-            self._last.clear()
-        elif segment_id not in self._last:
+        if not found:
             self._last.add(segment_id)
             self._next_look = self._clock() + _LAST_LOOK
+        elif segment_id in self._last:
+            self._last.clear()
         return found
 
 
