@@ -9,6 +9,7 @@ from connector.errors import ConfigError, InvalidNameError
 from connector.options import PravegaOptionWarning, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
+from connector.source._streams import StreamPattern
 from connector.wire import StreamName
 
 
@@ -54,6 +55,47 @@ def test_says_what_is_wrong_with_the_stream(options: dict[str, str], word: str, 
     monkeypatch.delenv("PRAVEGA_SCOPE", raising=False)
     with pytest.raises(ConfigError, match=word):
         source(**options).stream_name()
+
+
+@pytest.mark.parametrize("text", ["a/x, b/y", "b/y,a/x", '["a/x", "b/y"]', "['a/x', 'b/y']", "/a/x/,b/y,a/x"])
+@pytest.mark.parametrize("name", ["path", "stream", "paths"])
+def test_finds_several_streams(text: str, name: str):
+    options = source(**{name: text})
+    assert options.stream_names() == (StreamName("a", "x"), StreamName("b", "y"))
+    with pytest.raises(ConfigError, match="several streams"):
+        options.stream_name()
+
+
+def test_several_streams_of_one_scope():
+    assert source(stream="x,y", scope="a").stream_names() == (StreamName("a", "x"), StreamName("a", "y"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "scope", "scopes", "yes", "no"),
+    [
+        ("o-*", "a", ("a",), ["a/o-1", "a/o-"], ["b/o-1", "a/p", "a/xo-1"]),
+        ("o-*", "a,b", ("a", "b"), ["a/o-1", "b/o-1"], ["c/o-1"]),
+        ("c/o?, d/[xy]", None, ("c", "d"), ["c/o1", "d/x"], ["c/o", "d/z", "d/o1"]),
+        ("*/o", None, None, ["a/o", "bb/o"], ["a/oo"]),
+        ("regex:a+/o(1|2)", None, None, ["a/o1", "aa/o2"], ["a/o3", "ba/o1", "a/o11"]),
+        ("regex:.*", "a", ("a",), ["a/o1"], []),
+        ("v1.0", "a", ("a",), ["a/v1.0"], ["a/v1x0"]),
+    ],
+)
+def test_patterns_of_streams(
+    pattern: str, scope: str | None, scopes: tuple[str, ...] | None, yes: list[str], no: list[str]
+):
+    options = source(stream_pattern=pattern, **({} if scope is None else {"scope": scope}))
+    found = StreamPattern.parse(pattern, options.scopes())
+    assert found.scopes == scopes
+    assert all(found.matches.fullmatch(name) for name in yes)
+    assert not any(found.matches.fullmatch(name) for name in no)
+
+
+@pytest.mark.parametrize("pattern", ["", "a/b/c", "/x", "x/", "a,,b", "regex:("])
+def test_refuses_what_is_no_pattern(pattern: str):
+    with pytest.raises(ConfigError, match="stream_pattern"):
+        StreamPattern.parse(source(stream_pattern=pattern, scope="s").stream_pattern or "", ("s",))
 
 
 def test_refuses_names_that_pravega_refuses():
