@@ -24,7 +24,7 @@ from pravega_serde.registry._codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, C
 from pravega_serde.registry._event_types import EventType, payload_serializer, schema_text
 from pravega_serde.registry._models import EncodingInfo, SchemaInfo, SerializationFormat
 from pravega_serde.registry._narrowing import narrowed, widened
-from pravega_serde.registry._protobuf_fit import protobuf_misfit
+from pravega_serde.registry._protobuf_fit import protobuf_misfit, widened_message
 from pravega_serde.registry._settings import SerializerConfig
 from pravega_serde.serializer import OnError, Serializer
 
@@ -179,18 +179,16 @@ class Entries:
         return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
 
     def _widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
-        """What reads columns of Avro whose numbers are wider than the reader's; None where nothing is so.
+        """What reads columns of events whose numbers are wider than the reader's; None where nothing is so.
 
-        Rows are resolved as Java resolves them, which refuses such a pair.
+        Rows are resolved as Java resolves them, which refuses such a pair of Avro schemas.
         """
-        if self._others or self._same_schema or writer.format != SerializationFormat.AVRO:
-            return None
-        read = load(schema_text(reader.info))[0]
-        wide = widened(load(schema_text(writer))[0], read)
-        if wide is read:
+        if self._others or self._same_schema or writer.data == reader.info.data:
             return None
         try:
-            return AvroSerializer(schema_text(writer), reader_schema=print_schema(wide))
+            if writer.format == SerializationFormat.AVRO:
+                return _widened_avro(schema_text(writer), schema_text(reader.info))
+            return _widened_protobuf(writer, reader) if writer.format == SerializationFormat.PROTOBUF else None
         except SchemaError:
             return None  # for another reason, which resolution tells
 
@@ -214,6 +212,18 @@ class Entries:
             return AvroSerializer(schema_text(writer), reader_schema=schema_text(reader.info)), ""
         except SchemaError as error:
             return None, error.message
+
+
+def _widened_avro(writer: str, reader: str) -> AvroSerializer | None:
+    read = load(reader)[0]
+    wide = widened(load(writer)[0], read)
+    return None if wide is read else AvroSerializer(writer, reader_schema=print_schema(wide))
+
+
+def _widened_protobuf(writer: SchemaInfo, reader: EventType) -> ProtobufSerializer | None:
+    assert isinstance(reader.payloads, ProtobufSerializer)
+    wide = widened_message(writer, reader.payloads.message_class.DESCRIPTOR)
+    return ProtobufSerializer(wide) if wide is not None and not protobuf_misfit(writer, wide.DESCRIPTOR) else None
 
 
 def _is_of(writer: SchemaInfo, reader: SchemaInfo) -> bool:

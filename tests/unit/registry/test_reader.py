@@ -481,6 +481,29 @@ def test_a_message_is_read_by_numbers_or_not_at_all(written: Any, read: Any, fit
                 reader.deserialize(data)
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow", "fits", "beyond"),
+    [
+        (F.TYPE_INT64, F.TYPE_INT32, [-(2**31), 7, 2**31 - 1], [2**31, -(2**63)]),
+        (F.TYPE_SINT64, F.TYPE_SINT32, [-1], [2**40]),
+        (F.TYPE_DOUBLE, F.TYPE_FLOAT, [0.5, float("inf")], [0.1, 1e300]),
+    ],
+)
+def test_numbers_of_messages_are_narrowed_one_by_one(
+    wide: int, narrow: int, fits: list[Any], beyond: list[Any]
+) -> None:
+    encodings = {0: encoding(typed(changed(a=narrow))), 1: encoding(typed(changed(a=wide)), version=1)}
+    with served(encodings) as registry:
+        reader = deserializer(registry.uri, group="g", schema=changed(a=narrow))
+        events = [event(1, {"a": value, "s": "x"}, encodings=encodings) for value in [*fits, *beyond]]
+        errors: list[DeserializationError] = []
+        column = reader.decode_column(pa.array([event(0, {"a": 1}, encodings=encodings), *events]),
+                                      on_error=errors.append)  # fmt: skip
+    assert [row and row["a"] for row in column.to_pylist()] == [1, *fits, *(None for _ in beyond)]
+    assert [error.row for error in errors] == [1 + len(fits) + i for i in range(len(beyond))]
+    assert all(error.field_path == "$.a" and error.encoding_id == 1 for error in errors)
+
+
 def imported(kind: int) -> FileDescriptorSet:
     """A message in one file whose field is a message of another."""
     common = FileDescriptorProto(name="common.proto", package="n", syntax="proto3")
