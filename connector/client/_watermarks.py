@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import takewhile
@@ -168,18 +168,21 @@ class WatermarkLog:
             if info.exists:
                 return self._segment, info.write_offset
         # The first time, or the stream was deleted and made again.
-        [(segment_id, start)] = self._first().items()
-        self._segment, self._end = segment_id, start
+        segment_id = self._only_segment()
+        info = self._stores.segment_infos(self._source, [segment_id])[segment_id]
+        self._segment, self._end = segment_id, info.start_offset
         self._marks, self._ends, self._ranges = [], [], {}
-        return segment_id, self._stores.segment_infos(self._source, [segment_id])[segment_id].write_offset
+        return segment_id, info.write_offset
 
-    def _first(self) -> Mapping[int, int]:
+    def _only_segment(self) -> int:
+        # Unlike others, this call asks for the permission on the stream itself, not on that of its watermarks.
         try:
-            return self._stores.controller.head_cut(self._source).positions
+            [segment] = self._stores.controller.current_segments(self._source)
         except StreamNotFoundError:
             raise StreamNotFoundError(
                 f"stream {self.stream} does not exist, or has no place for watermarks ({self._source}): check its name"
             ) from None
+        return segment.id
 
     def _advance(self, end: int | None) -> None:
         segment_id, length = self._bounds()
