@@ -179,8 +179,9 @@ class Feed:
                 raise _of(error, reading.id) from None
             if chunk is None:
                 break
-            chunks += list(reading.take(chunk.records))
-            size += chunk.batch.nbytes
+            taken = list(reading.take(_fitting(chunk, self._sizes.bytes - size)))
+            chunks += taken
+            size += sum(each.batch.nbytes for each in taken)
         piece = Piece(reading.id, first, reading.offset, reading.mark)
         if self._reading is None:
             self._pending.appendleft(reading.id)
@@ -240,6 +241,12 @@ class Feed:
         if not self._skip_changed:
             raise _of(_changed(id_, change, "it is"), id_)
         self.changed[id_] = change
+
+
+def _fitting(chunk: Chunk, size: int) -> int:
+    """How many records of a chunk go into so many bytes, roughly; one at least."""
+    fitting = size * chunk.records // max(1, int(chunk.batch.nbytes))
+    return max(1, min(chunk.records, fitting))
 
 
 def _changed(id_: str, change: str, what: str) -> SourceChangedError:

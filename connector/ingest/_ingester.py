@@ -43,6 +43,8 @@ __all__ = ["Counts", "Ingester", "Settings"]
 # Between two looks at a state, or at the sources, while others are to move.
 _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
+# Between two looks at a source that is being read.
+_LOOK: Final = 1.0
 # How long the server is asked for what became of a commit.
 _COMMIT: Final = 60.0
 
@@ -222,7 +224,8 @@ class Ingester:
                 return None
             self._feed.ended = {}
             done = self._write(transaction, draft, encoding)
-            self._check_unchanged(draft)
+            for piece in draft.pieces:
+                _check_unchanged(self._source, piece)
             if self._dead_letters is not None:
                 self._dead_letters.publish(draft.pieces)
         except TransactionError:
@@ -270,7 +273,7 @@ class Ingester:
 
     def _write(self, transaction: OpenTransaction[bytes], draft: Draft, encoding: Encoding) -> Counts:
         """Write the events of a step, durable in its transaction on return. Raises SourceError, TransactionError."""
-        done = Counts()
+        done, looked = Counts(), time.monotonic()
         pieces = {piece.source: piece for piece in draft.pieces}
         for number, (id_, chunk) in enumerate(draft.content):
             if number == 1:  # a short step needs no ping
@@ -282,7 +285,10 @@ class Ingester:
             done.events += chunk.batch.num_rows
             done.rejected += len(chunk.rejected)
             done.bytes += chunk.bytes
-            self._tell(f"{id_}", _sum(self.counts, done))
+            self._tell(id_, _sum(self.counts, done))
+            if time.monotonic() - looked > _LOOK:  # one that grows as fast as it is read would never end
+                _check_unchanged(self._source, pieces[id_])
+                looked = time.monotonic()
         self._flush(transaction)
         return done
 
@@ -292,16 +298,6 @@ class Ingester:
         except DeadlineExceededError:
             self._keeper.add(transaction)
             transaction.flush()
-
-    def _check_unchanged(self, draft: Draft) -> None:
-        """Raise SourceChangedError if a source is not what it was when the step was recorded."""
-        for piece in draft.pieces:
-            if (change := self._source.change(piece.source, piece.mark)) is not None:
-                error = SourceChangedError(
-                    f"{piece.source} changed while it was read: {change}; nothing of what was being read is committed"
-                )
-                error.source_id = piece.source
-                raise error
 
     def _commit(self, transaction: OpenTransaction[bytes]) -> bool:
         """Commit a step; whether it is committed. Raises OutcomeUnknownError: its recovery asks again."""
@@ -316,6 +312,17 @@ class Ingester:
         self.counts = _sum(self.counts, done)
         self.counts.transactions += 1
         self._feed.ended |= draft.ended
+
+
+def _check_unchanged(source: ReplayableSource, piece: Piece) -> None:
+    """Raise SourceChangedError if a source is not what it was when its piece was recorded."""
+    if (change := source.change(piece.source, piece.mark)) is None:
+        return
+    error = SourceChangedError(
+        f"{piece.source} changed while it was read: {change}; nothing of what was being read is committed"
+    )
+    error.source_id = piece.source
+    raise error
 
 
 def _after(piece: Piece) -> Progress:

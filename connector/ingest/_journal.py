@@ -42,10 +42,17 @@ class Journal:
             init_serializer=json,
             update_serializer=json,
         )
-        self._shared.initialize(IngestState(str(target)).to_json())
+        try:
+            self._shared.initialize(IngestState(str(target)).to_json())
+            self._check_target(target)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_target(self, target: StreamName) -> None:
         if self.state.target != str(target):
             raise IngestStateError(
-                f"stream {name} keeps the state of {self.state.target}, not of {target}: name another one for the state"
+                f"stream {self.name} keeps the state of {self.state.target}, not of {target}: name another one for the state"
             )
 
     @property

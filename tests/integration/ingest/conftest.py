@@ -1,0 +1,62 @@
+"""A target stream, and files of numbered samples."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.client import PravegaClient, StreamName
+from connector.config import PravegaConfig
+from connector.ingest._journal import Journal, state_name
+
+Events = Callable[[], list[tuple[int, int]]]
+
+
+@pytest.fixture
+def client(config: PravegaConfig) -> Iterator[PravegaClient]:
+    with PravegaClient(config) as opened:
+        yield opened
+
+
+@pytest.fixture
+def target(client: PravegaClient, stream_name: StreamName) -> StreamName:
+    client.create_stream(stream_name, 2)
+    return stream_name
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def write(folder: Path) -> Callable[..., Path]:
+    """``write(file, samples)``: a CSV file with so many samples, its number in each of them."""
+
+    def make(file: int, samples: int = 30, first: int = 0) -> Path:
+        path = folder / f"{file:03}.csv"
+        lines = "".join(f"{file},{sample}\n" for sample in range(first, first + samples))
+        path.write_text("file,sample\n" + lines)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def events(client: PravegaClient, target: StreamName) -> Events:
+    """(file, sample) of all events that readers see, file by file in the order of the stream."""
+
+    def read() -> list[tuple[int, int]]:
+        found = [json.loads(event) for event in client.read(target)]
+        return sorted(((each["file"], each["sample"]) for each in found), key=lambda pair: pair[0])
+
+    return read
+
+
+@pytest.fixture
+def journal(client: PravegaClient, target: StreamName) -> Iterator[Journal]:
+    with Journal(client, target, state_name(target)) as opened:
+        yield opened

@@ -1,0 +1,225 @@
+"""What another run finds, and what it makes of it: every status, every lost answer."""
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.client import OpenTransaction, PravegaClient, StateSynchronizer, StreamName, Transaction
+from connector.errors import IngestStateError, IngestUndecidedError, OutcomeUnknownError, TransactionAbortedError
+from connector.ingest import FileSource, Settings, Sizes, ingest
+from connector.ingest._journal import Journal
+from connector.ingest._owner import this_run
+from connector.ingest._state import Owner, Piece, Step, Update
+
+Write = Callable[..., Path]
+Events = Callable[[], list[tuple[int, int]]]
+GONE = Owner("gone", this_run().host, 2**22 + 1, 0)  # a process id that no Linux gives
+ELSEWHERE = Owner("elsewhere", "another machine", 1, 0)
+
+
+def expected(files: int, samples: int = 30) -> list[tuple[int, int]]:
+    return [(file, sample) for file in range(files) for sample in range(samples)]
+
+
+@pytest.fixture
+def left(client: PravegaClient, target: StreamName, journal: Journal) -> Callable[..., OpenTransaction[bytes]]:
+    """``left(path, owner)``: what a run leaves that was killed: a recorded step, whose transaction has its events."""
+
+    def make(path: Path, owner: Owner = GONE, lease: float = 30.0) -> OpenTransaction[bytes]:
+        source = FileSource([path])
+        (id_,) = source.ids()
+        transaction = client.transactions(target, lease=lease).begin()
+        step = Step(transaction.id, owner, lease, (Piece(id_, 0, None, source.mark(id_)),))
+        assert journal.record(Update(committed=False, step=step))
+        (chunk,) = source.read(id_)
+        for row in chunk.batch.to_pylist():
+            transaction.write(f'{{"file":{row["file"]},"sample":{row["sample"]}}}'.encode(), id_)
+        transaction.flush()
+        return transaction
+
+    return make
+
+
+@pytest.mark.parametrize("status", ["open", "committed", "aborted"])
+def test_a_step_is_decided_by_its_transaction(
+    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, left: Any, status: str
+):
+    transaction = left(write(0))
+    write(1)
+    if status == "committed":
+        transaction.commit()
+    if status == "aborted":
+        transaction.abort()
+    summary = ingest(folder, target, client=client)
+    assert summary.counts.transactions == (1 if status == "committed" else 2)
+    assert summary.counts.recovered == 1
+    assert events() == expected(2)
+    if status != "committed":
+        with pytest.raises(TransactionAbortedError):
+            transaction.commit()  # the late one wakes up
+    assert events() == expected(2)
+
+
+def test_a_forgotten_transaction_is_the_operators(
+    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, journal: Journal
+):
+    path = write(0)
+    source = FileSource([path])
+    (id_,) = source.ids()
+    step = Step(uuid.uuid4(), GONE, 30.0, (Piece(id_, 0, None, source.mark(id_)),))
+    assert journal.record(Update(committed=False, step=step))
+    with pytest.raises(IngestUndecidedError, match=rf"{step.transaction}.*{id_} from record 0.*resolve=committed"):
+        ingest(folder, target, client=client)
+    assert events() == []
+    ingest(folder, target, client=client, resolve="committed")
+    assert events() == []
+    again = Step(uuid.uuid4(), GONE, 30.0, (Piece(id_, 0, None, source.mark(id_)),))
+    journal.fetch()
+    assert journal.record(Update(committed=False, step=again))
+    journal.fetch().sources.clear()
+    other = write(1)
+    ingest([other], target, client=client, resolve="aborted")
+    assert events() == [(1, sample) for sample in range(30)]
+
+
+def test_one_that_may_be_alive_is_waited_for(
+    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, left: Any
+):
+    transaction = left(write(0), ELSEWHERE)
+    told: list[str] = []
+
+    def tell(what: str, _counts: object) -> None:
+        told.append(what)
+        if len(told) == 3:
+            transaction.abort()  # as the server does when nobody pings it
+
+    assert ingest(folder, target, client=client, tell=tell).counts.recovered == 1
+    assert told[:3] == ["waiting: another machine, process 1 is at work"] * 3
+    assert events() == expected(1)
+
+
+def test_silence_can_be_made_reason_enough(
+    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, left: Any
+):
+    transaction = left(write(0), ELSEWHERE)
+    ingest(folder, target, client=client, takeover_after=0.2)
+    assert events() == expected(1)
+    with pytest.raises(TransactionAbortedError):
+        transaction.commit()
+
+
+def test_who_loses_the_update_writes_nothing(
+    client: PravegaClient,
+    target: StreamName,
+    folder: Path,
+    write: Write,
+    events: Events,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A faster one ingests everything between our look at the state and our update."""
+    for file in range(3):
+        write(file)
+    record, wrote = Journal.record, []
+
+    def late(self: Journal, update: Update) -> bool:
+        monkeypatch.setattr(Journal, "record", record)
+        ingest(folder, target, client=client)
+        made = record(self, update)
+        wrote.append((made, update.step.transaction))  # type: ignore[union-attr]
+        return made
+
+    monkeypatch.setattr(Journal, "record", late)
+    summary = ingest(folder, target, client=client)
+    ((made, transaction),) = wrote
+    assert not made
+    assert summary.counts.events == 0
+    assert events() == expected(3)
+    assert client.transaction(target, transaction).status().is_aborted
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_an_update_whose_answer_is_lost(
+    client: PravegaClient,
+    target: StreamName,
+    folder: Path,
+    write: Write,
+    events: Events,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+):
+    for file in range(3):
+        write(file)
+    update_state, lost = StateSynchronizer.update_state, []
+
+    def lossy(self: Any, generate: Any) -> Any:
+        if len(lost) < 2:
+            lost.append(1)
+            if landed:
+                update_state(self, generate)
+            raise OutcomeUnknownError("lost")
+        return update_state(self, generate)
+
+    monkeypatch.setattr(StateSynchronizer, "update_state", lossy)
+    assert ingest(folder, target, client=client).counts.transactions == 3
+    assert len(lost) == 2
+    assert events() == expected(3)
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_commit_whose_answer_is_lost(
+    client: PravegaClient,
+    target: StreamName,
+    folder: Path,
+    write: Write,
+    events: Events,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+):
+    for file in range(3):
+        write(file)
+    commit, lost = Transaction.commit, []
+
+    def lossy(self: Any, *args: Any, **how: Any) -> Any:
+        if not lost:
+            lost.append(self.id)
+            if landed:
+                commit(self, *args, **how)
+            raise OutcomeUnknownError("lost")
+        return commit(self, *args, **how)
+
+    monkeypatch.setattr(Transaction, "commit", lossy)
+    summary = ingest(folder, target, client=client)
+    assert summary.counts.redone == (0 if landed else 1)
+    assert events() == expected(3)
+
+
+def test_a_state_of_another_target_is_refused(client: PravegaClient, target: StreamName, folder: Path, write: Write):
+    write(0)
+    other = StreamName(target.scope, "other")
+    client.create_stream(other)
+    ingest(folder, target, client=client, state="shared")
+    with pytest.raises(IngestStateError, match="keeps the state of"):
+        ingest(folder, other, client=client, state="shared")
+
+
+def test_a_compacted_state_goes_on(
+    client: PravegaClient,
+    target: StreamName,
+    folder: Path,
+    write: Write,
+    events: Events,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("connector.ingest._journal._COMPACT_AFTER", 1000)
+    monkeypatch.setattr("connector.ingest._journal._LOOK_EVERY", 3)
+    for file in range(12):
+        write(file)
+        ingest(folder, target, client=client, sizes=Sizes(variant="count", records=7), settings=Settings(lease=20.0))
+    with client.revisioned(StreamName(target.scope, f"{target.stream}-ingest")) as log:
+        assert log.mark() is not None
+        assert log.oldest_revision().offset > 0
+    assert events() == expected(12)
+    assert ingest(folder, target, client=client).counts.transactions == 0

