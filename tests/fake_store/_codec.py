@@ -16,6 +16,7 @@ from connector.wire import (
     MergeSegments,
     Message,
     ReadSegment,
+    ReadTable,
     SetupAppend,
     TruncateSegment,
     UpdateSegmentAttribute,
@@ -35,6 +36,7 @@ _REQUESTS = {
         GetSegmentAttribute,
         UpdateSegmentAttribute,
         TruncateSegment,
+        ReadTable,
         KeepAlive,
     )
 }

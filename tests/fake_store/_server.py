@@ -28,6 +28,7 @@ from connector.wire import (
     Message,
     NoSuchSegment,
     ReadSegment,
+    ReadTable,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
@@ -278,6 +279,8 @@ class FakeSegmentStore:
                     if (segment := self._segment(session, rid, name)) is not None:
                         end = len(segment.data)
                         session.reply(StreamSegmentInfo(rid, name, True, segment.sealed, False, 0, end, segment.start))
+                case ReadTable(request_id=rid, segment=name):
+                    session.reply(NoSuchSegment(rid, name, "stack", -1))  # it has no tables, as far as anybody may see
                 case CreateTransientSegment(request_id=rid, parent=parent):
                     name = f"{parent}#transient.{len(self.segments)}"
                     self.create(name)
