@@ -86,9 +86,9 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
     if not options.keys() - _OF_QUERIES and not names_stream:
         raise ConfigError(
             "the options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
-            "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the table was created "
-            "with a list of columns, and if no column is text; give them with the write (INSERT INTO t WITH "
-            "(controller = '…', stream = '…', …) …, or options of writeStream)"
+            "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query reads the "
+            "table that it writes to, if that has no column of text, or was created with a list of columns; give them "
+            "with the write (INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of writeStream)"
         )
     return dict(options)
 

@@ -62,8 +62,8 @@ def test_rows_never_go_to_the_table_that_they_come_from(
     # The same names and types: Spark hands on the columns of table one.
     spark.sql("INSERT INTO two SELECT * FROM one")
     spark.sql("INSERT INTO two SELECT id, 'z' AS item FROM one WHERE id = 1")
-    spark.table("two").where("id = 2").write.insertInto("two")
     lost = "the options of this table are lost"
+    assert lost in said(lambda: spark.sql("INSERT INTO two SELECT * FROM two"))
     assert lost in said(lambda: spark.sql(f"CREATE TABLE three USING pravega {options('three')} AS SELECT * FROM one"))
     assert not spark.catalog.tableExists("three")
     stream = spark.readStream.option("start_stream_cut", "earliest").table("one").writeStream
@@ -76,4 +76,4 @@ def test_rows_never_go_to_the_table_that_they_come_from(
     spark.sql(f"CREATE TABLE number USING pravega {options('number').replace(SCHEMA, chr(34) + 'long' + chr(34))}")
     assert lost in said(lambda: spark.sql("INSERT INTO number VALUES (1)"))
     assert sorted(spark.table("one").collect()) == [(1, "x"), (2, "y")]
-    assert sorted(spark.table("two").collect()) == [(1, "x"), (1, "z"), (2, "y"), (2, "y")]
+    assert sorted(spark.table("two").collect()) == [(1, "x"), (1, "z"), (2, "y")]
