@@ -116,7 +116,7 @@ class Input:
             self._wake_write.send(b"\0", socket.MSG_DONTWAIT)
 
     def close(self) -> None:
-        """End all sources."""
+        """End all sources; once more changes nothing."""
         for source in list(self._sources.values()):
             self.drop(source)
         self._selector.close()
@@ -125,6 +125,7 @@ class Input:
         if self._listener is not None:
             address = self._listener.getsockname()
             self._listener.close()
+            self._listener = None
             if isinstance(address, str):
                 Path(address).unlink(missing_ok=True)
 

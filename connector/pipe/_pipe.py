@@ -69,7 +69,7 @@ class Pipe:
         self.summary = PipeSummary()
 
     def run(self) -> PipeSummary:
-        """Return when the input has ended, or was stopped, and all events that were read are durable.
+        """Return when the input has ended, or was stopped, and all events that were read are durable; it is closed.
 
         What becomes of a source that cannot be read, or holds what is no event: where sources come and go it is ended
         alone, and the summary has its error; else the pipe ends, and raises it when what came before is durable.
@@ -84,6 +84,8 @@ class Pipe:
                 f"{error.message}; {self.summary.acknowledged} events are acknowledged, "
                 f"{self.summary.not_acknowledged} more were read and may not be in the stream: send them again"
             ) from error
+        finally:
+            self._input.close()
         if self.summary.errors and not self._input.many:
             raise self.summary.errors[0]
         return self.summary

@@ -68,7 +68,7 @@ def test_attempts_after_each_other_with_scalings_between(client, stream, attempt
     attempt()
     expect_all(client, stream)
     everything = [segment.id for segment in client.controller.current_segments(stream)]
-    client.controller.scale_stream(stream, everything, [(0.0, 1.0)])
+    client.controller.scale_stream(stream, everything, [(0.0, 0.5), (0.5, 1.0)])
     attempt()
     expect_all(client, stream)
 
@@ -80,7 +80,7 @@ def test_connections_that_are_cut(config, client, stream, attempt):
 
         def cut():
             while not done.is_set():
-                proxy.cut_after(3000)
+                proxy.cut_after(15_000)
                 done.wait(0.02)
 
         cutter = threading.Thread(target=cut)

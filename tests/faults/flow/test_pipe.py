@@ -1,0 +1,176 @@
+"""A pipe whose connections are cut, whose servers stall, and which is killed."""
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from connector.client import PravegaClient
+from connector.errors import DeadlineExceededError
+from connector.pipe import LineFrames, Pipe, standard_input
+from tests.faults.proxy import Proxy
+
+ROOT = Path(__file__).parents[3]
+LARGEST = 1 << 20
+
+
+@pytest.fixture
+def stream(config, stream_name):
+    with PravegaClient(config) as client:
+        client.create_stream(stream_name)
+    return stream_name
+
+
+@pytest.fixture
+def proxy(config, stream):
+    with PravegaClient(config) as client, Proxy(client.controller.endpoint(stream, 0)) as proxy:
+        yield proxy
+
+
+def read_all(config, stream):
+    """What the stream holds, read without the proxy."""
+    with PravegaClient(config) as client:
+        return list(client.read(stream))
+
+
+@contextlib.contextmanager
+def piped(config, stream, proxy, *, limit=64 << 10, timeout=60.0):
+    """(descriptor to write to, pipe, thread that runs it); all its requests go through the proxy."""
+    reading, writing = os.pipe()
+    client = proxy.between(PravegaClient(config))
+    with client, contextlib.closing(standard_input(reading)) as source:
+        writer = client.writer(stream, timeout=timeout, max_in_flight=limit)
+        pipe = Pipe(source, writer, lambda: LineFrames(LARGEST), max_unacknowledged=limit)
+        failures = []
+
+        def run():
+            try:
+                pipe.run()
+            except DeadlineExceededError as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield writing, pipe, thread, failures
+        finally:
+            source.stop()
+            thread.join()
+            writer.abandon()
+            os.close(reading)
+
+
+def test_connections_that_are_cut_at_random_leave_exactly_the_input(config, stream, proxy):
+    chance = random.Random(5)
+    events = [b"%06d " % i + b"x" * chance.randrange(200) for i in range(30_000)]
+    with piped(config, stream, proxy) as (writing, pipe, thread, failures):
+        with open(writing, "wb") as out:
+            for at in range(0, len(events), 1000):
+                proxy.cut_after(chance.randrange(1, 100_000))
+                out.write(b"".join(event + b"\n" for event in events[at : at + 1000]))
+                out.flush()
+        thread.join()
+        assert not failures
+    assert proxy.cuts >= 15
+    assert (pipe.summary.read, pipe.summary.acknowledged) == (30_000, 30_000)
+    assert read_all(config, stream) == events
+
+
+def test_a_slow_stream_slows_the_input(config, stream, proxy, eventually):
+    """Nothing is acknowledged while the servers stall: what the pipe takes from its input is bounded."""
+    limit = 64 << 10
+    line = b"x" * 999 + b"\n"
+    with piped(config, stream, proxy, limit=limit) as (writing, pipe, thread, _):
+        os.write(writing, line)
+        eventually(lambda: pipe.summary.acknowledged == 1)
+        proxy.stall()
+        os.set_blocking(writing, False)
+        taken = refused = 0
+        while refused < 20:
+            try:
+                taken += os.write(writing, line)
+                refused = 0
+            except BlockingIOError:
+                refused += 1
+                time.sleep(0.02)
+        # The limit, one read beyond it, and what the kernel's pipe holds.
+        assert taken <= limit + (256 << 10) + (64 << 10) + len(line)
+        assert pipe.summary.acknowledged == 1
+        proxy.flow()
+        os.close(writing)
+        thread.join()
+    assert pipe.summary.not_acknowledged == 0
+    assert sum(map(len, read_all(config, stream))) >= taken - taken // 999 + 999 - 1
+
+
+def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, stream, proxy, eventually):
+    with piped(config, stream, proxy, timeout=2.0) as (writing, pipe, thread, failures):
+        os.write(writing, b"one\ntwo\n")
+        eventually(lambda: pipe.summary.acknowledged == 2)
+        proxy.stall()
+        os.write(writing, b"three\n")
+        thread.join()
+        (error,) = failures
+        assert "2 events are acknowledged, 1 more were read and may not be in the stream" in str(error)
+        os.close(writing)
+        proxy.flow()
+    assert set(read_all(config, stream)) - {b"three"} == {b"one", b"two"}
+
+
+def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, stream):
+    """The sender goes on after the last event that was acknowledged: each is there, some more than once."""
+    chance = random.Random(9)
+    total, done, kills = 20_000, 0, 0
+    events = [b"%06d" % i for i in range(total)]
+    while done < total:
+        options = ("--acknowledge", "--buffer", "2000", "--controller", config.controller)
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from connector.cli import main; main()", "pipe", str(stream), *options],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        last = kills == 4
+        # Those that are to be killed get a part, and wait for more.
+        part = events[done:] if last else events[done : done + 4000]
+        sender = threading.Thread(target=send, args=(process.stdin, part, chance))
+        sender.start()
+        if last:
+            sender.join()
+            process.stdin.close()
+        told = 0
+        for line in process.stdout:
+            told = int(line)
+            if not last and told >= chance.randrange(500, 4000):
+                process.kill()
+                break
+        # What it wrote to its output before it was killed counts.
+        told = max([told, *map(int, (part for part in process.stdout.read().split(b"\n")[:-1]))])
+        process.wait()
+        sender.join()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.close()
+        done += told
+        kills += process.returncode < 0
+    assert kills == 4
+    found = Counter(read_all(config, stream))
+    assert found.keys() == set(events)
+    assert sum(found.values()) >= total
+
+
+def send(file, events, chance):
+    """Write the events, as far as somebody reads them."""
+    with contextlib.suppress(BrokenPipeError):
+        for at in range(0, len(events), 100):
+            file.write(b"".join(event + b"\n" for event in events[at : at + 100]))
+            file.flush()
+            time.sleep(chance.random() / 200)

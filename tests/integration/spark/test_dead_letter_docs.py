@@ -1,0 +1,22 @@
+"""The program in docs/dead-letters.md does what it says."""
+
+import re
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from connector.client import PravegaClient
+from connector.config import PravegaConfig
+
+PAGE = Path(__file__).parents[3] / "docs" / "dead-letters.md"
+
+
+def test_the_examples_run_as_they_stand(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, tmp_path: Path
+):
+    program = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+    assert program.count("assert ") >= 5
+    names = {"spark": spark, "client": client, "controller": config.controller, "folder": tmp_path}
+    exec(compile(program, str(PAGE), "exec"), names)
+    (letters,) = [path for path in (tmp_path / "dead").iterdir() if b"two" in path.read_bytes()]
+    assert letters.suffix == ".jsonl"
