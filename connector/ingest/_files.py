@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from connector.errors import ConfigError, SourceChangedError, SourceUnreadableError
+from connector.errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
 from connector.ingest._kind import FileKind, unified
 from connector.ingest._listing import Listing, list_files
 from connector.ingest._opening import reading
@@ -163,14 +163,22 @@ class FileSource:
             raise SourceUnreadableError(
                 f"there are no files yet in {', '.join(self._paths)}: their columns are unknown"
             )
-        found: list[pa.Schema] = []
+        sampled: list[pa.Schema] = []
+        told: list[pa.Schema] = []
+        errors: list[SourceError] = []
         for id_ in ids if self._options.infer_all else _spread(ids, _SAMPLED_FILES):
             kind = self._kinds[self._found[id_]]
-            if kind.sampled or not found:
+            if told and not kind.sampled:
+                continue
+            try:
                 columns = kind.columns(self._path(id_), whole=self._options.infer_all)
-                found.append(_plain(columns) if kind.sampled else columns)
-        found = [schema for schema in found if len(schema)] or found
-        return self._with_types(unified(found))
+            except SourceError as error:
+                errors.append(error)  # it is raised when the turn of that file comes
+                continue
+            (sampled if kind.sampled else told).append(columns)
+        if not sampled and not told:
+            raise errors[0]
+        return self._with_types(unified([_plain(unified(sampled)), *told] if sampled else told))
 
     def _with_types(self, schema: pa.Schema) -> pa.Schema:
         for name, kind in self._options.types.items():

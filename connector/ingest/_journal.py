@@ -52,7 +52,7 @@ class Journal:
     def _check_target(self, target: StreamName) -> None:
         if self.state.target != str(target):
             raise IngestStateError(
-                f"stream {self.name} keeps the state of {self.state.target}, not of {target}: name another one for the state"
+                f"stream {self.name} keeps the state of {self.state.target}, not of {target}: name another one for it"
             )
 
     @property
