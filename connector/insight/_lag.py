@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from connector.client import PravegaClient, SegmentSlice, SegmentStores, StreamCut, StreamName, read_slice
+from connector.client import Lineage, PravegaClient, SegmentSlice, SegmentStores, StreamCut, StreamName, read_slice
 from connector.insight._losses import Loss, lost_bytes, survey
 from connector.wire import segment_name
 
@@ -52,6 +52,11 @@ class StreamLag:
     exists: bool = True
 
     @property
+    def is_final(self) -> bool:
+        """Whether nothing can be added any more: the stream is sealed, or gone."""
+        return all(segment.sealed for segment in self.segments)
+
+    @property
     def bytes(self) -> int:
         """Bytes behind, all segments together."""
         return sum(segment.bytes for segment in self.segments)
@@ -86,8 +91,10 @@ def stream_lag(client: PravegaClient, position: StreamCut) -> StreamLag:
 
 def _through_scaling(client: PravegaClient, position: StreamCut) -> Iterator[SegmentLag]:
     stream = position.stream
-    tail = client.tail(stream)
-    ids = client.controller.segments_between(position, tail)
+    if client.controller.current_segments(stream):
+        ids = client.controller.segments_between(position, client.tail(stream))
+    else:
+        ids = _all_after(Lineage(client.stores, stream), position)  # sealed: nothing tells its end but its segments
     infos = client.stores.segment_infos(stream, ids)
     for segment_id in ids:
         info = infos[segment_id]
@@ -95,6 +102,16 @@ def _through_scaling(client: PravegaClient, position: StreamCut) -> Iterator[Seg
             # Java's cuts have -1 for a segment that has not begun.
             at = max(position.positions.get(segment_id, 0), info.start_offset)
             yield SegmentLag(stream, segment_id, at, info.write_offset, info.sealed)
+
+
+def _all_after(lineage: Lineage, position: StreamCut) -> list[int]:
+    """The position's segments, and all that follow them."""
+    found, frontier = set(position.positions), list(position.positions)
+    while frontier:
+        after = lineage.successors(frontier.pop()).keys() - found
+        found |= after
+        frontier += after
+    return sorted(found)
 
 
 def count_events(stores: SegmentStores, piece: SegmentSlice) -> int:

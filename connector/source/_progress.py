@@ -14,6 +14,7 @@ they are known without reading, which is where there are none. ``lost`` is what 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -51,7 +52,8 @@ class Progress:
             _log.info("the distance to the end of the streams is not known: %s", error)
             return self._report
         self._at, self._report = dict(end), self._tell(lags)
-        self._stale = self._clock() + _FRESH
+        # Of streams that are sealed the answer stays the same.
+        self._stale = math.inf if all(lag.is_final and lag.exists for lag in lags) else self._clock() + _FRESH
         return self._report
 
     def _tell(self, lags: list[StreamLag]) -> dict[str, Any]:

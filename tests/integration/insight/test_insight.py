@@ -91,10 +91,14 @@ def test_lag_is_right_to_the_byte_through_scaling_and_truncation(client, stream_
     for place, mark in enumerate(marks):
         assert stream_lag(client, mark).bytes == sum(counts[place:]) * SIZE
     client.truncate(marks[3])
-    for place, mark in enumerate(marks):
-        found = stream_lag(client, mark)
-        assert found.bytes == sum(counts[max(place, 3) :]) * SIZE
-        assert sum(loss.bytes for loss in found.losses) == sum(counts[place:3]) * SIZE
+    for seal in (False, True):
+        if seal:
+            client.controller.seal_stream(stream_name)
+        for place, mark in enumerate(marks):
+            found = stream_lag(client, mark)
+            assert found.is_final is seal
+            assert found.bytes == sum(counts[max(place, 3) :]) * SIZE
+            assert sum(loss.bytes for loss in found.losses) == sum(counts[place:3]) * SIZE
 
 
 def test_cuts_are_compared_across_scaling(client, stream_name, write, scale):
