@@ -24,6 +24,7 @@ __all__ = ["HEADER_SIZE", "HeaderColumn", "encoding_ids", "header_of", "read_hea
 _HEADER: Final = struct.Struct(">Bi")
 _PROTOCOL: Final = 1
 HEADER_SIZE: Final = _HEADER.size
+_INT32_MAX: Final = 2**31 - 1
 
 
 def header_of(encoding_id: int) -> bytes:
@@ -57,17 +58,16 @@ class HeaderColumn:
     """The encoding id of each of these rows."""
     bad: Int64s
     """Rows that are there, but do not begin with a header, ascending."""
-    _data: UInt8s
-    _starts: Int64s
-    _ends: Int64s
+    _column: pa.BinaryArray
 
     @classmethod
     def of(cls, column: pa.Array) -> HeaderColumn:
         """Read a binary column's headers; :class:`SchemaError` if its type cannot hold events."""
         column = as_binary(column)
-        offsets = offsets_of(column).astype(np.int64)
-        starts, ends = offsets[:-1], offsets[1:]
-        data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+        if (common := _common_id(column)) is not None:
+            rows = np.arange(len(column))
+            return cls(rows, np.full(len(column), common, np.int32), rows[:0], column)
+        data, starts, ends = _bytes_of(column)
         there = column.is_valid().to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(there & (ends - starts >= HEADER_SIZE))
         ids = _ids(data, starts[rows])
@@ -75,7 +75,7 @@ class HeaderColumn:
         if not good.all():
             rows, ids = rows[good], ids[good]
         there[rows] = False
-        return cls(rows, ids, np.flatnonzero(there), data, starts, ends)
+        return cls(rows, ids, np.flatnonzero(there), column)
 
     def groups(self) -> list[tuple[int, Int64s]]:
         """Each encoding id, ascending, with its rows, ascending."""
@@ -88,7 +88,10 @@ class HeaderColumn:
 
     def payloads(self, rows: Int64s) -> pa.BinaryArray:
         """What stands behind the headers of some rows; copied by Arrow in one pass."""
-        return cut(self._data, self._starts[rows] + HEADER_SIZE, self._ends[rows])
+        if len(rows) == len(self._column):
+            return pc.binary_slice(self._column, HEADER_SIZE, _INT32_MAX)  # without its end, it overflows
+        data, starts, ends = _bytes_of(self._column)
+        return cut(data, starts[rows] + HEADER_SIZE, ends[rows])
 
 
 def encoding_ids(column: pa.Array) -> pa.Int32Array:
@@ -97,6 +100,24 @@ def encoding_ids(column: pa.Array) -> pa.Int32Array:
     ids, none = np.zeros(len(column), np.int32), np.ones(len(column), np.bool_)
     ids[headers.rows], none[headers.rows] = headers.ids, False
     return pa.array(ids, mask=none)
+
+
+def _common_id(column: pa.BinaryArray) -> int | None:
+    """The encoding id of all events, if all of them are there and begin with the same header: most columns are so."""
+    if not len(column) or column.null_count:
+        return None
+    first = column[0].as_py()[:HEADER_SIZE]
+    try:
+        encoding_id = read_header(first)
+    except DeserializationError:
+        return None
+    return encoding_id if pc.all(pc.starts_with(column, pattern=first)).as_py() else None
+
+
+def _bytes_of(column: pa.BinaryArray) -> tuple[UInt8s, Int64s, Int64s]:
+    """All bytes of a column, and where each event starts and ends in them."""
+    offsets = offsets_of(column).astype(np.int64)
+    return np.frombuffer(column.buffers()[2] or b"", np.uint8), offsets[:-1], offsets[1:]
 
 
 def _ids(data: UInt8s, starts: Int64s) -> npt.NDArray[np.int32]:
