@@ -23,6 +23,6 @@ def with_never_null(fields: Sequence[pa.Field], options: SourceOptions, serializ
     value.
     """
     sure = set(METADATA_COLUMNS) & set(options.metadata_columns)
-    if serializer is not None and options.mode != "PERMISSIVE":
+    if serializer is not None and options.decode_mode != "PERMISSIVE":
         sure |= getattr(serializer.get(), "never_null", frozenset())
     return [field.with_nullable(field.name not in sure) for field in fields]

@@ -27,6 +27,8 @@ def has_required(field: pa.Field) -> bool:
 
 def missing_values(column: pa.Array, field: pa.Field) -> list[DeserializationError]:
     """Errors of the rows that have a null where there may be none: one for each row and place."""
+    if not column.null_count and not pa.types.is_nested(field.type):
+        return []
     return [
         DeserializationError("it is null, and .schema(…) says NOT NULL", field_path=path, row=row)
         for rows, path in _nulls(column, field, np.arange(len(column)), f"$.{field.name}")
