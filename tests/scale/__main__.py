@@ -50,7 +50,8 @@ def _on_a_real_server(client: PravegaClient, segments: int) -> None:
             writer.write(b"%d" % n, routing_key=str(n))
     given = {"path": str(stream), "start_stream_cut": "earliest", "controller": client.config.controller}
     click.echo(f"{segments} segments on a real server")
-    with counted(client) as calls:
+    # A client of its own, which knows nothing of the segments yet.
+    with PravegaClient(client.config, timeout=60.0) as client, counted(client) as calls:
         plan = QueryPlan(client, parse_options(SourceOptions, given))
         for what, step in (("first offset", plan.first), ("first batch", lambda: plan.next(plan.first()))):
             before, begin = calls(), time.perf_counter()

@@ -34,7 +34,7 @@ class Load:
     _thread: threading.Thread | None = field(default=None, repr=False)
 
     def __enter__(self) -> Load:
-        self.client.create_stream(self.stream, 2)
+        self.client.create_stream(self.stream, 1)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         return self
