@@ -60,5 +60,5 @@ def times_along(
 
 def timestamps(millis: pa.Int64Array) -> pa.TimestampArray:
     """Milliseconds since 1970 as a column."""
-    fits = pc.less_equal(pc.abs(millis), _MOST)
+    fits = pc.and_(pc.greater_equal(millis, -_MOST), pc.less_equal(millis, _MOST))
     return pc.if_else(fits, millis, None).cast(pa.timestamp("ms", "UTC")).cast(EVENT_TIME)

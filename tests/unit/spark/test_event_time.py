@@ -1,4 +1,4 @@
-"""Event times of what is written."""
+"""Event times of what is written, and as columns."""
 
 import datetime
 import pickle
@@ -10,6 +10,9 @@ from connector.errors import ColumnTypeError
 from connector.options import parse_options
 from connector.sink import SinkOptions, encoder_for
 from connector.sink._event_time import LatestTime
+from connector.source._event_time import timestamps
+from connector.source._offsets import Offset
+from connector.wire import StreamCut, StreamName
 
 UTC = datetime.UTC
 NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -72,3 +75,18 @@ def test_columns_that_are_no_time() -> None:
         encoder(batch(pa.array(["2026"])))
     with pytest.raises(ColumnTypeError, match=r"columns at would not be written"):
         encoder_for(batch(pa.array([1])).schema, parse_options(SinkOptions, {"path": "s/t"}))
+
+
+def test_an_offset_says_how_far_the_watermarks_went() -> None:
+    stream = StreamName("s", "t")
+    offset = Offset({stream: StreamCut(stream, {0: 5})}, marks={stream: 113})
+    value = offset.to_json()
+    assert (value["marks"], value["version"]) == ({"s/t": 113}, 2)
+    assert Offset.from_json(value) == offset
+    assert "marks" not in Offset(offset.cuts).to_json()
+
+
+def test_times_that_no_timestamp_can_be_are_null() -> None:
+    times = timestamps(pa.array([0, -1, 2**63 - 1, -(2**63), None, 2**53]))
+    assert times.type == pa.timestamp("us", "UTC")
+    assert times.cast(pa.int64()).to_pylist() == [0, -1000, None, None, None, 2**53 * 1000]

@@ -1,0 +1,141 @@
+"""Filters on metadata columns, applied to slices of segments."""
+
+import operator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringStartsWith,
+)
+
+from connector.client import EventBatch, SegmentSlice
+from connector.options import parse_options
+from connector.source import SourceOptions
+from connector.source._pushdown import Pushed, filters_are_pushed, until
+from connector.wire import StreamName
+
+PLAIN = parse_options(SourceOptions, {"path": "a/s"})
+TYPED = parse_options(SourceOptions, {"path": "a/s", "format": "json", "columns": "stream"})
+COMPARED = {
+    EqualTo: operator.eq,
+    EqualNullSafe: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+    In: lambda value, wanted: value in wanted,
+}
+numbers, names = st.integers(0, 6), st.sampled_from(["r", "s", "t"])
+
+
+def compared(column: str, values: st.SearchStrategy) -> st.SearchStrategy[Filter]:
+    one = st.builds(
+        lambda kind, value: kind((column,), value),
+        st.sampled_from([kind for kind in COMPARED if kind is not In]),
+        values,
+    )
+    some = st.builds(lambda wanted: In((column,), tuple(wanted)), st.lists(values, max_size=3))
+    return one | some | one.map(Not) | some.map(Not)
+
+
+filters = st.lists(
+    st.one_of(
+        compared("stream", names),
+        compared("segment_id", numbers),
+        compared("offset", numbers),
+        st.sampled_from([IsNotNull(("offset",)), StringStartsWith(("stream",), "s"), EqualTo(("event",), b"x")]),
+    ),
+    max_size=4,
+)
+slices = st.lists(
+    st.builds(
+        lambda name, segment, start, size: SegmentSlice(StreamName("a", name), segment, start, start + size),
+        names,
+        numbers,
+        numbers,
+        st.integers(1, 4),
+    ),
+    max_size=5,
+)
+
+
+def passes(each: Filter, row: dict[str, object]) -> bool:
+    if isinstance(each, Not):
+        return not passes(each.child, row)
+    if isinstance(each, StringStartsWith):
+        return str(row[each.attribute[0]]).startswith(each.value)
+    return type(each) not in COMPARED or COMPARED[type(each)](row[each.attribute[0]], each.value)
+
+
+def rows_of(piece: SegmentSlice, stop: int | None = None) -> list[dict[str, object]]:
+    """An event at each offset."""
+    return [
+        {"scope": "a", "stream": piece.stream.stream, "segment_id": piece.segment_id, "offset": at, "event": b"x"}
+        for at in range(piece.start, piece.end)
+        if stop is None or at < stop
+    ]
+
+
+@given(filters, slices)
+def test_what_is_left_out_has_no_row_that_passes_and_what_is_done_need_not_be_done_again(given_filters, pieces) -> None:
+    pushed = Pushed(PLAIN, given_filters)
+    expected = [row for piece in pieces for row in rows_of(piece) if all(passes(f, row) for f in given_filters)]
+    kept = [row for piece in pushed.keep(pieces) for row in rows_of(piece, pushed.stop)]
+    assert [row for row in kept if all(passes(f, row) for f in pushed.left)] == expected
+
+
+@pytest.mark.parametrize(
+    "condition", [EqualTo(("segment_id",), 9), LessThan(("offset",), 0), EqualTo(("stream", "segment_id"), 1)]
+)
+def test_fields_of_a_format_are_no_metadata(condition) -> None:
+    pushed = Pushed(TYPED, [condition])
+    piece = SegmentSlice(StreamName("a", "s"), 1, 0, 10)
+    assert (pushed.keep([piece]), pushed.left, pushed.stop) == ([piece], [condition], None)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        EqualTo(("segment_id",), None),
+        EqualTo(("segment_id",), True),
+        EqualTo(("segment_id",), 1.5),
+        In(("offset",), (1, None)),
+        GreaterThan(("stream",), 3),
+    ],
+)
+def test_values_of_another_type_are_left_to_spark(condition) -> None:
+    pushed = Pushed(PLAIN, [condition])
+    piece = SegmentSlice(StreamName("a", "s"), 1, 0, 10)
+    assert (pushed.keep([piece]), pushed.left, pushed.stop) == ([piece], [condition], None)
+
+
+def test_nothing_is_read_after_the_last_offset_that_can_pass() -> None:
+    stream, closed = StreamName("a", "s"), []
+
+    def batches():
+        try:
+            for start in (0, 10, 20):
+                yield EventBatch(stream, 0, pa.array([b"x"], pa.binary()), np.array([start]))
+        finally:
+            closed.append(True)
+
+    assert [int(batch.offsets[0]) for batch in until(batches(), 15)] == [0, 10]
+    assert closed == [True]
+    assert len(list(until(batches(), None))) == 3
+
+
+def test_filters_are_taken_only_where_spark_hands_them_over() -> None:
+    assert not filters_are_pushed()
