@@ -82,3 +82,21 @@ def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePee
     tail = client.tail(stream_name)
     window = client.time_window(tail)
     assert java.window(tail, window) == window
+
+
+def test_java_readers_see_the_times_of_our_sink(
+    client: PravegaClient, java: JavaTimePeer, spark, pravega: LocalPravega, stream_name, eventually, tmp_path
+) -> None:
+    client.create_stream(stream_name, 2)
+    frame = spark.range(100).selectExpr("cast(id as string) event", "timestamp_millis(id * 1000) at")
+    folder = str(tmp_path / "rows")
+    frame.write.parquet(folder)
+    query = spark.readStream.schema(frame.schema).parquet(folder).writeStream.format("pravega")
+    query = query.option("controller", pravega.controller_uri).option("event_time_column", "at")
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).option("path", str(stream_name))
+    query.trigger(availableNow=True).start().awaitTermination()
+    cut = await_time(client, stream_name, 99_000, eventually)
+    assert cut == client.tail(stream_name)
+    for at, window in ((client.head(stream_name), TimeWindow(None, 99_000)), (cut, TimeWindow(99_000, None))):
+        assert client.time_window(at) == window
+        assert java.window(at, window) == window
