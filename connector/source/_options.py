@@ -144,8 +144,9 @@ class SourceOptions(CommonOptions):
     max_bytes_per_trigger: int | None = option(
         None,
         "most bytes of one micro-batch, with 8 for each event, all streams together; an event larger than that comes "
-        "alone",
+        "alone. Also `approx_bytes_per_trigger`, as the Scala connector has it",
         number(1, _MAX_LONG),
+        alias="approx_bytes_per_trigger",
     )
     max_rows_per_trigger: int | None = option(
         None, "most events of one micro-batch, all streams together", number(1, _MAX_LONG)

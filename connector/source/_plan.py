@@ -53,6 +53,7 @@ class QueryPlan:
         streams = self._streams.now()
         if self._options.stream_pattern is None:
             starts.check(streams)
+            self._ends.check(streams)
         return Offset({stream: _bounded(starts.cut(stream)) for stream in streams})
 
     def end_here(self) -> None:

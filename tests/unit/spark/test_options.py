@@ -66,6 +66,10 @@ def test_finds_several_streams(text: str, name: str):
         options.stream_name()
 
 
+def test_the_scala_connectors_name_of_the_limit():
+    assert source(path="a/b", approx_bytes_per_trigger="500").max_bytes_per_trigger == 500
+
+
 def test_several_streams_of_one_scope():
     assert source(stream="x,y", scope="a").stream_names() == (StreamName("a", "x"), StreamName("a", "y"))
 
