@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.config import PravegaConfig
+from connector.errors import ConnectorError
 from pravega_serde.errors import PravegaError
 from tests.faults.exactly_once._points import Point
 from tests.faults.exactly_once._scene import Scene, Source
@@ -21,6 +22,8 @@ __all__ = ["Stage"]
 ROWS: Final = 900
 #: Seconds beyond a lease in which a server may abort what nobody keeps.
 DELTA: Final = 15.0
+#: Seconds beyond that in which a server must tell what it has.
+_PATIENCE: Final = 600.0
 
 
 class Stage:
@@ -72,8 +75,14 @@ class Stage:
         settled: list[Verdict] = []
         waiting: list[tuple[Verdict, Scene, float]] = []
         for verdict, scene, ended in self._ended:
-            left = _open(scene)
-            if left and time.monotonic() < ended + scene.lease + DELTA:
+            over = time.monotonic() - ended - scene.lease - DELTA
+            try:
+                left = _open(scene)
+            except ConnectorError:
+                if over > _PATIENCE:
+                    raise
+                left = None
+            if left is None or (left and over < 0):
                 waiting.append((verdict, scene, ended))
                 continue
             verdict.left_open = left

@@ -23,7 +23,7 @@ from tests.faults.exactly_once._scene import Source, await_that
 __all__ = ["CASES", "Connector", "Probe", "Result"]
 
 ROWS: Final = 3000
-_SECONDS: Final = 300.0
+_SECONDS: Final = 900.0
 _JOB: Final = Path(__file__).with_name("job.py")
 #: A kill that comes after Spark's commit log proves nothing, and is tried again.
 _TRIES: Final = 5
