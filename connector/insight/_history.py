@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from connector.client import PravegaClient, StreamName, sealed_lengths
-from connector.errors import AuthenticationError, ControllerError, ControllerUnavailableError
+from connector.client import PravegaClient, SegmentInfo, StreamName, sealed_lengths
+from connector.errors import AuthenticationError, ControllerError, ControllerUnavailableError, StreamNotFoundError
 from connector.insight._cut_text import segment_label
-from connector.wire import SegmentRange
+from connector.wire import SegmentRange, segment_epoch
 
 __all__ = ["History", "SegmentLife", "scaling_history"]
 
@@ -68,38 +68,51 @@ class History:
 
 
 def scaling_history(client: PravegaClient, stream: StreamName, *, last_epochs: int | None = None) -> History:
-    """The history of a stream, or of its last epochs. One call to the controller for each epoch.
+    """The history of a stream, or of its last epochs. One call to the controller for each epoch, and a few more.
 
     Segments that lived before the first epoch asked for begin with it. Raises StreamNotFoundError.
     """
     client.require_stream(stream)
-    epochs = _epochs(client, stream)
-    if last_epochs is not None:
-        epochs = dict(list(epochs.items())[-last_epochs:])
-    ranges = {r.id: r for segments in epochs.values() for r in segments}
+    last = _last_epoch(client, stream)
+    first = 0 if last_epochs is None else max(0, last + 1 - last_epochs)
+    ranges: dict[int, SegmentRange] = {}
+    begun: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    for epoch in range(first, last + 1):
+        for found in client.controller.epoch_segments(stream, epoch):
+            ranges[found.id] = found
+            begun.setdefault(found.id, epoch)
+            ended[found.id] = epoch
     infos = client.stores.segment_infos(stream, ranges)
-    lengths = {i: info.write_offset for i, info in infos.items() if info.exists}
-    lengths |= sealed_lengths(client.stores, stream, ranges.keys() - lengths.keys())
-    lives = []
-    for segment_id, found in sorted(ranges.items()):
-        info = infos[segment_id]
-        there = [epoch for epoch, segments in epochs.items() if any(r.id == segment_id for r in segments)]
-        state: State = "truncated" if not info.exists else "sealed" if info.sealed else "open"
-        length = lengths.get(segment_id)
-        start = info.start_offset if info.exists else length or 0
-        lives.append(SegmentLife(found, there[0], there[-1], state, length, start))
-    return History(stream, next(iter(epochs)), next(reversed(epochs)), tuple(lives))
+    lengths = sealed_lengths(client.stores, stream, (i for i, info in infos.items() if not info.exists))
+    lives = (_life(ranges[i], begun[i], ended[i], infos[i], lengths.get(i)) for i in sorted(ranges))
+    return History(stream, first, last, tuple(lives))
 
 
-def _epochs(client: PravegaClient, stream: StreamName) -> dict[int, list[SegmentRange]]:
-    """Epoch -> its segments, oldest first."""
-    found: dict[int, list[SegmentRange]] = {}
-    while True:
-        try:
-            found[len(found)] = client.controller.epoch_segments(stream, len(found))
-        except (AuthenticationError, ControllerUnavailableError):
-            raise
-        except ControllerError:  # the one after the last; it has no code of its own
-            if found:
-                return found
-            raise
+def _life(found: SegmentRange, first: int, last: int, info: SegmentInfo, length: int | None) -> SegmentLife:
+    if not info.exists:
+        return SegmentLife(found, first, last, "truncated", length, length or 0)
+    return SegmentLife(found, first, last, "sealed" if info.sealed else "open", info.write_offset, info.start_offset)
+
+
+def _last_epoch(client: PravegaClient, stream: StreamName) -> int:
+    """The number of the stream's latest epoch, which nobody tells: epochs are without gaps, so it is searched for."""
+    known = max((segment_epoch(r.id) for r in client.controller.current_segments(stream)), default=0)
+    step = 1
+    while _has_epoch(client, stream, known + step):
+        known += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if _has_epoch(client, stream, known + step):
+            known += step
+    return known
+
+
+def _has_epoch(client: PravegaClient, stream: StreamName, epoch: int) -> bool:
+    try:
+        return bool(client.controller.epoch_segments(stream, epoch))
+    except (AuthenticationError, ControllerUnavailableError, StreamNotFoundError):
+        raise
+    except ControllerError:  # there is no code of its own for an epoch that is not there
+        return False
