@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -88,9 +89,7 @@ def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, only: str, n
         if only in (name := "Spark batch write"):
             yield run_case(suite.write_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
         if only in (name := "Spark batch write exactly once"):
-            yield run_case(
-                suite.exactly_once_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note
-            )
+            yield suite.exactly_once(name, _WRITE_EVENTS // part, rounds=rounds, note=note)
         if only in (name := "Spark micro-batches exactly once"):
             yield suite.micro_batches(name, _MICRO_BATCHES // part, rounds=rounds, note=note)
         if only in (name := "Spark batch read of Avro with header"):
@@ -151,18 +150,28 @@ class _Suite:
             aims={_OURS: 2.5},
         )
 
-    def exactly_once_case(self, name: str, events: int) -> Case:
-        """The same batch writes of ours in two modes."""
+    def exactly_once(self, name: str, events: int, *, rounds: int, note: Note) -> Result:
+        """Batch writes in two modes into one stream, as of an application that goes on: its ledger is there already."""
+        side, modes, runs = self._sides[-1], write_modes(), itertools.count(1)
         parquet = self._folder / "exactly-once.parquet"
         _write_parquet(parquet, events)
-        sides = {mode: replace(self._sides[-1], write_options=options) for mode, options in write_modes().items()}
-        return Case(
+        total = events * len(modes) * (rounds + _WARM_UPS)
+        stream = self._server.stream(total, SIZE)
+
+        def once(mode: str) -> Mapping[str, Any]:
+            more = modes[mode] if mode == AT_LEAST_ONCE else {**modes[mode], "txn_version": str(next(runs))}
+            return self._timed(side, "write", options=self._options(stream, more), parquet=str(parquet), events=events)
+
+        case = Case(
             name=f"{name}, {events:,} × {SIZE} B",
             event_size=SIZE,
             baseline=AT_LEAST_ONCE,
-            peers={mode: partial(self._write_once, side, str(parquet), events) for mode, side in sides.items()},
+            peers={mode: partial(once, mode) for mode in modes},
             aims={EXACTLY_ONCE: AIM},
         )
+        result = run_case(case, rounds=rounds, warm_ups=_WARM_UPS, note=note)
+        self._check(side, stream, total)
+        return result
 
     def micro_batches(self, name: str, batches: int, *, rounds: int, note: Note) -> Result:
         """Queries of small batches in two modes, and the steps that make the difference."""

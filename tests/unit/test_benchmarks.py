@@ -15,6 +15,7 @@ from rich.console import Console
 from benchmarks._alternate import Case, run_case
 from benchmarks._cpu import cpu_seconds, tree_cpu_seconds
 from benchmarks._drive import Peer, PeerError
+from benchmarks._exactly_once import AT_LEAST_ONCE, EXACTLY_ONCE, micro_batch_case
 from benchmarks._stats import Result, Runs, as_json, as_table
 
 PROGRAM = """
@@ -98,6 +99,23 @@ def test_the_table_says_whether_the_aim_is_met(rate: float, verdict: str) -> Non
     Console(file=text, width=160).print(as_table([Result("case", "theirs", runs, {"ours": 1.5})], "Title"))
     assert verdict in text.getvalue()
     assert "baseline" in text.getvalue()
+
+
+def test_micro_batches_are_told_by_their_median_and_what_is_added() -> None:
+    taken = {AT_LEAST_ONCE: iter([[900], [100, 120], [110]]), EXACTLY_ONCE: iter([[900], [150, 190], [170]])}
+
+    def once(mode: str) -> Mapping[str, Any]:
+        found = next(taken[mode])
+        return {"seconds": sum(found) / 1000, "events": 10 * len(found), "batch_ms": found}
+
+    result = micro_batch_case("small", once, rounds=2, warm_ups=1, note=lambda _: None)
+    assert result.runs[EXACTLY_ONCE].rates == pytest.approx([20 / 0.34, 10 / 0.17])
+    assert result.remarks == (
+        "at_least_once: median 110.0 ms (100.0 to 120.0, 3 times) a batch",
+        "exactly_once: median 170.0 ms (150.0 to 190.0, 3 times) a batch",
+        "exactly once adds 60 ms to the median batch",
+    )
+    assert as_json([result])[0]["remarks"] == list(result.remarks)
 
 
 def test_a_missing_baseline_leaves_rates_without_ratios() -> None:
