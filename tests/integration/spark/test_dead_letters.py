@@ -163,9 +163,11 @@ def test_a_batch_that_is_replayed(query, each_once, checkpoint):
 KILLED = """
 import os, sys
 from pyspark.sql import SparkSession
+from connector.data_source import PravegaDataSource
 stream, checkpoint, options = sys.argv[1], sys.argv[2], dict(pair.split("=", 1) for pair in sys.argv[3:])
 spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
          .config("spark.log.level", "OFF").getOrCreate())
+spark.dataSource.register(PravegaDataSource)
 def each(frame, batch):
     print(batch, frame.count(), flush=True)
     if batch == 1:
