@@ -96,7 +96,7 @@ class StreamConfig:
     tags: tuple[str, ...] = ()
     """Words to find the stream by."""
     timestamp_aggregation_timeout_ms: int = 0
-    """How long a silent writer holds the watermarks back; 0 is the server's default."""
+    """How long a writer that notes no later time holds the watermarks back; with 0 nobody is waited for."""
     rollover_size_bytes: int = 0
     """Size of a segment's chunks in long-term storage; 0 is the server's default."""
 

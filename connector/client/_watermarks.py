@@ -50,7 +50,7 @@ class TimeWindow:
     """The latest time that any writer had noted at the next watermark; None behind the last one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SegmentTimes:
     """The watermarks along a part of a segment; arrays of one length, int64."""
 
