@@ -1,4 +1,4 @@
-"""Retention on a real server that looks every 0.1 s: by consumption up to the published position, and by size."""
+"""Retention on a real server that looks every 0.1 s: up to the published position, by size and by time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -136,8 +136,11 @@ def test_a_subscriber_lives_on_with_a_stream_of_the_same_name(client, stream_nam
     assert client.controller.subscribers(stream_name) == []
 
 
-def test_retention_by_size_behind_a_query_that_is_down(client, stream_name, write, reader, eventually):
-    client.create_stream(stream_name, 1, RetentionPolicy.by_size(10 * SIZE))
+@pytest.mark.parametrize(
+    "policy", [RetentionPolicy.by_size(10 * SIZE), RetentionPolicy.by_time(300)], ids=["size", "time"]
+)
+def test_retention_passes_a_query_that_is_down(client, stream_name, write, reader, eventually, policy):
+    client.create_stream(stream_name, 1, policy)
     query = reader()
     start = query.initialOffset()
     read = write(5)
