@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from connector.errors import BadRecordError, EventError
 from connector.ingest._source import Chunk
 from connector.sink import EventEncoder, SinkOptions, encoder_for
 from pravega_serde.errors import SerializationError
-from pravega_serde.routing import ByConstant
 
 __all__ = ["Encoding", "encoding_for"]
 
@@ -36,16 +37,34 @@ class Encoding:
         """What the routing key is, in words."""
         return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
 
-    def encode(self, id_: str, chunk: Chunk) -> tuple[pa.Array, pa.Array | None]:
-        """Events and keys of a chunk. Raises BadRecordError."""
+    def encode(self, parts: Sequence[tuple[str, Chunk]]) -> tuple[pa.Array, pa.Array | None]:
+        """Events and keys of chunks, each with its source. Raises BadRecordError."""
         try:
-            events, keys = self.encoder.encode(chunk.batch)
+            events, keys = self.encoder.encode(_joined(parts))
         except (SerializationError, EventError) as error:
-            raise BadRecordError(
+            if len(parts) > 1:  # find the one that it is in
+                for part in parts:
+                    self.encode([part])
+            ((id_, chunk), *_) = parts
+            bad = BadRecordError(
                 f"among records {chunk.first} to {chunk.first + chunk.records - 1} of {id_} there is one that cannot "
                 f"be written: {error}"
-            ) from error
-        return events, ByConstant(id_).keys(chunk.batch) if self.by_source else keys
+            )
+            bad.source_id = id_
+            raise bad from error
+        return events, _sources(parts) if self.by_source else keys
+
+
+def _joined(parts: Sequence[tuple[str, Chunk]]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0][1].batch
+    return pa.Table.from_batches([chunk.batch for _, chunk in parts]).combine_chunks().to_batches()[0]
+
+
+def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
+    """The source of each row; as a dictionary, so that each is hashed once."""
+    rows = np.repeat(np.arange(len(parts), dtype=np.int32), [chunk.batch.num_rows for _, chunk in parts])
+    return pa.DictionaryArray.from_arrays(pa.array(rows), pa.array([id_ for id_, _ in parts], pa.string()))
 
 
 def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:

@@ -35,7 +35,7 @@ from connector.ingest._encode import Encoding
 from connector.ingest._feed import Draft, Feed
 from connector.ingest._journal import Journal
 from connector.ingest._referee import Fate, Referee
-from connector.ingest._source import ReplayableSource
+from connector.ingest._source import Chunk, ReplayableSource
 from connector.ingest._state import Owner, Piece, Progress, Step, Update
 
 __all__ = ["Counts", "Ingester", "Settings"]
@@ -43,6 +43,9 @@ __all__ = ["Counts", "Ingester", "Settings"]
 # Between two looks at a state, or at the sources, while others are to move.
 _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
+# A chunk of so many bytes is written at once; of smaller ones so many are written together.
+_LARGE: Final = 1 << 16
+_PARTS: Final = 64
 # Between two looks at a source that is being read.
 _LOOK: Final = 1.0
 # How long the server is asked for what became of a commit.
@@ -274,6 +277,7 @@ class Ingester:
     def _write(self, transaction: OpenTransaction[bytes], draft: Draft, encoding: Encoding) -> Counts:
         """Write the events of a step, durable in its transaction on return. Raises SourceError, TransactionError."""
         done, looked = Counts(), time.monotonic()
+        waiting: list[tuple[str, Chunk]] = []
         pieces = {piece.source: piece for piece in draft.pieces}
         for number, (id_, chunk) in enumerate(draft.content):
             if number == 1:  # a short step needs no ping
@@ -281,7 +285,11 @@ class Ingester:
             if chunk.rejected and self._dead_letters is not None:
                 self._dead_letters.add(pieces[id_], chunk.rejected)
             if chunk.batch.num_rows:
-                transaction.write_column(*encoding.encode(id_, chunk))
+                waiting.append((id_, chunk))
+            # What small sources hold is encoded together.
+            if chunk.batch.nbytes >= _LARGE or len(waiting) >= _PARTS:
+                transaction.write_column(*encoding.encode(waiting))
+                waiting = []
             done.events += chunk.batch.num_rows
             done.rejected += len(chunk.rejected)
             done.bytes += chunk.bytes
@@ -289,6 +297,8 @@ class Ingester:
             if time.monotonic() - looked > _LOOK:  # one that grows as fast as it is read would never end
                 _check_unchanged(self._source, pieces[id_])
                 looked = time.monotonic()
+        if waiting:
+            transaction.write_column(*encoding.encode(waiting))
         self._flush(transaction)
         return done
 

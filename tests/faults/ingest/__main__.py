@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -69,11 +69,10 @@ def main(
         for number, (name, play) in enumerate(chosen.items()):
             own = folder / str(number)
             own.mkdir()
-            with Ingesters(own) as ingesters:
-                target = StreamName(scope, f"ingest{number}")
-                verdict = play(
-                    Scene(client, java, own, target, files, samples, random.Random(seed + number)), ingesters
-                )
+            target = StreamName(scope, f"ingest{number}")
+            scene = Scene(client, java, own, target, files, samples, random.Random(seed + number))
+            with Ingesters(own) as ingesters, closing(scene):
+                verdict = play(scene, ingesters)
             verdict.scenario = name
             verdicts.append(verdict)
             _show(verdict)

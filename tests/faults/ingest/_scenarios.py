@@ -53,6 +53,11 @@ class Scene:
             self._journal = Journal(self.client, self.target, state_name(self.target))
         return self._journal.fetch()
 
+    def close(self) -> None:
+        """Look at the state no more."""
+        if self._journal is not None:
+            self._journal.close()
+
     def steps(self, variant: str) -> float:
         """Roughly how many transactions are left to be made."""
         known = self.state().sources.values()
@@ -172,15 +177,22 @@ def zombies(
         run.signal(signal.SIGCONT)
         if verdict.pauses < pauses and len([r for r in runs if r.status is None]) < 3:
             runs.append(_start_sleeper(scene, ingesters, arguments))
-    for run in runs:
-        if run.status is None:
-            run.signal(signal.SIGCONT)
+    await_that("all ingesters end", lambda: _all_ended(runs))
     for run in runs:
         assert run.wait() == 0, run.text()
     verdict.runs = len(runs)
     verdict.faults = dict(sorted(faults.items()))
     verdict.transactions = scene.state().number
     return scene.end(verdict, began)
+
+
+def _all_ended(runs: list[Run]) -> bool:
+    """Whether all have ended; those that have stopped themselves go on."""
+    alive = [run for run in runs if run.status is None]
+    for run in alive:
+        if run.stopped:
+            run.signal(signal.SIGCONT)
+    return not alive
 
 
 def _place(run: Run) -> str:

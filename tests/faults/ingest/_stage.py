@@ -78,8 +78,10 @@ class Ingesters:
             if self.status(pid) is None:
                 os.kill(pid, signal.SIGKILL)
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
     def _ask(self, **request: Any) -> Any:
         assert self._process.stdin is not None

@@ -37,11 +37,16 @@ def ingesters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ingesters]:
 
 
 @pytest.fixture
-def scene(client: PravegaClient, java: JavaPeer, tmp_path: Path, stream_name: StreamName) -> Set:
-    def make(files: int, samples: int) -> Scene:
-        return Scene(client, java, tmp_path, stream_name, files, samples, random.Random(1))
+def scene(client: PravegaClient, java: JavaPeer, tmp_path: Path, stream_name: StreamName) -> Iterator[Set]:
+    made: list[Scene] = []
 
-    return make
+    def make(files: int, samples: int) -> Scene:
+        made.append(Scene(client, java, tmp_path, stream_name, files, samples, random.Random(1)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

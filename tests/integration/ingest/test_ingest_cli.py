@@ -1,0 +1,112 @@
+"""The command: what it says, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from connector.cli._ingest import ingest
+from connector.client import PravegaClient, StreamName
+from connector.config import PravegaConfig
+from connector.ingest._journal import Journal
+from connector.ingest._owner import this_run
+from connector.ingest._state import Piece, Step, Update
+
+Write = Callable[..., Path]
+Events = Callable[[], list[tuple[int, int]]]
+
+
+@pytest.fixture
+def run(config: PravegaConfig, folder: Path, target: StreamName) -> Callable[..., Result]:
+    def invoke(*arguments: object, paths: tuple[object, ...] = (folder,)) -> Result:
+        given = [*paths, target, "--controller", config.controller, *arguments]
+        return CliRunner().invoke(ingest, [str(each) for each in given])
+
+    return invoke
+
+
+def test_all_is_well(run: Callable[..., Result], write: Write, events: Events):
+    write(0)
+    write(1)
+    dry = run("--dry-run")
+    assert dry.exit_code == 0
+    assert "in the stream: 0 files; to ingest: 2 files" in dry.output
+    assert "sample: int64" in dry.output
+    assert events() == []
+    assert run().output == "60 events of 2 files in 2 transactions\n"
+    assert run("--quiet").output == ""
+    assert len(events()) == 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["--variant", "none"], 2), (["--type", "sample=nothing"], 1), (["--format", "avr"], 1), (["--option", "x"], 2)],
+)
+def test_what_cannot_be_right(
+    run: Callable[..., Result], write: Write, events: Events, arguments: list[str], code: int
+):
+    write(0)
+    result = run(*arguments)
+    assert result.exit_code == code or (code == 1 and result.exception is not None)
+    assert events() == []
+
+
+def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, write: Write, events: Events):
+    write(1)
+    (folder / "000.csv").write_text("file,sample\n0,0\n0\n")
+    for arguments, exit_code, there in (
+        ((), 3, 0),
+        (("--keep-going",), 3, 30),
+        (("--dead-letters", tmp_path / "d"), 0, 31),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == exit_code
+        assert ("000.csv, line 3: Expected 2 columns, got 1" in result.output) is bool(exit_code)
+        assert len(events()) == there
+    (letters,) = (tmp_path / "d").iterdir()
+    assert json.loads(letters.read_text())["text"] == "0"
+
+
+def test_the_operator_must_choose(run: Callable[..., Result], write: Write, journal: Journal, events: Events):
+    path = write(0)
+    step = Step(uuid.uuid4(), this_run(), 10.0, (Piece(str(path), 0, None, "mark"),))
+    assert journal.record(Update(committed=False, step=step))
+    result = run()
+    assert result.exit_code == 4
+    assert "resolve=committed" in result.output
+    assert run("--resolve", "aborted").exit_code == 0
+    assert len(events()) == 30
+
+
+@pytest.fixture
+def follower(config: PravegaConfig, folder: Path, target: StreamName) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", "from connector.cli import main; main()", "ingest", str(folder), str(target)]
+    command += ["--controller", config.controller, "--follow", "--settle", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_sigterm_ends_it_in_order(
+    follower: subprocess.Popen[str],
+    client: PravegaClient,
+    write: Write,
+    events: Events,
+    eventually: Callable[..., None],
+):
+    write(0)
+    eventually(lambda: len(events()) == 30, seconds=120)
+    write(1)
+    eventually(lambda: len(events()) == 60, seconds=120)
+    follower.send_signal(signal.SIGTERM)
+    assert follower.wait(timeout=60) == 143
