@@ -15,6 +15,7 @@ from connector.client._stores import SegmentStores, error_of
 from connector.errors import ConnectorError, WrongHostError
 from connector.wire import (
     SCOPES_TABLE,
+    TABLES,
     StreamName,
     TableRead,
     decode_sealed_lengths,
@@ -31,7 +32,7 @@ __all__ = ["sealed_lengths"]
 def sealed_lengths(stores: SegmentStores, stream: StreamName, segment_ids: Iterable[int]) -> dict[int, int]:
     """Bytes that sealed segments had, those included that were truncated away; what nobody tells is left out.
 
-    Never fails: with authorization the tables are shown to nobody.
+    Never fails: with authorization the tables are shown to those who may read the scope ``_system``.
     """
     wanted = sorted(segment_ids)
     if not wanted:
@@ -72,7 +73,7 @@ class _Tables:
 
     def _ask(self, endpoint: Endpoint, table: str, key: str) -> bytes:
         deadline = Deadline(self._stores.timeout)
-        token = self._stores.token(self._stream, write=False)
+        token = self._stores.token(TABLES, write=False)
         with self._stores.pool.lease(endpoint, deadline) as connection:
             connection.send(encode(read_table(1, table, token, key)), deadline)
             reply = connection.receive(deadline)

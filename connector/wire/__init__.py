@@ -61,6 +61,7 @@ from connector.wire._parsing import EventColumn, FrameParser
 from connector.wire._read import READ_CHUNK, RangeRead
 from connector.wire._tables import (
     SCOPES_TABLE,
+    TABLES,
     decode_sealed_lengths,
     metadata_table,
     read_table,
@@ -77,6 +78,7 @@ __all__ = [
     "NO_ATTRIBUTE",
     "READ_CHUNK",
     "SCOPES_TABLE",
+    "TABLES",
     "AppendSession",
     "AppendSetup",
     "AppendState",

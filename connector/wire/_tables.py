@@ -2,7 +2,7 @@
 
 A table is a segment of keys and values. These are the controller's private ones (``PravegaTablesScope``,
 ``PravegaTablesStream``, ``SealedSegmentsMapShard`` of 0.13): another version may keep them otherwise, and a server
-with authorization shows them to nobody. Whoever asks must be able to do without.
+with authorization shows them to few. Whoever asks must be able to do without.
 """
 
 from __future__ import annotations
@@ -14,8 +14,18 @@ from connector.wire._compact import CompactReader
 from connector.wire._messages import ReadTable
 from connector.wire._names import StreamName, segment_epoch
 
-__all__ = ["SCOPES_TABLE", "decode_sealed_lengths", "metadata_table", "read_table", "sealed_key", "streams_table"]
+__all__ = [
+    "SCOPES_TABLE",
+    "TABLES",
+    "decode_sealed_lengths",
+    "metadata_table",
+    "read_table",
+    "sealed_key",
+    "streams_table",
+]
 
+#: What the servers take the tables for when a delegation token is asked for.
+TABLES: Final = StreamName("_system", "_tables")
 #: Scope -> its UUID.
 SCOPES_TABLE: Final = "_system/_tables/scopes"
 _EPOCHS_OF_SHARD: Final = 1000  # SealedSegmentsMapShard.SHARD_SIZE
