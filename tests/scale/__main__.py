@@ -69,7 +69,7 @@ def _on_a_real_server(client: PravegaClient, segments: int) -> None:
 @main.command()
 @click.option("--scalings", default=50, show_default=True)
 @click.option("--keys", default=20_000, show_default=True)
-@click.option("--max-bytes", default=400_000, show_default=True)
+@click.option("--max-bytes", default=40_000, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 def load(scalings: int, keys: int, max_bytes: int, seed: int) -> None:
     """Scale a stream at random under load while a limited query with restarts reads it."""

@@ -134,7 +134,8 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
         }
         if rng.random() < 0.3:
             options["min_partitions"] = str(rng.randrange(2, 20))
-        stop_after, inside = rng.randrange(1, 12), rng.random() < 0.5
+        stop_after, inside = rng.randrange(1, 6), rng.random() < 0.5
+        before = found.batches
         stopped = False
         for batch in query.run(available_now=rng.random() < 0.5, **options):
             if torn is not None:
@@ -148,6 +149,9 @@ def read_with_restarts(load: Load, *, max_bytes: int, seed: int, controller: str
             if stop_after == 0:
                 query.committed, stopped = batch.number + 1, True
                 break
-        found.restarts += 1
-        if last_run and not stopped:
+        if stopped or found.batches > before:
+            found.restarts += 1
+        elif last_run:
             return found
+        else:
+            time.sleep(0.02)  # nothing new; the load goes on
