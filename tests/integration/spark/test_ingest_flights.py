@@ -53,7 +53,7 @@ def test_flights_are_the_same_row_by_row(
     name: str,
     sizes: Sizes,
 ) -> None:
-    stream = client.name(f"flights_{name.replace('.', '_')}")
+    stream = client.name(name.replace(".", "-"))
     client.create_stream(stream, 1)
     options = {
         "format": "avro",
