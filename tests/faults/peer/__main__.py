@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,29 +27,43 @@ _DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once.md"
 @click.option("--peer-python", type=click.Path(exists=True), required=True, help="A Python with PySpark 3.5.")
 @click.option("--repeat", default=3, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(list(CASES)))
-@click.option("--json", "file", type=click.Path(path_type=Path), help="Write the results there.")
+@click.option(
+    "--json",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Keep the results there; what is there already is not run again.",
+)
 @click.option("--document", is_flag=True, help="Write the table into docs/exactly-once.md.")
 def main(
     peer_jar: str, peer_python: str, repeat: int, only: tuple[str, ...], file: Path | None, document: bool
 ) -> None:
     official = Connector("official", str(Path(peer_python).absolute()), {"spark.jars": peer_jar})
-    results = []
+    known = json.loads(file.read_text()) if file is not None and file.exists() else []
+    results = [Result(**result) for result in known]
     with (
         tempfile.TemporaryDirectory(prefix="peer-", ignore_cleanup_errors=True) as folder,
         LocalPravega() as server,
         PravegaClient(server.config) as client,
     ):
         probe = Probe(server.config, client, Path(folder))
-        for _ in range(repeat):
-            for case in only or CASES:
-                for connector in (official, ours()):
-                    results.append(probe.run(connector, case))
-                    print(json.dumps(asdict(results[-1])), flush=True)
-                    if file is not None:
-                        file.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+        for connector, case in _missing(results, (official, ours()), only or tuple(CASES), repeat):
+            results.append(probe.run(connector, case))
+            print(json.dumps(asdict(results[-1])), flush=True)
+            if file is not None:
+                file.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
     print(table(results))
     if document:
         write_into(_DOCUMENT, "peer", table(results))
+
+
+def _missing(
+    results: Sequence[Result], connectors: Sequence[Connector], cases: Sequence[str], repeat: int
+) -> Iterator[tuple[Connector, str]]:
+    """What is not among the results: every case with both connectors before any case again."""
+    done = Counter((result.connector, result.case) for result in results)
+    for number in range(repeat):
+        for case in cases:
+            yield from ((one, case) for one in connectors if done[one.name, case] <= number)
 
 
 def table(results: Sequence[Result]) -> str:
