@@ -425,6 +425,8 @@ class SourceError(IngestError):
 
     code = "PRAVEGA-SOURCE"
     fault = "data"
+    source_id: str | None = None
+    """The source, where it is known."""
 
 
 class SourceUnreadableError(SourceError):
