@@ -97,7 +97,7 @@ def _idle_workers_ended(scene: Scene) -> None:
 def _worker_reuse_off(scene: Scene) -> None:
     """Nobody is left to keep the transactions of finished tasks."""
     conf = {"spark.python.worker.reuse": "false"}
-    scene.start(_slow(60.0), conf=conf).fails("PRAVEGA-LEASE-EXPIRED")
+    scene.start(_slow(150.0), conf=conf).fails("PRAVEGA-LEASE-EXPIRED")
     scene.start(conf=conf).succeeds()
 
 
@@ -303,7 +303,7 @@ def _all_points() -> dict[str, Point]:
         Point("speculation", "a slow task gets a rival", _speculated, 20.0),
         Point("slow-sibling", "a task takes three leases longer than the others", _slow_sibling, _SHORT),
         Point("idle-workers", "… longer than Spark keeps idle workers", _idle_workers_ended, _SHORT),
-        Point("worker-reuse-off", "… and the workers of the others are gone", _worker_reuse_off, 25.0),
+        Point("worker-reuse-off", "… and the workers of the others are gone", _worker_reuse_off, 60.0),
     ]
     for name, (fault, about) in _DRIVER.items():
         points.append(Point(f"driver-{name}", f"the driver dies: {about}", _dies(fault)))
