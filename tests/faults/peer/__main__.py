@@ -40,20 +40,25 @@ def main(
     official = Connector("official", str(Path(peer_python).absolute()), {"spark.jars": peer_jar})
     known = json.loads(file.read_text()) if file is not None and file.exists() else []
     results = [Result(**result) for result in known]
+    if missing := list(_missing(results, (official, ours()), only or tuple(CASES), repeat)):
+        _run(results, missing, file)
+    print(table(results))
+    if document:
+        write_into(_DOCUMENT, "peer", table(results))
+
+
+def _run(results: list[Result], missing: Sequence[tuple[Connector, str]], file: Path | None) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="peer-", ignore_cleanup_errors=True) as folder,
         LocalPravega() as server,
         PravegaClient(server.config) as client,
     ):
         probe = Probe(server.config, client, Path(folder))
-        for connector, case in _missing(results, (official, ours()), only or tuple(CASES), repeat):
+        for connector, case in missing:
             results.append(probe.run(connector, case))
             print(json.dumps(asdict(results[-1])), flush=True)
             if file is not None:
                 file.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
-    print(table(results))
-    if document:
-        write_into(_DOCUMENT, "peer", table(results))
 
 
 def _missing(
