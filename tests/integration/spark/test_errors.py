@@ -97,7 +97,7 @@ def test_truncated_range_is_data_loss_with_its_place(load: Load, client: Pravega
         load(stream_name, start_stream_cut=head.to_text()).count()
     line = one_line(error, "PRAVEGA-DATA-LOSS")
     assert "segment 0, offset 0" in line
-    assert "1000" in line
+    assert "1,000 bytes" in line
 
 
 @pytest.mark.parametrize(
