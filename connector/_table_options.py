@@ -63,9 +63,11 @@ def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
 def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
     """The options of a read in force: those of the table's schema, and over them those given directly.
 
+    A read of a stream that is named may have been given the schema of a table: then only what is given counts.
+
     Raises ConfigError where neither has any: a table that was created with a list of columns.
     """
-    carried = next((f.metadata[_KEY] for f in schema if _KEY in f.metadata), None)
+    carried = None if _names_stream(options) else next((f.metadata[_KEY] for f in schema if _KEY in f.metadata), None)
     given = {k: v for k, v in options.items() if carried is None or k != "path"}
     if carried is None and not given:
         raise ConfigError(
@@ -91,6 +93,12 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
             "with the write (INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of writeStream)"
         )
     return dict(options)
+
+
+def _names_stream(options: Mapping[str, str]) -> bool:
+    """Whether a read names its stream. The path of a table is the place that Spark's catalog has for its files."""
+    path = options.get("path", "")
+    return "stream" in options or (path != "" and ":" not in path and not path.startswith("/"))
 
 
 def _is_fitted(schema: StructType) -> bool:
