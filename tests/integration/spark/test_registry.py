@@ -238,9 +238,9 @@ def test_schemas_go_on_while_queries_run(
     for options in ({}, {"format": "avro", "avro_reader_schema": json.dumps(VERSIONS[2])}):
         latest = read(stream_name, **options)
         assert types_of(latest) == [("a", "bigint"), ("b", "string")]
-        assert sorted((row.a, row.b) for row in latest.collect()) == [
+        assert sorted((row.a, row.b) for row in latest.collect()) == sorted(
             (v["a"], "none" if i < 100 else v["b"]) for i, v in enumerate(expected)
-        ]
+        )
 
 
 def test_a_registry_that_is_down_makes_no_bad_records(
