@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,7 +64,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     def sleep(seconds: float) -> None:
         clock.now += seconds
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    # Only that of the planner: other threads of the test run sleep, too.
+    monkeypatch.setattr("connector.source._plan.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     return clock
 
 
