@@ -69,7 +69,8 @@ class TailReader:
         self._finished: set[int] = set()
         self._tails = {i: _SegmentTail(start.stream, i, offset) for i, offset in self._positions.items()}
         self._connections: dict[Endpoint, Connection] = {}
-        self._lost_since: float | None = None
+        self._outage_began = self._failed_at = float("-inf")
+        self._unanswered = 0
 
     @property
     def position(self) -> StreamCut:
@@ -137,16 +138,23 @@ class TailReader:
             tail.asked, tail.asked_at = True, time.monotonic()
 
     def _receive(self, timeout: float) -> EventBatch | None:
-        # Segments that wait for their retry are asked again soon.
-        waiting = timeout if all(t.asked for t in self._tails.values()) else min(timeout, _RETRY_PAUSE)
-        ready, _ = wait_ready(list(self._connections.values()), [], waiting)
+        asked = [t.asked_at for t in self._tails.values() if t.asked]
+        answer_due = min(asked, default=float("inf")) + _PARKED_SECONDS
+        waiting = min(timeout, answer_due - time.monotonic())
+        if len(asked) < len(self._tails):
+            waiting = min(waiting, _RETRY_PAUSE)  # the others are asked again soon
+        ready, _ = wait_ready(list(self._connections.values()), [], max(0.0, waiting))
         if not ready:
-            if any(t.asked and time.monotonic() - t.asked_at > _PARKED_SECONDS for t in self._tails.values()):
-                raise ConnectionLostError(f"stream {self._stream}: a read was not answered for {_PARKED_SECONDS:g} s")
+            if time.monotonic() >= answer_due:
+                self._unanswered += 1
+                text = f"stream {self._stream}: a read was not answered for {_PARKED_SECONDS:g} s"
+                if self._unanswered > 1:
+                    raise DeadlineExceededError(f"{text}, and neither was the one before it")
+                raise ConnectionLostError(text)
             return None
         reply = ready[0].receive(Deadline(self._stores.timeout))
         if isinstance(reply, SegmentRead):
-            self._lost_since = None
+            self._failed_at, self._unanswered = float("-inf"), 0
             return self._take(reply)
         tail = self._tail_of(getattr(reply, "segment", None))
         error = error_of(reply, tail.name)
@@ -187,11 +195,16 @@ class TailReader:
             self._tails[segment_id] = _SegmentTail(self._stream, segment_id, 0)
 
     def _recover(self, error: SegmentStoreError) -> None:
-        """Forget connections and ask again, unless this has not helped for the whole timeout."""
+        """Forget connections and ask again, unless this has not helped for the whole timeout.
+
+        An outage is over with the first answer, and also when nothing has failed for as long as one may last: reads
+        that wait at the tail are answered late when all is well.
+        """
         now = time.monotonic()
-        if self._lost_since is None:
-            self._lost_since = now
-        if not error.retriable or now - self._lost_since > self._stores.timeout:
+        if now - self._failed_at > self._stores.timeout:
+            self._outage_began = now
+        self._failed_at = now
+        if not error.retriable or now - self._outage_began > self._stores.timeout:
             raise error
         self._start_over()
         for tail in self._tails.values():

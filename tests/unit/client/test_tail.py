@@ -198,6 +198,30 @@ def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, 
     assert store.unused_rules == 0
 
 
+def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, stream, store, monkeypatch):
+    monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.2)
+
+    def forget(session, request):
+        session.deaf = True
+
+    store.on(ReadSegment, forget, times=2)
+    with pytest.raises(DeadlineExceededError, match="neither was the one before"):
+        reader.poll(10)
+    assert store.unused_rules == 0
+
+
+def test_a_short_outage_long_after_another_one_is_survived_though_nothing_came_in_between(stream, store):
+    with stream.client(timeout=0.5) as client, client.follow(stream.name) as reader:
+        for _ in range(2):
+            assert reader.poll(0.8) is None  # longer than an outage may last
+            parked(store)
+            store.drop_all()
+        assert reader.poll(0.1) is None
+        store.append(stream.segment(0), frame(b"a"))
+        assert take(reader, 1) == [(0, b"a")]
+        assert store.drops >= 2
+
+
 def test_an_answer_for_another_place_is_a_protocol_error(reader, stream, store):
     def elsewhere(session, request):
         session.reply(SegmentRead(request.segment, 9, True, False, memoryview(frame(b"a")), request.request_id))
