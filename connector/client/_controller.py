@@ -23,6 +23,7 @@ from connector.client._controller_messages import (
     scope_message,
     segment_message,
     stream_message,
+    stream_without_token,
 )
 from connector.client._controller_transactions import TransactionCalls
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
@@ -186,7 +187,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def current_segments(self, stream: StreamName) -> list[SegmentRange]:
         """The segments that take events now, by id; empty for a sealed stream."""
-        return decode_ranges(self._call(calls.CURRENT_SEGMENTS, stream_message(stream), stream).segmentRanges)
+        return self._current(stream, Budget(self._timeout))
 
     def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
         """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
@@ -195,7 +196,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def head_cut(self, stream: StreamName) -> StreamCut:
         """The cut of the oldest events that the stream still has."""
-        request = pb.GetSegmentsRequest(streamInfo=stream_message(stream), timestamp=0)
+        request = pb.GetSegmentsRequest(streamInfo=stream_without_token(stream), timestamp=0)
         locations = self._call(calls.SEGMENTS_AT, request, stream).segments
         return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
 
@@ -303,7 +304,9 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
             return not_found(stream)
 
     def _current(self, stream: StreamName, budget: Budget) -> list[SegmentRange]:
-        return decode_ranges(self._call(calls.CURRENT_SEGMENTS, stream_message(stream), stream, budget).segmentRanges)
+        return decode_ranges(
+            self._call(calls.CURRENT_SEGMENTS, stream_without_token(stream), stream, budget).segmentRanges
+        )
 
     def _await_scaling(self, stream: StreamName, epoch: int, budget: Budget) -> None:
         statuses = pb.ScaleStatusResponse

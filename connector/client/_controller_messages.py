@@ -47,6 +47,14 @@ def stream_message(stream: StreamName) -> pb.StreamInfo:
     return pb.StreamInfo(scope=stream.scope, stream=stream.stream)
 
 
+def stream_without_token(stream: StreamName) -> pb.StreamInfo:
+    """A stream whose segments are asked for without a token for the stores.
+
+    Otherwise the server takes the question for a writer's and refuses it to users who may only read.
+    """
+    return pb.StreamInfo(scope=stream.scope, stream=stream.stream, accessOperation=pb.StreamInfo.NONE)
+
+
 def segment_message(stream: StreamName, segment_id: int) -> pb.SegmentId:
     """A segment."""
     return pb.SegmentId(streamInfo=stream_message(stream), segmentId=segment_id)

@@ -20,6 +20,7 @@ from connector.client._controller_messages import (
     decode_ranges,
     decode_transaction,
     stream_message,
+    stream_without_token,
     transaction_message,
 )
 from connector.client._proto import controller_pb2 as pb
@@ -73,7 +74,7 @@ class TransactionCalls:
             raise
         except ControllerError:
             # For a sealed stream it answers INTERNAL, as for any trouble of its own.
-            if not self._call(calls.CURRENT_SEGMENTS, stream_message(stream), stream, budget).segmentRanges:
+            if not self._call(calls.CURRENT_SEGMENTS, stream_without_token(stream), stream, budget).segmentRanges:
                 raise StreamSealedError(f"stream {stream} is sealed; no transaction can be begun on it") from None
             raise
         return CreatedTransaction(decode_transaction(response.txnId), decode_ranges(response.activeSegments))

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
+from tests.micro_batches import MicroBatches
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -62,6 +63,14 @@ def test_watermarks_are_columns_and_the_same_in_a_replay(
     assert {bounds for time, bounds in found.items() if time <= 1000} == {(None, 1000)}
     assert {bounds for time, bounds in found.items() if 1000 < time <= 2000} == {(1000, 2000)}
     assert {bounds for time, bounds in found.items() if time > 2000} == {(2000, 3000)}
+
+    # The same watermarks are what a time to start or end at is found by.
+    window = {"start_stream_cut": "timestamp:2001", "end_stream_cut": "timestamp:1970-01-01T00:00:02Z"}
+    rows = load(stream_name, columns="event", **window).collect()
+    assert sorted(int(row.event) for row in rows) == list(range(1991, 2001))
+    options = {"controller": config.controller, "path": str(stream_name)} | window
+    batches = MicroBatches().run(available_now=True, **options)
+    assert sorted(int(row.event) for batch in batches for row in batch.rows) == list(range(1991, 2001))
 
     def read_on(sink: dict[int, list]) -> None:
         def keep(batch: DataFrame, number: int) -> None:

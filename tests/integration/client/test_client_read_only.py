@@ -1,0 +1,89 @@
+"""Users who may read a stream and nothing else: all that reads works for them, and nothing that writes."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from connector.client import PravegaClient, StreamCut
+from connector.config import PravegaConfig
+from connector.errors import AuthenticationError
+from connector.local import LocalPravega
+from connector.local._security import accounts_file
+from connector.wire import StreamName
+from tests.micro_batches import MicroBatches
+
+STREAM = StreamName("shop", "orders")
+EVENTS = [b"%d" % number for number in range(20)]
+
+
+@pytest.fixture(scope="module")
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
+    users = {
+        "admin": ("password of admin", ("prn::*,READ_UPDATE",)),
+        "analyst": ("password of analyst", (f"prn::/scope:{STREAM.scope}/stream:{STREAM.stream},READ",)),
+    }
+    accounts = accounts_file(tmp_path_factory.mktemp("users"), users)
+    where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
+    with LocalPravega(username="admin", password="password of admin", heap_mb=768, java_options=(where,)) as server:
+        with PravegaClient(server.config) as client:
+            client.controller.create_scope(STREAM.scope)
+            client.create_stream(STREAM, 2)
+            write(client, EVENTS[:10])
+            segments = [segment.id for segment in client.controller.current_segments(STREAM)]
+            client.controller.scale_stream(STREAM, segments, [(0.0, 0.5), (0.5, 0.7), (0.7, 1.0)])
+            write(client, EVENTS[10:])
+        yield server.config
+
+
+def write(client: PravegaClient, events: list[bytes]) -> None:
+    with client.writer(STREAM) as writer:
+        for event in events:
+            writer.write(event, routing_key=event.decode())
+
+
+@pytest.fixture
+def config(admin: PravegaConfig) -> PravegaConfig:
+    return admin.with_credentials("analyst", "password of analyst")
+
+
+@pytest.fixture
+def analyst(config: PravegaConfig) -> Iterator[PravegaClient]:
+    with PravegaClient(config) as client:
+        yield client
+
+
+def test_the_client_reads_and_follows(analyst: PravegaClient):
+    assert sorted(analyst.read(STREAM), key=int) == EVENTS
+    head, tail = analyst.head(STREAM), analyst.tail(STREAM)
+    assert (len(head.positions), len(tail.positions)) == (2, 3)
+    assert analyst.controller.segments_between(head, tail) == [0, 1, *tail.positions]
+    found: list[bytes] = []
+    with analyst.follow(STREAM, StreamCut(STREAM, head.positions)) as reader:
+        while len(found) < len(EVENTS):
+            batch = reader.poll(30)
+            assert batch is not None
+            found += batch.events.to_pylist()
+    assert sorted(found, key=int) == EVENTS
+    assert analyst.watermarks(STREAM) == []
+
+
+def test_a_query_reads(config: PravegaConfig):
+    options = {
+        "controller": config.controller,
+        "path": str(STREAM),
+        "username": "analyst",
+        "password": "password of analyst",
+        "start_stream_cut": "earliest",
+    }
+    batches = list(MicroBatches().run(**options, max_rows_per_trigger="7"))
+    assert len(batches) > 2
+    assert sorted((row.event for batch in batches for row in batch.rows), key=int) == EVENTS
+
+
+def test_nothing_is_written(analyst: PravegaClient):
+    with pytest.raises(AuthenticationError, match=str(STREAM)), analyst.writer(STREAM) as writer:
+        writer.write(b"event")
+    with pytest.raises(AuthenticationError, match=str(STREAM)):
+        analyst.controller.create_transaction(STREAM, 30_000)
+    with pytest.raises(AuthenticationError, match=str(STREAM)):
+        analyst.truncate(analyst.tail(STREAM))
