@@ -2,12 +2,11 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from connector.client import ControllerClient, TransactionStatus
-from connector.client._grpc import grpc
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -23,12 +22,11 @@ from connector.errors import (
     TransactionCommittedError,
     TransactionUnknownError,
 )
-from connector.wire import SegmentRange, StreamName
+from connector.wire import SegmentRange
 from tests.fakes import FakeController
+from tests.unit.client.controller._answers import STREAM, Code
 
-STREAM = StreamName("scope", "stream")
 ID = uuid.UUID("80000001-0000-0002-ffff-ffff00000003")  # both halves are negative as Java's longs
-Code = grpc.StatusCode
 Status = TransactionStatus
 SUCCESS, FAILURE = (pb.TxnStatus(status=s) for s in (pb.TxnStatus.SUCCESS, pb.TxnStatus.FAILURE))
 Action = Callable[..., TransactionStatus]
@@ -40,18 +38,6 @@ def state(name: str) -> pb.TxnState:
 
 def ping(name: str) -> pb.PingTxnStatus:
     return pb.PingTxnStatus(status=pb.PingTxnStatus.Status.Value(name))
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeController]:
-    with FakeController() as server:
-        yield server
-
-
-@pytest.fixture
-def client(fake: FakeController) -> Iterator[ControllerClient]:
-    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=5) as made:
-        yield made
 
 
 @pytest.fixture(params=["commit", "abort"])

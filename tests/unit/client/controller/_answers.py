@@ -1,0 +1,16 @@
+"""What the tests of the controller client share."""
+
+from connector.client._grpc import grpc
+from connector.client._proto import controller_pb2 as pb
+from connector.wire import StreamName
+
+STREAM = StreamName("scope", "stream")
+YES, NO = pb.ExistsResponse(exists=True), pb.ExistsResponse(exists=False)
+Code = grpc.StatusCode
+
+
+def one_line(error: BaseException) -> str:
+    text = str(error)
+    assert text.startswith("[PRAVEGA-")
+    assert "\n" not in text
+    return text

@@ -1,0 +1,221 @@
+"""Deadlines, repetitions, errors, credentials; what a real controller answers is in tests/integration."""
+
+import threading
+import time
+
+import pytest
+
+from connector.client import ControllerClient
+from connector.client._proto import controller_pb2 as pb
+from connector.config import PravegaConfig
+from connector.errors import (
+    AuthenticationError,
+    ConfigError,
+    ControllerError,
+    ControllerUnavailableError,
+    InvalidNameError,
+    ScopeNotFoundError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
+from tests.fakes import FakeController, SilentServer, unused_port
+from tests.unit.client.controller._answers import NO, STREAM, YES, Code, one_line
+
+
+class TestDeadline:
+    def test_nobody_listens(self) -> None:
+        uri = f"tcp://127.0.0.1:{unused_port()}"
+        started = time.monotonic()
+        with pytest.raises(ControllerUnavailableError) as caught:
+            ControllerClient(PravegaConfig(controller=uri), timeout=0.8).scope_exists("scope")
+        assert 0.6 < time.monotonic() - started < 2
+        text = one_line(caught.value)
+        assert f"the controller at {uri} could not be reached for 0.8 s (checkScopeExists scope)" in text
+        assert "check host and port" in text
+
+    def test_somebody_listens_and_says_nothing(self) -> None:
+        with SilentServer() as silent:
+            started = time.monotonic()
+            with pytest.raises(ControllerUnavailableError):
+                ControllerClient(PravegaConfig(controller=silent.uri), timeout=0.8).scope_exists("scope")
+            assert time.monotonic() - started < 2
+            assert silent.accepted
+
+    def test_a_slow_answer(self, fake: FakeController) -> None:
+        released = threading.Event()
+        fake.on("checkScopeExists", lambda _: released.wait(10) and YES)
+        with pytest.raises(ControllerUnavailableError, match=r"did not answer within 0\.3 s"):
+            ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.3).scope_exists("scope")
+        released.set()
+
+    def test_one_deadline_covers_all_repetitions(self, fake: FakeController) -> None:
+        fake.on("checkScopeExists", Code.UNAVAILABLE)
+        started = time.monotonic()
+        with pytest.raises(ControllerUnavailableError, match="could not be reached for 1 s"):
+            ControllerClient(PravegaConfig(controller=fake.uri), timeout=1).scope_exists("scope")
+        assert time.monotonic() - started < 2
+        assert fake.count("checkScopeExists") >= 3
+
+    def test_one_deadline_covers_all_pages(self, fake: FakeController) -> None:
+        names = iter(range(10**9))
+
+        def endless(_: object) -> pb.ScopesResponse:
+            time.sleep(0.05)
+            return pb.ScopesResponse(scopes=[f"scope{next(names)}"])
+
+        fake.on("listScopes", endless)
+        with pytest.raises(ControllerUnavailableError, match=r"did not answer within 0\.5 s"):
+            ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.5).list_scopes()
+        assert fake.count("listScopes") > 2
+
+    def test_must_be_positive(self) -> None:
+        with pytest.raises(ConfigError, match="timeout must be more than 0 s"):
+            ControllerClient(PravegaConfig(), timeout=0)
+
+
+class TestRepetition:
+    def test_until_the_controller_is_back(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("checkScopeExists", Code.UNAVAILABLE, Code.UNAVAILABLE, YES)
+        assert client.scope_exists("scope")
+        assert fake.count("checkScopeExists") == 3
+
+    @pytest.mark.parametrize(
+        "code", [Code.ABORTED, Code.FAILED_PRECONDITION, Code.INTERNAL, Code.RESOURCE_EXHAUSTED, Code.UNKNOWN]
+    )
+    def test_a_few_times_for_codes_that_may_pass(
+        self, fake: FakeController, client: ControllerClient, code: Code
+    ) -> None:
+        fake.on("checkScopeExists", code, code, YES)
+        assert client.scope_exists("scope")
+        fake.on("checkScopeExists", code)
+        fake.calls.clear()
+        with pytest.raises(ControllerError, match=f"failed in checkScopeExists scope with {code.name}: said the fake"):
+            client.scope_exists("scope")
+        assert fake.count("checkScopeExists") == 3
+
+    @pytest.mark.parametrize("code", [Code.INVALID_ARGUMENT, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE, Code.DATA_LOSS])
+    def test_never_for_others(self, fake: FakeController, client: ControllerClient, code: Code) -> None:
+        fake.on("checkScopeExists", code, YES)
+        with pytest.raises(ControllerError, match=code.name):
+            client.scope_exists("scope")
+        assert fake.count("checkScopeExists") == 1
+
+    def test_goes_to_the_next_endpoint(self, fake: FakeController) -> None:
+        fake.on("checkScopeExists", YES)
+        uri = f"tcp://127.0.0.1:{unused_port()},127.0.0.1:{fake.port}"
+        with ControllerClient(PravegaConfig(controller=uri), timeout=5) as client:
+            started = time.monotonic()
+            assert client.scope_exists("scope")
+            assert time.monotonic() - started < 2
+            assert client.scope_exists("scope")
+        assert fake.count("checkScopeExists") == 2
+
+
+class TestErrors:
+    def test_prose_decides_nothing_and_is_cut_short(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.details = "NOT_FOUND UNAUTHENTICATED " + "x" * 1000 + "\n\tat java.lang.Thread.run(Thread.java:840)"
+        fake.on("getCurrentSegments", Code.INVALID_ARGUMENT)
+        with pytest.raises(ControllerError) as caught:
+            client.current_segments(STREAM)
+        assert type(caught.value) is ControllerError
+        text = one_line(caught.value)
+        assert "NOT_FOUND UNAUTHENTICATED xxx" in text
+        assert "Thread" not in text
+        assert len(text) < 400
+
+    def test_another_kind_of_server(self, client: ControllerClient) -> None:
+        with pytest.raises(ControllerError, match="is no Pravega controller, or one too old for this"):
+            client.list_scopes()
+
+    @pytest.mark.parametrize(
+        ("stream", "scope", "error", "text"),
+        [
+            (NO, YES, StreamNotFoundError, "there is no stream scope/stream: check the name, or create it first"),
+            (NO, NO, ScopeNotFoundError, "there is no scope scope: check the name, or create it first"),
+            (YES, YES, ControllerError, "scope/stream has no such segment or epoch"),
+            (Code.INTERNAL, YES, StreamNotFoundError, "there is no stream scope/stream"),
+        ],
+    )
+    def test_what_is_missing(
+        self,
+        fake: FakeController,
+        client: ControllerClient,
+        stream: pb.ExistsResponse | Code,
+        scope: pb.ExistsResponse,
+        error: type[Exception],
+        text: str,
+    ) -> None:
+        fake.on("getEpochSegments", Code.NOT_FOUND).on("checkStreamExists", stream).on("checkScopeExists", scope)
+        with pytest.raises(error, match=text) as caught:
+            client.epoch_segments(STREAM, 3)
+        assert type(caught.value) is error
+
+    @pytest.mark.parametrize(
+        ("status", "error", "text"),
+        [
+            ("STREAM_NOT_FOUND", StreamNotFoundError, "there is no stream scope/stream"),
+            ("SCOPE_NOT_FOUND", ScopeNotFoundError, "there is no scope scope"),
+            ("STREAM_SEALED", StreamSealedError, "cannot seal stream scope/stream: it is sealed"),
+            ("FAILURE", ControllerError, "cannot seal stream scope/stream: the controller could not do it"),
+        ],
+    )
+    def test_refused_updates(
+        self, fake: FakeController, client: ControllerClient, status: str, error: type[Exception], text: str
+    ) -> None:
+        fake.on("checkStreamExists", NO).on("checkScopeExists", YES)
+        fake.on("sealStream", pb.UpdateStreamStatus(status=status))
+        with pytest.raises(error, match=text):
+            client.seal_stream(STREAM)
+
+    @pytest.mark.parametrize("name", ["a/b", "", "ä", "x" * 256])
+    def test_names_are_checked_before_anything_is_sent(
+        self, fake: FakeController, client: ControllerClient, name: str
+    ) -> None:
+        for call in (client.create_scope, client.delete_scope, client.scope_exists, client.list_streams):
+            with pytest.raises(InvalidNameError):
+                call(name)
+        assert not fake.calls
+
+    def test_name_refused_by_the_server(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("createScope", pb.CreateScopeStatus(status="INVALID_SCOPE_NAME"))
+        with pytest.raises(InvalidNameError, match="cannot create scope scope: the controller does not take this name"):
+            client.create_scope("scope")
+
+
+class TestCredentials:
+    CONFIG = PravegaConfig().with_credentials("admin", "hunter2")
+
+    def test_go_with_every_call(self, fake: FakeController) -> None:
+        fake.on("checkScopeExists", YES)
+        with ControllerClient(self.CONFIG.with_controller(fake.uri)) as client:
+            client.scope_exists("scope")
+        assert fake.calls[0].metadata["authorization"] == "Basic YWRtaW46aHVudGVyMg=="
+
+    def test_none_without_them(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("checkScopeExists", YES)
+        client.scope_exists("scope")
+        assert "authorization" not in fake.calls[0].metadata
+
+    @pytest.mark.parametrize(
+        ("code", "text"),
+        [
+            (Code.UNAUTHENTICATED, "refuses the credentials .* check user and password"),
+            (Code.PERMISSION_DENIED, "does not permit this with the credentials given"),
+        ],
+    )
+    def test_refused(self, fake: FakeController, code: Code, text: str) -> None:
+        fake.on("checkScopeExists", code)
+        with (
+            ControllerClient(self.CONFIG.with_controller(fake.uri)) as client,
+            pytest.raises(AuthenticationError, match=text) as caught,
+        ):
+            client.scope_exists("scope")
+        assert fake.count("checkScopeExists") == 1
+        for shown in (one_line(caught.value), repr(caught.value), repr(client)):
+            assert "hunter2" not in shown
+            assert "YWRtaW46" not in shown
+
+    def test_missing(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("checkScopeExists", Code.UNAUTHENTICATED)
+        with pytest.raises(AuthenticationError, match=r"asks for credentials .*pravega_client_auth_method"):
+            client.scope_exists("scope")
