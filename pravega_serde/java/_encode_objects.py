@@ -33,8 +33,9 @@ from pravega_serde.java._writer import Writer
 __all__ = ["encode_objects"]
 
 _UNKNOWN: Final = -1
-_EMPTY: Final = pa.scalar(b"", pa.binary())
-_NULL: Final = pa.scalar(b"\x70", pa.binary())
+# Bytes and not scalars of Arrow, whose making at the start would load pandas where that is there.
+_EMPTY: Final = b""
+_NULL: Final = b"\x70"
 
 
 def encode_objects(descriptor: ClassDescriptor, arrow_type: pa.DataType, column: pa.Array) -> pa.BinaryArray | None:
@@ -121,7 +122,7 @@ class _Pieces:
         descriptor = jdk_descriptor(signature[1:-1].replace("/", "."))
         assert descriptor is not None
         valid = _valid(child)
-        self.add(pc.if_else(pa.array(valid), pa.scalar(b"\x73", pa.binary()), _NULL))
+        self.add(pc.if_else(pa.array(valid), b"\x73", _NULL))
         self._class(descriptor, valid)
         self.next_handle = self.next_handle + valid
         code = BOXES[signature]
@@ -132,7 +133,7 @@ class _Pieces:
         handle = self.classes.setdefault(descriptor.name, np.full(self.count, _UNKNOWN, np.int64))
         whole = here & (handle == _UNKNOWN)
         self.add(_choice(here & ~whole, fixed_rows(_references(handle))))
-        self.add(_choice(whole, pa.scalar(class_bytes(descriptor), pa.binary())))
+        self.add(_choice(whole, class_bytes(descriptor)))
         self.classes[descriptor.name] = np.where(whole, self.next_handle, handle)
         self.next_handle = self.next_handle + whole
         if isinstance(descriptor.super_class, ClassDescriptor):
@@ -141,7 +142,7 @@ class _Pieces:
             self.add(_choice(whole, _NULL))
 
 
-def _choice(where: Bools, piece: pa.Array | pa.Scalar) -> pa.Array:
+def _choice(where: Bools, piece: pa.Array | bytes) -> pa.Array:
     return pc.if_else(pa.array(where), piece, _EMPTY)
 
 

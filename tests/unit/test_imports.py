@@ -1,0 +1,28 @@
+"""What a start need not wait for."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from connector.cli._app import _COMMANDS
+
+LOADED = (
+    "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\nprint('pandas' in sys.modules)"
+)
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        sorted(module for module, _ in _COMMANDS.values()),
+        ["connector.data_source", "connector.functions", "pravega_serde.java", "pravega_serde.registry"],
+    ],
+    ids=["commands", "spark"],
+)
+def test_no_pandas_before_there_are_rows(modules):
+    # Arrow loads it, if it is there, to make the first value of a Python one: 0.2 s, for every Spark worker.
+    assert importlib.util.find_spec("pandas") is not None
+    command = [sys.executable, "-c", LOADED, *modules]
+    assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout == "False\n"
