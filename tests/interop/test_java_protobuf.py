@@ -15,7 +15,7 @@ from pravega_serde import DeserializationError
 from pravega_serde.protobuf import ProtobufSerializer
 from tests.interop.java_proto._descriptors import everything, older
 from tests.interop.java_proto._peer import ProtoPeer
-from tests.unit.serde.test_protobuf import ALL, FIELDS, MALFORMED
+from tests.unit.serde._protobuf import ALL, FIELDS, MALFORMED
 
 DOCUMENTS = [
     {"struct": {"a": [1, None, "x", {"b": True}], "": 0.5}, "value": "x", "list": [1, []], "values": [None, 1.5, {}]},

@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
 
 def record(*fields: tuple[Any, ...], name: str = "R") -> dict[str, Any]:
     entries = [{"name": f[0], "type": f[1], **({"default": f[2]} if len(f) > 2 else {})} for f in fields]
@@ -13,10 +11,6 @@ def record(*fields: tuple[Any, ...], name: str = "R") -> dict[str, Any]:
 
 def logical(kind: Any, what: str, /, **more: Any) -> dict[str, Any]:
     return {"type": kind, "logicalType": what, **more}
-
-
-def struct(**fields: pa.DataType) -> pa.DataType:
-    return pa.struct(list(fields.items()))
 
 
 ARRAY_OF_INT = {"type": "array", "items": "int"}

@@ -11,7 +11,8 @@ import pytest
 
 from pravega_serde import DeserializationError, SerializationError
 from pravega_serde.avro import AvroSerializer
-from tests.unit.serde._avro import ARRAY_OF_INT, FLAT, INSTANT, LOCAL, logical, record, struct
+from tests.unit.serde._arrow import struct
+from tests.unit.serde._avro import ARRAY_OF_INT, FLAT, INSTANT, LOCAL, logical, record
 
 # One value of each type: the schema, its Arrow type, the natural value, and Arrow's (None: the same).
 TYPES = [

@@ -13,7 +13,8 @@ import pytest
 
 from pravega_serde import SchemaError, SerializationError
 from pravega_serde.avro import AvroSerializer
-from tests.unit.serde._avro import ARRAY_OF_INT, FLAT, INSTANT, LOCAL, logical, record, struct
+from tests.unit.serde._arrow import struct
+from tests.unit.serde._avro import ARRAY_OF_INT, FLAT, INSTANT, LOCAL, logical, record
 
 # Values that do not fit
 
