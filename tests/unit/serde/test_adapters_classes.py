@@ -1,0 +1,308 @@
+"""Objects of an application's own classes over every format, and the Arrow types of those classes."""
+
+import dataclasses
+import enum
+import pickle
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, TypedDict
+from uuid import UUID
+
+import pyarrow as pa
+import pydantic
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pravega_serde import DeserializationError, SchemaError, SerializationError
+from pravega_serde.adapters import arrow_type_of, typed
+from pravega_serde.avro import AvroSerializer
+from pravega_serde.java import (
+    ClassDescriptor,
+    JavaObject,
+    JavaSerializer,
+)
+from pravega_serde.json import JsonSerializer
+from pravega_serde.protobuf import ProtobufSerializer
+from tests.unit.serde._classes import (
+    AVRO,
+    FORMATS,
+    LINES,
+    SERIALIZERS,
+    SOME,
+    Base,
+    Line,
+    Node,
+    Order,
+    OrderAttrs,
+    OrderModel,
+    OrderStruct,
+    Renamed,
+    Side,
+    make,
+    serializer,
+    values,
+)
+
+KEY = {"type": "fixed", "name": "Key", "size": 16, "logicalType": "uuid"}
+CLASSES = pytest.mark.parametrize("kind", LINES)
+
+UNTYPED = {"avro": AvroSerializer(AVRO), "java": JavaSerializer(), "json": JsonSerializer()}
+PAIRS = pytest.mark.parametrize(("name", "kind"), sorted(SERIALIZERS.keys() - {("json", OrderModel)}, key=str))
+
+
+@PAIRS
+@given(fields=values())
+@settings(max_examples=40, deadline=None)
+def test_objects_come_back_as_they_were(name: str, kind: Any, fields: dict[str, Any]) -> None:
+    chosen = SERIALIZERS[name, kind]
+    value = make(kind, fields)
+    assert chosen.deserialize(chosen.serialize(value)) == value
+
+
+@FORMATS
+def test_every_class_writes_the_same_event(name: str) -> None:
+    first, *others = [SERIALIZERS[name, kind].serialize(make(kind, SOME)) for kind in LINES]
+    plain = UNTYPED[name].deserialize
+    assert all(_comparable(plain(event)) == _comparable(plain(first)) for event in others)
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, JavaObject | dict):
+        return {name: _comparable(value[name]) for name in value}
+    return [*map(_comparable, value)] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("kind", ["string", {"type": "string", "logicalType": "uuid"}, KEY])
+@pytest.mark.parametrize("optional", [False, True])
+def test_uuids_are_what_the_avro_schema_says(kind: Any, optional: bool) -> None:
+    schema = {"type": "record", "name": "K", "fields": [{"name": "id", "type": ["null", kind] if optional else kind}]}
+    for cls in (dataclasses.make_dataclass("K", [("id", UUID)]), pydantic.create_model("K", id=UUID)):
+        keys = typed(AvroSerializer(schema), cls)
+        assert keys.deserialize(keys.serialize(cls(id=UUID(int=7)))) == cls(id=UUID(int=7))
+
+
+@PAIRS
+def test_a_serializer_survives_pickling(name: str, kind: Any) -> None:
+    chosen = serializer(name, kind)
+    again = pickle.loads(pickle.dumps(chosen))
+    value = make(kind, SOME)
+    assert again.deserialize(chosen.serialize(value)) == value
+    assert repr(again) == repr(chosen)
+
+
+@FORMATS
+@given(event=st.binary(max_size=40))
+@settings(deadline=None)
+def test_no_bytes_raise_anything_else(name: str, event: bytes) -> None:
+    for kind in (Order, OrderStruct, OrderAttrs):
+        with pytest.raises(DeserializationError):
+            SERIALIZERS[name, kind].deserialize(event)
+
+
+def test_another_class_is_refused() -> None:
+    with pytest.raises(SerializationError, match="a Line where a Order is expected"):
+        serializer("json", Order).serialize(Line("a", 1, Decimal(1)))
+
+
+@CLASSES
+def test_a_value_without_a_form_is_refused(kind: Any) -> None:
+    value = make(kind, SOME)
+    value.note = object()
+    with pytest.raises(SerializationError):
+        serializer("json", kind).serialize(value)
+
+
+@FORMATS
+def test_a_value_that_contains_itself_is_refused(name: str) -> None:
+    value = make(Order, SOME)
+    value.tags = {"x": value.tags}  # type: ignore[dict-item]
+    value.tags["x"] = value.tags  # type: ignore[assignment]
+    with pytest.raises(SerializationError, match="contains itself"):
+        serializer(name, Order).serialize(value)
+
+
+def test_columns_are_the_wrapped_serializers() -> None:
+    inner = JsonSerializer(arrow_type=arrow_type_of(Line))
+    lines = typed(inner, Line)
+    assert lines.arrow_type == inner.arrow_type
+    events = lines.encode_column(pa.array([{"sku": "a", "count": 1, "price": 2}], lines.arrow_type))
+    lines.check_encodable(lines.arrow_type)
+    assert lines.decode_column(events).to_pylist() == [{"sku": "a", "count": 1, "price": 2}]
+
+
+def test_types_made_of_classes_will_do() -> None:
+    lines = typed(JsonSerializer(), list[Line])
+    value = [Line("a", 1, Decimal("1.5"))]
+    assert lines.deserialize(lines.serialize(value)) == value
+
+
+class Aliased(pydantic.BaseModel):
+    order_id: int = pydantic.Field(alias="orderId")
+
+
+@pytest.mark.parametrize("value", [Renamed(5), Aliased(orderId=5)])
+def test_renamed_fields_have_their_names_in_events(value: Any) -> None:
+    renamed = typed(JsonSerializer(), type(value))
+    assert renamed.serialize(value) == b'{"orderId":5}'
+    assert renamed.deserialize(b'{"orderId":5}') == value
+    described = ClassDescriptor.of("Order", 1, {"orderId": "long"})
+    java = typed(JavaSerializer(described), type(value))
+    assert java.deserialize(java.serialize(value)) == value
+
+
+class Level(enum.Enum):
+    LOW = 1
+
+
+@dataclasses.dataclass
+class Leveled:
+    level: Level
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [(Leveled, r"constants of Level.*StrEnum"), (Line | Order, "cannot be read")],
+)
+def test_types_that_cannot_be_read_are_refused_at_once(kind: Any, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        typed(JsonSerializer(), kind)
+
+
+@FORMATS
+def test_a_class_may_contain_itself(name: str) -> None:
+    avro = AvroSerializer({"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]})
+    descriptor = ClassDescriptor.of("Node", 1, {"next": "Node"})
+    inner: Any = {"avro": avro, "java": JavaSerializer(), "json": JsonSerializer()}[name]
+    nodes = typed(inner, Node, java_classes={Node: descriptor} if name == "java" else None)
+    assert nodes.deserialize(nodes.serialize(Node(Node(Node())))) == Node(Node(Node()))
+
+
+@dataclasses.dataclass
+class Task:
+    name: str
+    at: datetime
+    took: timedelta
+    parts: list[str]
+    counts: dict[str, int]
+    raw: bytes
+    kind: Side | None = None
+    before: "Task | None" = None
+
+
+def message_class() -> Any:
+    """A message with the fields of Task."""
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="adapters_task.proto",
+        package="adapters",
+        syntax="proto3",
+        dependency=[timestamp_pb2.DESCRIPTOR.name, duration_pb2.DESCRIPTOR.name],
+    )
+    side = file.enum_type.add(name="Side")
+    for number, name in enumerate(("NONE", "BUY", "SELL")):
+        side.value.add(name=name, number=number)
+    task = file.message_type.add(name="Task")
+    entry = task.nested_type.add(name="CountsEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=1)
+    entry.field.add(name="value", number=2, type=kinds.TYPE_INT64, label=1)
+    task.field.add(name="name", number=1, type=kinds.TYPE_STRING, label=1)
+    message = kinds.TYPE_MESSAGE
+    task.field.add(name="at", number=2, type=message, type_name=".google.protobuf.Timestamp", label=1)
+    task.field.add(name="took", number=3, type=message, type_name=".google.protobuf.Duration", label=1)
+    task.field.add(name="parts", number=4, type=kinds.TYPE_STRING, label=3)
+    task.field.add(name="counts", number=5, type=message, type_name=".adapters.Task.CountsEntry", label=3)
+    task.field.add(name="raw", number=6, type=kinds.TYPE_BYTES, label=1)
+    task.oneof_decl.add(name="_kind")
+    task.field.add(
+        name="kind",
+        number=7,
+        type=kinds.TYPE_ENUM,
+        type_name=".adapters.Side",
+        label=1,
+        oneof_index=0,
+        proto3_optional=True,
+    )
+    task.field.add(name="before", number=8, type=message, type_name=".adapters.Task", label=1)
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("adapters.Task"))
+
+
+def test_messages_of_protobuf_become_objects() -> None:
+    tasks = typed(ProtobufSerializer(message_class()), Task)
+    at, took = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC), timedelta(seconds=5, microseconds=7)
+    before = Task("first", at, took, [], {}, b"")
+    for value in (before, Task("a", at, took, ["x", "y"], {"k": 5}, b"\xff", Side.SELL, before)):
+        assert tasks.deserialize(tasks.serialize(value)) == value
+    assert pickle.loads(pickle.dumps(tasks)).deserialize(tasks.serialize(before)) == before
+    with pytest.raises(DeserializationError):
+        tasks.deserialize(b"\xff")
+
+
+class Point(TypedDict):
+    x: float
+    y: Annotated[float | None, "up"]
+
+
+class TestArrowTypes:
+    def test_of_a_class(self) -> None:
+        for kind in LINES:
+            assert arrow_type_of(kind) == pa.struct(
+                [
+                    ("id", pa.int64()),
+                    ("side", pa.string()),
+                    ("at", pa.timestamp("us", "UTC")),
+                    ("day", pa.date32()),
+                    (
+                        "lines",
+                        pa.list_(
+                            pa.field(
+                                "element",
+                                pa.struct(
+                                    [("sku", pa.string()), ("count", pa.int64()), ("price", pa.decimal128(38, 18))]
+                                ),
+                            )
+                        ),
+                    ),
+                    ("key", pa.string()),
+                    ("raw", pa.binary()),
+                    ("note", pa.string()),
+                    ("tags", pa.map_(pa.string(), pa.int64())),
+                ]
+            )
+
+    def test_of_a_typed_dict(self) -> None:
+        assert arrow_type_of(Point) == pa.struct([("x", pa.float64()), ("y", pa.float64())])
+
+    @pytest.mark.parametrize("kind", [int | str, Node, object, list, tuple[int, str], Base])
+    def test_that_do_not_exist(self, kind: Any) -> None:
+        with pytest.raises(SchemaError):
+            arrow_type_of(kind)
+
+
+def test_no_package_is_imported_that_is_not_used() -> None:
+    code = (
+        "import sys\nfrom pravega_serde.adapters import typed\n"
+        "assert not {'attrs', 'pydantic', 'jsonschema'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_msgspec_the_extra_is_named() -> None:
+    code = (
+        "import sys\nsys.modules['msgspec'] = None\nimport dataclasses\n"
+        "from pravega_serde import MissingExtraError\n"
+        "from pravega_serde.adapters import FunctionSerializer, typed\nfrom pravega_serde.json import JsonSerializer\n"
+        "import pydantic\n"
+        "class M(pydantic.BaseModel):\n    x: int\n"
+        "assert typed(JsonSerializer(), M).deserialize(b'{\"x\":1}') == M(x=1)\n"
+        "try:\n    typed(JsonSerializer(), dataclasses.make_dataclass('C', [('x', int)]))\n"
+        "except MissingExtraError as error:\n    assert 'pravega-serde[fast]' in str(error)\n"
+        "else:\n    raise SystemExit('not raised')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
