@@ -1,6 +1,10 @@
-"""Numbers of variable width, as Pravega's VersionedSerializer writes them (RevisionDataOutputStream.java).
+"""What Pravega's VersionedSerializer writes: its frame, and numbers of variable width (RevisionDataOutputStream.java).
 
-The first bits of the first byte tell the width; the value follows, big-endian. Readers take wider forms than needed.
+A frame is ``format, version, count``, a byte each, then for each revision ``its number, i32 length | body``. Later
+writers add revisions, and still write those that earlier readers know.
+
+The first bits of a compact number's first byte tell its width; the value follows, big-endian. Readers take wider forms
+than needed.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ COMPACT_INT_MAX: Final = 0x3FFF_FFFF - 1
 COMPACT_LONG_MAX: Final = 0x3FFF_FFFF_FFFF_FFFF - 1
 COMPACT_SIGNED_MAX: Final = 0x1FFF_FFFF_FFFF_FFFF - 1
 
+_MAX_REVISIONS: Final = 127
 _WIDTHS: Final = (1, 2, 4, 8)  # by the two bits that tell the width
 
 
@@ -75,6 +80,25 @@ class CompactReader:
     def utf(self) -> str:
         """A string behind its length in two bytes."""
         return self.take(self.fixed(2)).decode()
+
+    def versioned(self, newest: int = 0) -> tuple[int, CompactReader]:
+        """(version, body of its first revision) of the frame that comes next, which is read to its end.
+
+        ValueError for a version after the newest known one.
+        """
+        form, version, revisions = self.fixed(1), self.fixed(1), self.fixed(1)
+        if form != 0 or version > newest or not 1 <= revisions <= _MAX_REVISIONS:
+            raise ValueError(f"format {form}, version {version} with {revisions} revisions is not known")
+        first = self._revision(0)
+        for number in range(1, revisions):
+            self._revision(number)
+        return version, first
+
+    def _revision(self, expected: int) -> CompactReader:
+        number = self.fixed(1)
+        if number != expected:
+            raise ValueError(f"revision {number} comes where {expected} belongs")
+        return CompactReader(self.take(self.fixed(4)))
 
     def _number(self, width: int, code_bits: int) -> int:
         first = self.fixed(1) & (0xFF >> code_bits)

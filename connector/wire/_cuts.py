@@ -173,25 +173,13 @@ def _parse_number(item: str) -> int:
 
 
 def _parse_bytes(reader: CompactReader) -> StreamCut:
-    form, version, revisions = reader.fixed(1), reader.fixed(1), reader.fixed(1)
-    if form != 0 or version > 1 or not 1 <= revisions <= 127:
-        raise _malformed(f"format {form}, version {version} with {revisions} revisions is not known")
-    body = _revision(reader, 0)
-    for revision in range(1, revisions):
-        _revision(reader, revision)  # later writers may add some; readers of this one skip them
+    version, body = reader.versioned(newest=1)
     if reader.remaining:
         raise _malformed(f"{reader.remaining} bytes follow its end")
     name = body.utf()
     # Version 0 knew no negative offsets.
     read_offset = body.compact_signed if version else body.compact_long
     return _build(name, ((body.compact_long(), read_offset()) for _ in range(body.compact_int())))
-
-
-def _revision(reader: CompactReader, expected: int) -> CompactReader:
-    revision = reader.fixed(1)
-    if revision != expected:
-        raise _malformed(f"revision {revision} comes where {expected} belongs")
-    return CompactReader(reader.take(reader.fixed(4)))
 
 
 def _build(name: str, pairs: Iterable[tuple[int, int]]) -> StreamCut:

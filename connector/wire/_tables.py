@@ -55,9 +55,5 @@ def read_table(request_id: int, table: str, token: str, key: str) -> ReadTable:
 
 def decode_sealed_lengths(value: bytes) -> dict[int, int]:
     """Segment id -> length in bytes, out of the record. Raises ValueError for anything else."""
-    reader = CompactReader(value)
-    form, version, revisions, revision = (reader.fixed(1) for _ in range(4))
-    if (form, version, revision) != (0, 0, 0) or revisions < 1:
-        raise ValueError(f"format {form}, version {version} is not known")
-    body = CompactReader(reader.take(reader.fixed(4)))
+    _, body = CompactReader(value).versioned()
     return {body.fixed(8): body.fixed(8) for _ in range(body.compact_int())}

@@ -21,7 +21,6 @@ from connector.wire._names import SegmentRange, StreamName
 from pravega_serde.errors import DeserializationError
 
 MARK_PREFIX: Final = "_MARK"  # NameUtils.MARK_PREFIX
-_HEADER: Final = bytes((0, 0))  # format 0, version 0; revisions follow, of which this reads the first
 _TIMES: Final = struct.Struct(">qq")
 _SEGMENT: Final = struct.Struct(">qdd")
 _OFFSET: Final = struct.Struct(">q")
@@ -53,7 +52,7 @@ def mark_stream(stream: StreamName) -> StreamName:
 def decode_watermark(data: bytes, stream: StreamName) -> Watermark:
     """A watermark of a stream. Raises DeserializationError for anything else."""
     try:
-        body = _first_revision(CompactReader(data))
+        _, body = CompactReader(data).versioned()
         low, high = _TIMES.unpack(body.take(_TIMES.size))
         entries = dict(_entries(body, body.compact_int()))
         if low > high or not entries:
@@ -66,21 +65,7 @@ def decode_watermark(data: bytes, stream: StreamName) -> Watermark:
 
 def _entries(body: CompactReader, count: int) -> Iterator[tuple[SegmentRange, int]]:
     for _ in range(count):
-        segment = _first_revision(body).take(_SEGMENT.size)
-        # Java's writers put -1 for a segment that they have not written to.
-        yield SegmentRange(*_SEGMENT.unpack(segment)), max(0, *_OFFSET.unpack(body.take(_OFFSET.size)))
-
-
-def _first_revision(reader: CompactReader) -> CompactReader:
-    """The oldest form of what comes next, which every later writer writes as well."""
-    header = reader.take(2)
-    if header != _HEADER:
-        raise ValueError(f"it has format and version {header.hex()}, not {_HEADER.hex()}")
-    first: CompactReader | None = None
-    for _ in range(reader.fixed(1)):
-        reader.take(1)
-        body = CompactReader(reader.take(reader.fixed(4)))
-        first = first or body
-    if first is None:
-        raise ValueError("it has no revisions")
-    return first
+        _, inner = body.versioned()
+        segment = SegmentRange(*_SEGMENT.unpack(inner.take(_SEGMENT.size)))
+        (offset,) = _OFFSET.unpack(body.take(_OFFSET.size))
+        yield segment, max(0, offset)  # Java's writers put -1 for a segment that they have not written to
