@@ -2,48 +2,46 @@
 
 from connector.wire._append import AppendSession, AppendState, Block
 from connector.wire._boundaries import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
+from connector.wire._codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
 from connector.wire._cuts import StreamCut
 from connector.wire._framing import FramedColumn, frame_column, frame_events
-from connector.wire._messages import (
-    MAX_FRAME_SIZE,
-    NO_ATTRIBUTE,
+from connector.wire._message import Hello, KeepAlive, Message
+from connector.wire._messages_append import (
     AppendSetup,
-    AuthTokenCheckFailed,
     ConditionalAppend,
     ConditionalBlockEnd,
     ConditionalCheckFailed,
-    CreateTransientSegment,
     DataAppended,
+    InvalidEventNumber,
+    SetupAppend,
+    encode_append,
+)
+from connector.wire._messages_failure import (
+    AuthTokenCheckFailed,
     ErrorMessage,
+    NoSuchSegment,
+    SegmentIsSealed,
+    SegmentIsTruncated,
+    WrongHost,
+)
+from connector.wire._messages_segment import (
+    NO_ATTRIBUTE,
+    CreateTransientSegment,
     GetSegmentAttribute,
     GetStreamSegmentInfo,
-    Hello,
-    InvalidEventNumber,
-    KeepAlive,
     MergeSegments,
-    Message,
-    MessageDecoder,
-    NoSuchSegment,
     ReadSegment,
     ReadTable,
     SegmentAttribute,
     SegmentAttributeUpdated,
     SegmentCreated,
-    SegmentIsSealed,
-    SegmentIsTruncated,
     SegmentRead,
     SegmentsMerged,
     SegmentTruncated,
-    SetupAppend,
     StreamSegmentInfo,
     TableRead,
     TruncateSegment,
     UpdateSegmentAttribute,
-    WrongHost,
-    decode,
-    encode,
-    encode_append,
-    parse_header,
 )
 from connector.wire._names import (
     SegmentRange,

@@ -29,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from connector.errors import ProtocolError
-from connector.wire._messages import AppendSetup, DataAppended, SetupAppend, encode, encode_append
+from connector.wire._codec import encode
+from connector.wire._messages_append import AppendSetup, DataAppended, SetupAppend, encode_append
 
 __all__ = ["AppendSession", "AppendState", "Block"]
 

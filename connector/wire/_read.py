@@ -10,7 +10,8 @@ import heapq
 from typing import Final
 
 from connector.errors import MalformedStreamCutError, ProtocolError
-from connector.wire._messages import ReadSegment, SegmentRead, encode
+from connector.wire._codec import encode
+from connector.wire._messages_segment import ReadSegment, SegmentRead
 
 __all__ = ["READ_CHUNK", "RangeRead"]
 

@@ -11,7 +11,7 @@ import uuid
 from typing import Final
 
 from connector.wire._compact import CompactReader
-from connector.wire._messages import ReadTable
+from connector.wire._messages_segment import ReadTable
 from connector.wire._names import StreamName, segment_epoch
 
 __all__ = [
