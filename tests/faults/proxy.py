@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from connector.client import PravegaClient
+from connector.config import PravegaConfig
+from connector.wire import StreamName
 
 # Closing with this option sends RST: the peer loses what it has not read yet, as when a host fails.
 _RESET = struct.pack("ii", 1, 0)
@@ -145,3 +147,9 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def read_all(config: PravegaConfig, stream: StreamName) -> list[bytes]:
+    """What a stream holds, read without a proxy."""
+    with PravegaClient(config) as client:
+        return list(client.read(stream))

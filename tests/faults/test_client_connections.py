@@ -10,26 +10,7 @@ import pytest
 from connector.client import PravegaClient
 from connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
 from tests.fakes import unused_port
-from tests.faults.proxy import Proxy
-
-
-@pytest.fixture
-def stream(config, stream_name):
-    with PravegaClient(config) as client:
-        client.create_stream(stream_name)
-    return stream_name
-
-
-@pytest.fixture
-def proxy(config, stream):
-    with PravegaClient(config) as client, Proxy(client.controller.endpoint(stream, 0)) as proxy:
-        yield proxy
-
-
-def read_all(config, stream):
-    """What the stream holds, read without the proxy."""
-    with PravegaClient(config) as client:
-        return list(client.read(stream))
+from tests.faults.proxy import read_all
 
 
 def numbered(count, size):

@@ -10,34 +10,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from connector.client import PravegaClient
 from connector.errors import DeadlineExceededError
 from connector.pipe import LineFrames, Pipe, standard_input
-from tests.faults.proxy import Proxy
+from tests.faults.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
 LARGEST = 1 << 20
-
-
-@pytest.fixture
-def stream(config, stream_name):
-    with PravegaClient(config) as client:
-        client.create_stream(stream_name)
-    return stream_name
-
-
-@pytest.fixture
-def proxy(config, stream):
-    with PravegaClient(config) as client, Proxy(client.controller.endpoint(stream, 0)) as proxy:
-        yield proxy
-
-
-def read_all(config, stream):
-    """What the stream holds, read without the proxy."""
-    with PravegaClient(config) as client:
-        return list(client.read(stream))
 
 
 @contextlib.contextmanager
