@@ -140,6 +140,22 @@ def test_who_loses_the_update_writes_nothing(
     assert client.transaction(target, transaction).status().is_aborted
 
 
+def lose_answers(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, count: int, *, landed: bool) -> list[object]:
+    """The first calls of a method are without an answer, made or not; the list grows with each."""
+    method, lost = getattr(kind, name), []
+
+    def lossy(self: object, *args: Any, **options: Any) -> Any:
+        if len(lost) < count:
+            lost.append(self)
+            if landed:
+                method(self, *args, **options)
+            raise OutcomeUnknownError("lost")
+        return method(self, *args, **options)
+
+    monkeypatch.setattr(kind, name, lossy)
+    return lost
+
+
 @pytest.mark.parametrize("landed", [True, False])
 def test_an_update_whose_answer_is_lost(
     client: PravegaClient,
@@ -152,17 +168,7 @@ def test_an_update_whose_answer_is_lost(
 ):
     for file in range(3):
         write(file)
-    update_state, lost = StateSynchronizer.update_state, []
-
-    def lossy(self: Any, generate: Any) -> Any:
-        if len(lost) < 2:
-            lost.append(1)
-            if landed:
-                update_state(self, generate)
-            raise OutcomeUnknownError("lost")
-        return update_state(self, generate)
-
-    monkeypatch.setattr(StateSynchronizer, "update_state", lossy)
+    lost = lose_answers(monkeypatch, StateSynchronizer, "update_state", 2, landed=landed)
     assert ingest(folder, target, client=client).counts.transactions == 3
     assert len(lost) == 2
     assert events() == expected(3)
@@ -180,17 +186,7 @@ def test_a_commit_whose_answer_is_lost(
 ):
     for file in range(3):
         write(file)
-    commit, lost = Transaction.commit, []
-
-    def lossy(self: Any, *args: Any, **how: Any) -> Any:
-        if not lost:
-            lost.append(self.id)
-            if landed:
-                commit(self, *args, **how)
-            raise OutcomeUnknownError("lost")
-        return commit(self, *args, **how)
-
-    monkeypatch.setattr(Transaction, "commit", lossy)
+    lose_answers(monkeypatch, Transaction, "commit", 1, landed=landed)
     summary = ingest(folder, target, client=client)
     assert summary.counts.redone == (0 if landed else 1)
     assert events() == expected(3)
