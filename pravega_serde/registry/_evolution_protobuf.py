@@ -23,23 +23,23 @@ from google.protobuf.message import DecodeError
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry._models import SchemaInfo
 
-__all__ = ["faults"]
+__all__ = ["READ_AS", "faults", "type_name"]
 
 _Type = FieldDescriptorProto.Type
 _MESSAGE: Final = FieldDescriptorProto.TYPE_MESSAGE
 _GROUP: Final = FieldDescriptorProto.TYPE_GROUP
 _ENUM: Final = FieldDescriptorProto.TYPE_ENUM
 _BYTES: Final = FieldDescriptorProto.TYPE_BYTES
-# Written type -> types that read every value of it as what it was.
-_SAFE: Final[Mapping[int, frozenset[int]]] = {
+#: Written type of a single value -> types that read every value of it as what it was.
+READ_AS: Final[Mapping[int, frozenset[int]]] = {
     _Type.TYPE_BOOL: frozenset({_Type.TYPE_INT32, _Type.TYPE_INT64, _Type.TYPE_UINT32, _Type.TYPE_UINT64}),
     _Type.TYPE_INT32: frozenset({_Type.TYPE_INT64}),
     _Type.TYPE_UINT32: frozenset({_Type.TYPE_INT64, _Type.TYPE_UINT64}),
     _Type.TYPE_SINT32: frozenset({_Type.TYPE_SINT64}),
     _ENUM: frozenset({_Type.TYPE_INT32, _Type.TYPE_INT64}),
     _Type.TYPE_STRING: frozenset({_BYTES}),
-    _MESSAGE: frozenset({_BYTES}),
 }
+_SAFE: Final[Mapping[int, frozenset[int]]] = {**READ_AS, _MESSAGE: frozenset({_BYTES})}
 
 
 def faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
@@ -127,7 +127,7 @@ class _Comparison:
         elif writer.type == reader.type and writer.type in (_MESSAGE, _GROUP):
             yield from self.messages(writer.type_name[1:], reader.type_name[1:], path)
         elif writer.type != reader.type and reader.type not in _SAFE.get(writer.type, ()):
-            yield f"{where}: {_name(writer)} cannot be read as {_name(reader)} without harm"
+            yield f"{where}: {type_name(writer.type)} cannot be read as {type_name(reader.type)} without harm"
         if _default(writer) != _default(reader):
             yield f"{where}: the default that stands for no value differs"
 
@@ -185,5 +185,6 @@ def _default(field: FieldDescriptorProto) -> str:
     return "" if field.default_value in ("0", "false") else field.default_value
 
 
-def _name(field: FieldDescriptorProto) -> str:
-    return _Type.Name(field.type).removeprefix("TYPE_").lower()
+def type_name(number: int) -> str:
+    """The name of a field's type as a .proto file has it: ``int32``."""
+    return _Type.Name(number).removeprefix("TYPE_").lower()  # type: ignore[arg-type]

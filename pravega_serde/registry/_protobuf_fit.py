@@ -5,6 +5,7 @@ Protobuf itself reads anything as anything: a field of another type is skipped o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -13,20 +14,14 @@ from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf._schema import descriptor_set, load
+from pravega_serde.registry._evolution_protobuf import READ_AS, type_name
 from pravega_serde.registry._models import SchemaInfo
 
 __all__ = ["protobuf_misfit", "widened_message"]
 
 _D: Final = FieldDescriptor
-_WIDER: Final = {
-    _D.TYPE_BOOL: {_D.TYPE_INT32, _D.TYPE_INT64, _D.TYPE_UINT32, _D.TYPE_UINT64},
-    _D.TYPE_BYTES: {_D.TYPE_STRING},
-    _D.TYPE_ENUM: {_D.TYPE_INT32, _D.TYPE_INT64},
-    _D.TYPE_INT32: {_D.TYPE_INT64},
-    _D.TYPE_SINT32: {_D.TYPE_SINT64},
-    _D.TYPE_STRING: {_D.TYPE_BYTES},
-    _D.TYPE_UINT32: {_D.TYPE_INT64, _D.TYPE_UINT64},
-}
+# Bytes that are no text are an error of their event; they never become another text.
+_WIDER: Final[Mapping[int, frozenset[int]]] = {**READ_AS, _D.TYPE_BYTES: frozenset({_D.TYPE_STRING})}
 #: What was written -> the narrower number that a reader may have.
 _NARROWER: Final = {
     _D.TYPE_INT64: _D.TYPE_INT32,
@@ -126,17 +121,9 @@ def _field_misfit(writer: FieldDescriptor, reader: FieldDescriptor, path: str, s
         assert reader.message_type is not None
         return _message_misfit(writer.message_type, reader.message_type, path, seen)
     if reader.type != writer.type and reader.type not in _WIDER.get(writer.type, ()):
-        return f"{path} (number {writer.number}) is {_kind(writer)} there, {_kind(reader)} here"
+        return f"{path} (number {writer.number}) is {type_name(writer.type)} there, {type_name(reader.type)} here"
     return None
 
 
 def _is_map(field: FieldDescriptor) -> bool:
     return bool(field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry)
-
-
-def _kind(field: FieldDescriptor) -> str:
-    return next(
-        name.removeprefix("TYPE_").lower()
-        for name, value in vars(FieldDescriptor).items()
-        if name.startswith("TYPE_") and value == field.type
-    )
