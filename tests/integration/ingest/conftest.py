@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 
 from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
 from connector.ingest._journal import Journal, state_name
 
 Events = Callable[[], list[tuple[int, int]]]
-
-
-@pytest.fixture
-def client(config: PravegaConfig) -> Iterator[PravegaClient]:
-    with PravegaClient(config) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import itertools
 import json
 import random
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,30 +17,17 @@ from connector.config import PravegaConfig
 from connector.errors import MalformedStreamCutError
 from connector.insight import StreamWatch, compare_cuts, draw_history, scaling_history, stream_lag, write_cut
 from connector.wire import StreamName
+from tests.integration._events import SIZE, write_events
 
-SIZE = 100  # of an event with its header
 Write = Callable[[int], StreamCut]
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def client(config: PravegaConfig) -> Iterator[PravegaClient]:
-    with PravegaClient(config) as client:
-        yield client
 
 
 @pytest.fixture
 def write(client: PravegaClient, stream_name: StreamName) -> Write:
     """``write(count)``: so many events of SIZE bytes with their headers; the tail after them."""
     client.create_stream(stream_name, 2)
-
-    def write(count: int) -> StreamCut:
-        with client.writer(stream_name) as writer:
-            for i in range(count):
-                writer.write(b".".ljust(SIZE - 8), routing_key=str(i))
-        return client.tail(stream_name)
-
-    return write
+    return partial(write_events, client, stream_name)
 
 
 @pytest.fixture

@@ -38,12 +38,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def client(config: PravegaConfig) -> Iterator[PravegaClient]:
-    with PravegaClient(config) as opened:
-        yield opened
-
-
-@pytest.fixture
 def events() -> list[tuple[str, bytes]]:
     """(routing key, event): text that is not ASCII, an empty event, every byte."""
     return [(f"ключ-{i % 50}", f"event {i} ✓".encode()) for i in range(2000)] + [("k", b""), ("k", bytes(range(256)))]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -12,8 +13,7 @@ from connector.local import LocalPravega
 from connector.options import parse_options
 from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
 from connector.wire import StreamName
-
-SIZE = 100  # of an event with its header
+from tests.integration._events import SIZE, write_events
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +32,7 @@ def client(server: LocalPravega) -> Iterator[PravegaClient]:
 @pytest.fixture
 def write(client: PravegaClient, stream_name: StreamName) -> Callable[[int], StreamCut]:
     """``write(count)``: so many events of SIZE bytes with their headers; the tail after them."""
-
-    def write(count: int) -> StreamCut:
-        with client.writer(stream_name) as writer:
-            for i in range(count):
-                writer.write(b".".ljust(SIZE - 8), routing_key=str(i))
-        return client.tail(stream_name)
-
-    return write
+    return partial(write_events, client, stream_name)
 
 
 @pytest.fixture

@@ -1,0 +1,14 @@
+"""Events of one size, for tests that count bytes."""
+
+from connector.client import PravegaClient, StreamCut
+from connector.wire import StreamName
+
+SIZE = 100  # of an event with its header
+
+
+def write_events(client: PravegaClient, stream: StreamName, count: int) -> StreamCut:
+    """Write so many events of SIZE bytes with their headers, each with a key of its own; the tail after them."""
+    with client.writer(stream) as writer:
+        for i in range(count):
+            writer.write(b".".ljust(SIZE - 8), routing_key=str(i))
+    return client.tail(stream)
