@@ -10,15 +10,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from connector.cli import _common
 from connector.client import PravegaClient, StreamCut, StreamName
 from connector.config import PravegaConfig
 from connector.insight import CUT_FORMS, compare_cuts, parse_time, read_cut, segment_label, write_cut
+from connector.wire import segment_epoch, segment_number
 
 __all__ = ["cut"]
 
-_controller = click.option(
-    "--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]"
-)
 _to = click.option(
     "--to", "form", type=click.Choice(CUT_FORMS), default="text", show_default=True, help="Form to write it in."
 )
@@ -69,7 +68,7 @@ def convert(text: str, stream: StreamName | None, form: str) -> None:
 @click.argument("first", metavar="CUT")
 @click.argument("second", metavar="CUT")
 @_of_stream
-@_controller
+@_common.controller
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def compare(first: str, second: str, stream: StreamName | None, controller: str | None, *, as_json: bool) -> None:
     """Tell whether a cut lies before another one, and how many bytes are between them.
@@ -98,7 +97,7 @@ def compare(first: str, second: str, stream: StreamName | None, controller: str 
     metavar="head|tail|TIME",
     help="Where: the first event that is left, the end at this moment, or an event time (ISO 8601, or milliseconds).",
 )
-@_controller
+@_common.controller
 @_to
 def of(stream: StreamName, place: str, controller: str | None, form: str) -> None:
     """Take the cut of a stream at its head, its tail or a time."""
@@ -122,8 +121,8 @@ def _described(found: StreamCut) -> dict[str, Any]:
         {
             "segment": segment_label(found.stream, segment_id),
             "segment_id": segment_id,
-            "number": segment_id & 0xFFFF_FFFF,
-            "epoch": segment_id >> 32,
+            "number": segment_number(segment_id),
+            "epoch": segment_epoch(segment_id),
             "offset": offset,
         }
         for segment_id, offset in found.positions.items()

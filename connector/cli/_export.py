@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
+from connector.cli import _common
 from connector.export import FILE_FORMATS, ExportSummary
 from connector.export import export as export_stream
 
@@ -21,38 +22,20 @@ __all__ = ["export"]
 _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
-        pairs[name] = text
-    return pairs
-
-
 @click.command()
-@click.argument("stream", metavar="SCOPE/STREAM")
+@_common.stream
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.controller
 @click.option("--to", type=click.Choice(FILE_FORMATS), help="Format of the file, if its name does not tell.")
 @click.option("--compression", help="A codec of the format.  [default: snappy, none, deflate]")
 @click.option("--start", help="earliest, latest, or a stream cut.  [default: earliest]")
 @click.option("--end", help="latest, or a stream cut.  [default: latest]")
 @click.option("--format", help="Format of the events; without it, and without a registry, they stay bytes.")
-@click.option("--registry", help="The schema registry of the stream's events.")
-@click.option("--group", help="Group in the registry.  [default: the stream's name]")
+@_common.registry
+@_common.group
 @click.option("--columns", help="Undecoded columns: event,scope,stream,segment_id,offset and more.")
 @click.option("--mode", type=click.Choice(_MODES, case_sensitive=False), help="What to do with bad events.")
-@click.option(
-    "-o",
-    "--option",
-    "more",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=_pairs,
-    help="Any option of the Spark source.",
-)
+@_common.more_options("source")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it is there.")
 @click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
 def export(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from connector.cli import _common
 from connector.config import PravegaConfig
 from connector.errors import IngestUndecidedError, SourceError
 from connector.ingest import Counts, FileOptions, FileSource, IngestPlan, IngestSummary, Settings, Sizes, plan
@@ -32,35 +32,17 @@ class _Stopped(BaseException):
     """A signal asks for the end."""
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
-        pairs[name] = text
-    return pairs
-
-
 _OPTIONS: Final = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True),
-    click.argument("stream", metavar="SCOPE/STREAM"),
-    click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]"),
+    _common.stream,
+    _common.controller,
     click.option("--format", help="Format of the events: json, avro, …  [default: json; text stays as it is]"),
     click.option("--avro-schema", help="Schema of Avro events, text or path.  [default: made of the columns]"),
-    click.option("--registry", help="The schema registry of the stream's events."),
-    click.option("--group", help="Group in the registry.  [default: the stream's name]"),
+    _common.registry,
+    _common.group,
     click.option("--key", metavar="COLUMN", help="The routing key.  [default: the file, whose events stay in order]"),
     click.option("--unordered", is_flag=True, help="Without a key, spread the events of a file over all segments."),
-    click.option(
-        "-o",
-        "--option",
-        "more",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=_pairs,
-        help="Any option of the Spark sink.",
-    ),
+    _common.more_options("sink"),
     click.option("--input", help="What the files hold: csv, tsv, jsonl, text, avro, parquet.  [default: by name]"),
     click.option("--base", metavar="FOLDER", help="Know files by their paths from here, not from the root."),
     click.option("--delimiter", default=",", show_default=True, help="Between the fields of CSV."),
@@ -167,7 +149,7 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
     settings = Settings(lease=given["lease"], follow=given["follow"], keep_going=given["keep_going"])
     last = [Counts()]
     try:
-        with _stopping(), _progress(source, stream, common, quiet=quiet) as show:
+        with _common.take_signals(_stop), _progress(source, stream, common, quiet=quiet) as show:
 
             def tell(what: str, counts: Counts) -> None:
                 last[0] = counts
@@ -194,19 +176,8 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
     return _BAD_SOURCE if summary.failed else 0
 
 
-@contextmanager
-def _stopping() -> Iterator[None]:
-    """SIGTERM and SIGINT end what is done, in order."""
-
-    def stop(number: int, _frame: object) -> None:
-        raise _Stopped(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _stop(number: int, _frame: object) -> None:
+    raise _Stopped(number)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from connector.checkpoint import committed_batch, committed_offsets
+from connector.cli import _common
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, stream_lag
@@ -21,7 +22,7 @@ _Events = dict[tuple[str, str], int]
 
 @click.command()
 @click.argument("checkpoint")
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.controller
 @click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with every segment.")
 @click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final
 
 import click
 
+from connector.cli import _common
 from connector.client import MAX_EVENT_SIZE, PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
@@ -34,8 +34,8 @@ _STDOUT: Final = 1
 
 
 @click.command()
-@click.argument("stream", metavar="SCOPE/STREAM")
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.stream
+@_common.controller
 @click.option("--listen", metavar="ADDRESS", help="Take connections at tcp://host:port or unix:/path, until SIGTERM.")
 @click.option("--connect", metavar="ADDRESS", help="Read from tcp://host:port or unix:/path instead of standard input.")
 @click.option(
@@ -74,7 +74,7 @@ def pipe(
     opened = _input(listen, connect, acknowledge=acknowledge)
     with (
         PravegaClient(PravegaConfig.resolve(controller=controller), timeout=give_up_after) as client,
-        _stopping(opened),
+        _common.take_signals(functools.partial(_stop, opened)),
         _Abandoned(
             client, stream, max_event_size=max_event_size, max_in_flight=buffer, timeout=give_up_after
         ) as writer,
@@ -134,21 +134,11 @@ def _input(listen: str | None, connect: str | None, *, acknowledge: bool) -> Inp
     return standard_input(acknowledge=functools.partial(os.write, _STDOUT) if acknowledge else None)
 
 
-@contextmanager
-def _stopping(opened: Input) -> Iterator[None]:
+def _stop(opened: Input, number: int, frame: FrameType | None) -> None:
     """The first signal ends the input, so that what was read is made durable; the second one ends the program."""
-
-    def stop(number: int, frame: Any) -> None:
-        if opened.stopped:
-            signal.default_int_handler(number, frame)
-        opened.stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if opened.stopped:
+        signal.default_int_handler(number, frame)
+    opened.stop()
 
 
 def _show(summary: PipeSummary, stream: StreamName, *, keyed: bool) -> None:

@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from connector.cli import _common
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.ledger import Finding, Ledger, Outcome, Recovery, ledger_name
@@ -24,8 +25,8 @@ _TOLD = {
 
 
 @click.command()
-@click.argument("stream", metavar="SCOPE/STREAM")
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.stream
+@_common.controller
 @click.option("--ledger", help="The ledger's stream, if it was named.  [default: <stream>-ledger]")
 @click.option("--finish", is_flag=True, help="Finish every open batch: commit those that are whole, abort lost ones.")
 @click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")

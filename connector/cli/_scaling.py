@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from connector.cli import _common
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.insight import draw_history, scaling_history
@@ -15,10 +16,10 @@ __all__ = ["scaling"]
 
 
 @click.command()
-@click.argument("stream", metavar="SCOPE/STREAM")
+@_common.stream
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The SVG file to write.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The last N epochs only.")
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.controller
 @click.option("--json", "as_json", is_flag=True, help="Print the history as JSON.")
 def scaling(stream: str, output: Path | None, last: int | None, controller: str | None, *, as_json: bool) -> None:
     """Draw which segments took which routing keys in which epoch: splits, merges, what was truncated.

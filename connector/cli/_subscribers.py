@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from connector.cli import _common
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
@@ -12,8 +13,8 @@ __all__ = ["subscribers"]
 
 
 @click.command()
-@click.argument("stream", metavar="SCOPE/STREAM")
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.stream
+@_common.controller
 @click.option("--remove", metavar="NAME", help="End a query's subscription: NAME is its option publish_position.")
 def subscribers(stream: str, controller: str | None, remove: str | None) -> None:
     """List the reader groups whose position retention waits for, Java's as well.

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from connector.cli import _common
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.insight import StreamView, StreamWatch, segment_label
@@ -21,8 +22,8 @@ _BAR = 24  # characters of the whole key space
 
 
 @click.command()
-@click.argument("stream", metavar="SCOPE/STREAM")
-@click.option("--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]")
+@_common.stream
+@_common.controller
 @click.option("--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option("--once", is_flag=True, help="Look twice, one interval apart, print what was seen, and end.")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look instead of a table.")

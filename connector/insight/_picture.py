@@ -10,6 +10,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from connector.insight._history import History, SegmentLife
+from connector.wire import segment_number
 
 __all__ = ["draw_history"]
 
@@ -92,7 +93,7 @@ class _Picture:
         x, right = self._x(life.first), self._x(life.last) + self.column - self.gap
         y, bottom = self._y(life.range.high) + _MARGIN, self._y(life.range.low) - _MARGIN
         width, height = right - x, max(bottom - y, 0.5)
-        number, size = str(life.range.id & 0xFFFF_FFFF), "" if life.length is None else _bytes(life.length)
+        number, size = str(segment_number(life.range.id)), "" if life.length is None else _bytes(life.length)
         told = (
             f"segment {number}, epochs {life.first} to {life.last}, keys {life.range.low:.4g} to {life.range.high:.4g}"
         )

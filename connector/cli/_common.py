@@ -1,0 +1,56 @@
+"""What several commands have in common: arguments and options that mean the same in each, and taking signals."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+import click
+
+__all__ = ["controller", "group", "more_options", "registry", "stream", "take_signals"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+stream: Final = click.argument("stream", metavar="SCOPE/STREAM")
+controller: Final = click.option(
+    "--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]"
+)
+registry: Final = click.option("--registry", help="The schema registry of the stream's events.")
+group: Final = click.option("--group", help="Group in the registry.  [default: the stream's name]")
+
+
+def more_options(side: str) -> Callable[[_Command], _Command]:
+    """Any other option of Spark's ``source`` or ``sink``, by its name there, as a dictionary ``more``."""
+    return click.option(
+        "-o",
+        "--option",
+        "more",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help=f"Any option of the Spark {side}.",
+    )
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
+        pairs[name] = text
+    return pairs
+
+
+@contextmanager
+def take_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Give SIGTERM and SIGINT to a handler while the block runs."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
