@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -24,6 +25,7 @@ _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "inter
 _numbers = itertools.count(1)
 
 Eventually = Callable[[Callable[[], object]], None]
+StartProcess = Callable[..., subprocess.Popen[Any]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -71,18 +73,18 @@ def eventually() -> Eventually:
 
 
 @pytest.fixture
-def start_python(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a Python program that can import this project: ``start_python(source, *args)``, killed after the test."""
-    started: list[subprocess.Popen[str]] = []
+def start_process() -> Iterator[StartProcess]:
+    """``start_process(arguments, environment, **options)``: Python in the background, killed after the test.
 
-    def start(source: str, *args: object, **environment: str) -> subprocess.Popen[str]:
+    It can import this project. The options are those of ``subprocess.Popen``.
+    """
+    started: list[subprocess.Popen[Any]] = []
+
+    def start(arguments: Sequence[object], environment: Mapping[str, str], **options: Any) -> subprocess.Popen[Any]:
         process = subprocess.Popen(
-            [sys.executable, "-c", source, *map(str, args)],
-            cwd=tmp_path,
+            [sys.executable, *map(str, arguments)],
             env={**os.environ, "PYTHONPATH": str(_TESTS.parent), **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            **options,
         )
         started.append(process)
         return process
@@ -91,6 +93,17 @@ def start_python(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def start_python(start_process: StartProcess, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """``start_python(source, *args, **environment)``: a program in a folder of the test, its output in pipes."""
+
+    def start(source: str, *args: object, **environment: str) -> subprocess.Popen[str]:
+        flows = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+        return start_process(["-c", source, *args], environment, cwd=tmp_path, text=True, **flows)
+
+    return start
 
 
 @pytest.fixture
