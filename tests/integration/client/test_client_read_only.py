@@ -7,9 +7,8 @@ import pytest
 from connector.client import PravegaClient, StreamCut
 from connector.config import PravegaConfig
 from connector.errors import AuthenticationError
-from connector.local import LocalPravega
-from connector.local._security import accounts_file
 from connector.wire import StreamName
+from tests.integration._users import as_user, password, server_with_users
 from tests.micro_batches import MicroBatches
 
 STREAM = StreamName("shop", "orders")
@@ -18,21 +17,16 @@ EVENTS = [b"%d" % number for number in range(20)]
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
-    users = {
-        "admin": ("password of admin", ("prn::*,READ_UPDATE",)),
-        "analyst": ("password of analyst", (f"prn::/scope:{STREAM.scope}/stream:{STREAM.stream},READ",)),
-    }
-    accounts = accounts_file(tmp_path_factory.mktemp("users"), users)
-    where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
-    with LocalPravega(username="admin", password="password of admin", heap_mb=768, java_options=(where,)) as server:
-        with PravegaClient(server.config) as client:
+    rights = {"analyst": (f"prn::/scope:{STREAM.scope}/stream:{STREAM.stream},READ",)}
+    with server_with_users(tmp_path_factory.mktemp("users"), rights) as config:
+        with PravegaClient(config) as client:
             client.controller.create_scope(STREAM.scope)
             client.create_stream(STREAM, 2)
             write(client, EVENTS[:10])
             segments = [segment.id for segment in client.controller.current_segments(STREAM)]
             client.controller.scale_stream(STREAM, segments, [(0.0, 0.5), (0.5, 0.7), (0.7, 1.0)])
             write(client, EVENTS[10:])
-        yield server.config
+        yield config
 
 
 def write(client: PravegaClient, events: list[bytes]) -> None:
@@ -43,7 +37,7 @@ def write(client: PravegaClient, events: list[bytes]) -> None:
 
 @pytest.fixture
 def config(admin: PravegaConfig) -> PravegaConfig:
-    return admin.with_credentials("analyst", "password of analyst")
+    return as_user(admin, "analyst")
 
 
 @pytest.fixture
@@ -72,7 +66,7 @@ def test_a_query_reads(config: PravegaConfig):
         "controller": config.controller,
         "path": str(STREAM),
         "username": "analyst",
-        "password": "password of analyst",
+        "password": password("analyst"),
         "start_stream_cut": "earliest",
     }
     batches = list(MicroBatches().run(**options, max_rows_per_trigger="7"))

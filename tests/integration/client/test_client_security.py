@@ -1,22 +1,30 @@
 """TLS and users: the client against a server that asks for both."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
+import trustme
 
 from connector.client import PravegaClient, _stores
+from connector.config import PravegaConfig
 from connector.errors import AuthenticationError, ControllerUnavailableError
-from tests.integration.client._secure import PASSWORD, USER, SecureServer, secure_server
+from connector.local import LocalPravega
+
+USER, PASSWORD = "admin", "correct horse battery"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with secure_server(tmp_path_factory.mktemp("secure")) as server:
-        yield server
+def server() -> Iterator[PravegaConfig]:
+    """A server by the name that its certificate has, without credentials."""
+    with LocalPravega(username=USER, password=PASSWORD, tls=True, heap_mb=1024, cache_mb=256) as server:
+        ((_, port),) = server.config.endpoints
+        yield PravegaConfig(controller=f"tls://localhost:{port}", tls_ca_file=server.config.tls_ca_file)
 
 
 @pytest.fixture
-def client(server: SecureServer, scope):
-    with PravegaClient(server.config.with_credentials(USER, PASSWORD).with_scope(scope)) as client:
+def client(server: PravegaConfig, scope):
+    with PravegaClient(server.with_credentials(USER, PASSWORD).with_scope(scope)) as client:
         yield client
 
 
@@ -70,7 +78,7 @@ def test_a_token_that_the_server_refuses_is_replaced(client, stream_name, write)
 
 def test_a_wrong_password_is_one_line_without_the_password(server, stream_name):
     wrong = "my dog's birthday"
-    config = server.config.with_credentials(USER, wrong)
+    config = server.with_credentials(USER, wrong)
     with PravegaClient(config) as client, pytest.raises(AuthenticationError) as caught:
         client.create_stream(stream_name)
     text = str(caught.value)
@@ -82,15 +90,13 @@ def test_a_wrong_password_is_one_line_without_the_password(server, stream_name):
 
 
 def test_missing_credentials_are_told_with_the_way_to_give_them(server, stream_name):
-    with PravegaClient(server.config) as client, pytest.raises(AuthenticationError, match="with_credentials"):
+    with PravegaClient(server) as client, pytest.raises(AuthenticationError, match="with_credentials"):
         client.head(stream_name)
 
 
 def test_a_server_whose_certificate_is_not_trusted_is_refused(server, stream_name, tmp_path):
-    import trustme
-
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
-    config = server.config.with_credentials(USER, PASSWORD).with_tls(ca_file=tmp_path / "other.pem")
+    config = server.with_credentials(USER, PASSWORD).with_tls(ca_file=tmp_path / "other.pem")
     with PravegaClient(config, timeout=2) as client, pytest.raises(ControllerUnavailableError, match="tls://"):
         client.head(stream_name)
 
@@ -99,16 +105,16 @@ def test_a_segment_store_with_another_name_is_refused_unless_told_otherwise(clie
     client.create_stream(stream_name)
     with client.writer(stream_name) as writer:
         writer.write(b"x")
-    credentials = server.config.with_credentials(USER, PASSWORD)
+    credentials = server.with_credentials(USER, PASSWORD)
     host, port = client.controller.endpoint(stream_name, 0)
     assert host == "localhost"
 
     def read(config):
         with PravegaClient(config, timeout=2) as other:
             # The same store by an address that its certificate does not name.
-            other.controller.endpoint = lambda stream, segment_id: ("127.0.0.1", port)
+            other.controller.endpoint = lambda stream, segment_id: ("127.1", port)
             return list(other.read(stream_name))
 
     with pytest.raises(AuthenticationError, match="certificate"):
         read(credentials)
-    assert read(credentials.with_tls(ca_file=server.ca_file, validate_hostname=False)) == [b"x"]
+    assert read(credentials.with_tls(ca_file=server.tls_ca_file, validate_hostname=False)) == [b"x"]

@@ -9,17 +9,15 @@ from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.errors import AuthenticationError
 from connector.ledger import Ledger, ledger_name
-from connector.local import LocalPravega
-from connector.local._security import accounts_file
 from connector.options import parse_options
 from connector.sink import SinkOptions, encoder_for
 from connector.sink._exactly_once import ExactlyOnce
 from connector.wire import StreamName
+from tests.integration._users import ADMIN, as_user, server_with_users
 
 TARGET = StreamName("shop", "orders")
 LEDGER = ledger_name(TARGET)
 RIGHTS = {
-    "admin": ("prn::*,READ_UPDATE",),
     "no-ledger": (f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",),
     "reads-ledger": (
         f"prn::/scope:{TARGET.scope}/stream:{TARGET.stream},READ_UPDATE",
@@ -35,14 +33,11 @@ Prepare = Callable[[str], None]
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
-    users = {name: (f"password of {name}", rights) for name, rights in RIGHTS.items()}
-    accounts = accounts_file(tmp_path_factory.mktemp("users"), users)
-    where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
-    with LocalPravega(username="admin", password="password of admin", heap_mb=768, java_options=(where,)) as server:
-        with PravegaClient(server.config) as client:
+    with server_with_users(tmp_path_factory.mktemp("users"), RIGHTS) as config:
+        with PravegaClient(config) as client:
             client.controller.create_scope(TARGET.scope)
             client.create_stream(TARGET)
-        yield server.config
+        yield config
 
 
 @pytest.fixture
@@ -52,7 +47,7 @@ def prepare(config: PravegaConfig) -> Prepare:
     encoder = encoder_for(pa.schema({"event": pa.binary()}), options)
 
     def prepare(user: str) -> None:
-        with PravegaClient(config.with_credentials(user, f"password of {user}")) as client:
+        with PravegaClient(as_user(config, user)) as client:
             ExactlyOnce(options, encoder, streaming=True).prepare(client)
 
     return prepare
@@ -62,7 +57,7 @@ def test_a_ledger_that_is_not_there_can_be_created_by_those_alone_who_may(config
     for user in ("no-ledger", "reads-ledger", "writes-ledger"):
         with pytest.raises(AuthenticationError, match=str(LEDGER)):
             prepare(user)
-    prepare("admin")
+    prepare(ADMIN)
     with PravegaClient(config) as client:
         assert client.controller.stream_exists(LEDGER)
 
