@@ -143,13 +143,18 @@ def test_a_download_that_is_cut_off_is_tried_again(repository, capsys):
     assert sum(repository.downloads.values()) == len(repository.jars) + 1
 
 
-def test_a_process_killed_in_the_middle(repository, start_python):
+def fetch_and_be_killed(repository, start_python):
+    """In a process of its own, while a jar is on its way."""
     repository.go_on.clear()
     process = start_python(FETCH, repository.lines)
     assert repository.asked.wait(60)
     process.kill()
     process.wait(60)
     repository.go_on.set()
+
+
+def test_a_process_killed_in_the_middle(repository, start_python):
+    fetch_and_be_killed(repository, start_python)
     # What has arrived whole is not asked for again.
     assert_complete(fetch(repository), repository)
     assert repository.downloads["first-1.0.jar"] == 1
@@ -157,12 +162,7 @@ def test_a_process_killed_in_the_middle(repository, start_python):
 
 
 def test_a_broken_jar_in_the_download_cache(repository, tmp_path, start_python):
-    repository.go_on.clear()
-    process = start_python(FETCH, repository.lines)
-    assert repository.asked.wait(60)
-    process.kill()
-    process.wait(60)
-    repository.go_on.set()
+    fetch_and_be_killed(repository, start_python)
     (arrived,) = (tmp_path / "cache").rglob("first-1.0.jar")
     arrived.write_bytes(arrived.read_bytes()[:100])
     assert_complete(fetch(repository), repository)
