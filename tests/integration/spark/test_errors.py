@@ -15,16 +15,10 @@ from connector.data_source import PravegaDataSource
 from connector.local import LocalPravega
 from connector.options import PravegaOptionWarning
 from connector.wire import StreamName
+from tests.integration.spark._errors import one_line
 
 Load = Callable[..., DataFrame]
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"long"},{"name":"s","type":"string"}]}'
-
-
-def one_line(error: pytest.ExceptionInfo[BaseException], code: str) -> str:
-    """The line of our error in what Spark shows; its code must stand at the beginning, and once."""
-    lines = [line for line in str(error.value).splitlines() if f"[{code}]" in line]
-    assert lines, f"no {code} in: {error.value}"
-    return lines[-1]
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pravega_serde import SchemaError
 from pravega_serde.errors import RegistryNotFoundError
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat, serializer
 from tests.integration.spark._cases import COUNT, Case
+from tests.integration.spark._errors import one_line
 from tests.integration.spark._registry_proxy import RegistryProxy
 
 Read = Callable[..., DataFrame]
@@ -84,12 +85,6 @@ def rows_of(frame: DataFrame) -> list[Any]:
 
 def types_of(frame: DataFrame) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in frame.schema]
-
-
-def one_line(error: pytest.ExceptionInfo[BaseException], code: str) -> str:
-    lines = [line for line in str(error.value).splitlines() if f"[{code}]" in line]
-    assert lines, f"no {code} in: {error.value}"
-    return lines[-1]
 
 
 @pytest.mark.usefixtures("new_york")
