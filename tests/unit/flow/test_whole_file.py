@@ -2,12 +2,12 @@
 
 import errno
 import os
-import resource
 
 import pytest
 
 from connector._whole_file import WholeFile
 from connector.errors import OutputFileError
+from tests.small_files import no_file_beyond
 
 
 def test_the_name_appears_when_the_file_is_whole(tmp_path):
@@ -34,25 +34,17 @@ def test_an_error_leaves_nothing_and_what_was_there(tmp_path):
     assert os.listdir(tmp_path) == ["out.bin"]
 
 
-@pytest.fixture
-def small_files():
-    """Files may have 10,000 bytes: the kernel refuses more, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize(
     "piece", [100, 20_000, 3 << 20], ids=["found at the end", "found in the buffer", "found at once"]
 )
-def test_a_full_disk_leaves_nothing(tmp_path, small_files, piece):
+def test_a_full_disk_leaves_nothing(tmp_path, piece):
     def write():
         with WholeFile(tmp_path / "out.bin") as file:
             for _ in range(200):
                 file.write(bytes(piece))
 
-    with pytest.raises(OutputFileError, match=f"out.bin cannot be written: {os.strerror(errno.EFBIG)}"):
+    refused = pytest.raises(OutputFileError, match=f"out.bin cannot be written: {os.strerror(errno.EFBIG)}")
+    with refused, no_file_beyond(10_000):
         write()
     assert os.listdir(tmp_path) == []
 
