@@ -1,8 +1,9 @@
 """Exactly-once ingestion: files, and whatever else can be read again, into a stream. No Spark is needed."""
 
+from connector.ingest._content import Counts
 from connector.ingest._feed import Sizes
 from connector.ingest._files import FileOptions, FileSource
-from connector.ingest._ingester import Counts, Settings
+from connector.ingest._ingester import Settings
 from connector.ingest._run import IngestPlan, IngestSummary, ingest, plan
 from connector.ingest._source import Chunk, Rejected, ReplayableSource
 from connector.ingest._state import IngestState

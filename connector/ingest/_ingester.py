@@ -12,11 +12,10 @@ docs/ingest.md tells the rest, hole by hole.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -26,28 +25,24 @@ from connector.errors import (
     ConnectorError,
     DeadlineExceededError,
     OutcomeUnknownError,
-    SourceChangedError,
     SourceError,
     TransactionError,
 )
+from connector.ingest._columns import Columns
+from connector.ingest._content import ContentWriter, Counts
 from connector.ingest._dead_letters import DeadLetters
 from connector.ingest._encode import Encoding
 from connector.ingest._feed import Draft, Feed
 from connector.ingest._journal import Journal
 from connector.ingest._referee import Fate, Referee
-from connector.ingest._source import Chunk, ReplayableSource
+from connector.ingest._source import ReplayableSource
 from connector.ingest._state import Owner, Piece, Progress, Step, Update
 
-__all__ = ["Counts", "Ingester", "Settings"]
+__all__ = ["Ingester", "Settings"]
 
 # Between two looks at a state, or at the sources, while others are to move.
 _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
-# A chunk of so many bytes is written at once; of smaller ones so many are written together.
-_LARGE: Final = 1 << 16
-_PARTS: Final = 64
-# Between two looks at a source that is being read.
-_LOOK: Final = 1.0
 # How long the server is asked for what became of a commit.
 _COMMIT: Final = 60.0
 
@@ -64,19 +59,6 @@ class Settings:
     """Whether a bad source is left out instead of ending everything."""
     patience: float = 60.0
     """Seconds in which trouble with the servers may pass."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What one run has done so far."""
-
-    sources: int = 0
-    transactions: int = 0
-    redone: int = 0
-    events: int = 0
-    rejected: int = 0
-    bytes: int = 0
-    recovered: int = 0
 
 
 class Ingester:
@@ -98,12 +80,12 @@ class Ingester:
         tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
     ) -> None:
         self.counts = Counts()
-        self._source, self._journal, self._feed, self._referee = source, journal, feed, referee
-        self._me, self._settings, self._dead_letters, self._tell = me, settings, dead_letters, tell
-        self._make_encoding = encoding
-        self._columns: tuple[str, Encoding] | None = None
+        self._journal, self._feed, self._referee = journal, feed, referee
+        self._me, self._settings, self._tell = me, settings, tell
+        self._columns = Columns(source, encoding)
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
         self._keeper = LeaseKeeper()
+        self._content = ContentWriter(source, self._keeper, dead_letters)
         self._last: OpenTransaction[bytes] | None = None  # committed, and perhaps not visible yet
 
     def run(self) -> None:
@@ -217,7 +199,7 @@ class Ingester:
 
     def _step(self, draft: Draft, *, committed: bool) -> bool | None:
         """Make a step; True if it is committed, False if it came to nothing, None if the lead is lost."""
-        columns, encoding = self._prepare()
+        columns, encoding = self._columns.agree(self._journal.state.schema)
         transaction = self._transactions.begin()
         step = Step(transaction.id, self._me, self._settings.lease, draft.pieces)
         ended = self._feed.ended
@@ -226,11 +208,9 @@ class Ingester:
                 _drop(transaction)
                 return None
             self._feed.ended = {}
-            done = self._write(transaction, draft, encoding)
-            for piece in draft.pieces:
-                _check_unchanged(self._source, piece)
-            if self._dead_letters is not None:
-                self._dead_letters.publish(draft.pieces)
+            done = self._content.write(transaction, draft, encoding, self._tell_content)
+            self._flush(transaction)
+            self._content.settle(draft)
         except TransactionError:
             _drop(transaction)  # its lease has ended, or somebody has taken over
             return None
@@ -243,28 +223,12 @@ class Ingester:
             raise
         finally:
             self._keeper.discard(transaction)
-            if self._dead_letters is not None:
-                self._dead_letters.discard()
+            self._content.forget()
         if not self._commit(transaction):
             return None
         self._last = transaction
         self._count(draft, done)
         return True
-
-    def _prepare(self) -> tuple[str | None, Encoding]:
-        """The columns, if they are to be recorded, and how they become events: as recorded, whoever has inferred them.
-
-        Raises SourceError, ColumnTypeError, ConfigError, RegistryErrors.
-        """
-        known = self._journal.state.schema
-        if self._columns is None or known not in (None, self._columns[0]):
-            if known is not None:
-                self._source.fix(recorded_schema(known))
-            schema = self._source.schema
-            text = base64.b64encode(schema.serialize()).decode()
-            self._columns = text, self._make_encoding(schema)
-        text, encoding = self._columns
-        return None if text == known else text, encoding
 
     def _record(self, update: Update) -> bool:
         """Make a conditional update; whether this run was the one that made it."""
@@ -274,33 +238,8 @@ class Ingester:
             self._journal.compact()
         return made
 
-    def _write(self, transaction: OpenTransaction[bytes], draft: Draft, encoding: Encoding) -> Counts:
-        """Write the events of a step, durable in its transaction on return. Raises SourceError, TransactionError."""
-        done, looked = Counts(), time.monotonic()
-        waiting: list[tuple[str, Chunk]] = []
-        pieces = {piece.source: piece for piece in draft.pieces}
-        for number, (id_, chunk) in enumerate(draft.content):
-            if number == 1:  # a short step needs no ping
-                self._keeper.add(transaction)
-            if chunk.rejected and self._dead_letters is not None:
-                self._dead_letters.add(pieces[id_], chunk.rejected)
-            if chunk.batch.num_rows:
-                waiting.append((id_, chunk))
-            # What small sources hold is encoded together.
-            if chunk.batch.nbytes >= _LARGE or len(waiting) >= _PARTS:
-                transaction.write_column(*encoding.encode(waiting))
-                waiting = []
-            done.events += chunk.batch.num_rows
-            done.rejected += len(chunk.rejected)
-            done.bytes += chunk.bytes
-            self._tell(id_, _sum(self.counts, done))
-            if time.monotonic() - looked > _LOOK:  # one that grows as fast as it is read would never end
-                _check_unchanged(self._source, pieces[id_])
-                looked = time.monotonic()
-        if waiting:
-            transaction.write_column(*encoding.encode(waiting))
-        self._flush(transaction)
-        return done
+    def _tell_content(self, id_: str, done: Counts) -> None:
+        self._tell(id_, self.counts.with_content(done))
 
     def _flush(self, transaction: OpenTransaction[bytes]) -> None:
         try:
@@ -319,41 +258,16 @@ class Ingester:
         return True
 
     def _count(self, draft: Draft, done: Counts) -> None:
-        self.counts = _sum(self.counts, done)
+        self.counts = self.counts.with_content(done)
         self.counts.transactions += 1
         self._feed.ended |= draft.ended
-
-
-def _check_unchanged(source: ReplayableSource, piece: Piece) -> None:
-    """Raise SourceChangedError if a source is not what it was when its piece was recorded."""
-    if (change := source.change(piece.source, piece.mark)) is None:
-        return
-    error = SourceChangedError(
-        f"{piece.source} changed while it was read: {change}; nothing of what was being read is committed"
-    )
-    error.source_id = piece.source
-    raise error
 
 
 def _after(piece: Piece) -> Progress:
     return Progress(piece.mark, -1 if piece.end is None else piece.end, piece.end is None)
 
 
-def _sum(one: Counts, other: Counts) -> Counts:
-    return replace(
-        one,
-        events=one.events + other.events,
-        rejected=one.rejected + other.rejected,
-        bytes=one.bytes + other.bytes,
-    )
-
-
 def _drop(transaction: OpenTransaction[bytes]) -> None:
     """Abort a transaction that is not to be committed; if that cannot be done it ends with its lease."""
     with contextlib.suppress(ConnectorError):
         transaction.abort()
-
-
-def recorded_schema(text: str) -> pa.Schema:
-    """The columns that a state has."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
