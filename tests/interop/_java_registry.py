@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import struct
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from connector.local._jars import ensure_jars
 from connector.local._jarset import JarSet
 from connector.local._java import find_java
 from pravega_serde.registry import SchemaInfo, event_type
+from tests.interop._javac import compile_java
 
 __all__ = ["JavaRegistry"]
 
@@ -36,10 +36,7 @@ class JavaRegistry:
         self._uri, self._folder, self._java = uri, folder, java.path
         jars = ensure_jars(_JARS, java)
         self._classes = f"{folder}/classes:{jars}/*"
-        javac = shutil.which("javac") or str(self._java.with_name("javac"))
-        sources = sorted(str(source) for source in _SOURCES.glob("*.java"))
-        command = [javac, "-nowarn", "-cp", f"{jars}/*", "-d", f"{folder}/classes", *sources]
-        subprocess.run(command, check=True, timeout=_SECONDS, capture_output=True)
+        compile_java(java, _SOURCES.glob("*.java"), folder / "classes", jars)
         (folder / "gold.pb").write_bytes(self.alarm_schema().data)
 
     def alarm_schema(self) -> SchemaInfo:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from connector.local._java import find_java
+from tests.interop._javac import compile_java
 
 __all__ = ["JavaValues"]
 
@@ -24,11 +24,7 @@ class JavaValues:
         self._folder = folder
         java = find_java()
         self._java, self.version = java.path, java.version
-        javac = shutil.which("javac") or str(self._java.with_name("javac"))
-        sources = sorted(str(source) for source in _SOURCES.glob("*.java"))
-        subprocess.run(
-            [javac, "-nowarn", "-d", str(folder), *sources], check=True, timeout=_SECONDS, capture_output=True
-        )
+        compile_java(java, _SOURCES.glob("*.java"), folder)
 
     def _run(self, *arguments: str, text: str = "") -> list[str]:
         command = [str(self._java), "-Xmx256m", "-Xshare:auto", "-cp", str(self._folder), *arguments]

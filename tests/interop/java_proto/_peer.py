@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from connector.local import registry_jars
 from connector.local._java import find_java
+from tests.interop._javac import compile_java
 
 __all__ = ["ProtoPeer"]
 
@@ -25,11 +25,9 @@ class ProtoPeer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._java = find_java().path
-        self._classpath = f"{folder}:{registry_jars()}/*"
-        javac = shutil.which("javac") or str(self._java.with_name("javac"))
-        command = [javac, "-nowarn", "-cp", self._classpath, "-d", str(folder), str(_SOURCE)]
-        subprocess.run(command, check=True, timeout=_SECONDS, capture_output=True)
+        java, jars = find_java(), registry_jars()
+        self._java, self._classpath = java.path, f"{folder}:{jars}/*"
+        compile_java(java, [_SOURCE], folder, jars)
 
     def _run(self, mode: str, files: FileDescriptorSet, *arguments: object, text: str = "") -> list[dict[str, Any]]:
         target = self._folder / "set"
