@@ -6,18 +6,13 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any
 
-from benchmarks._drive import Peer
-from connector.local._jars import PRAVEGA_JARS, ensure_jars
-from connector.local._java import find_java
 from connector.wire import StreamCut, StreamName
 from tests.interop._files import ReadEvent, dump_events, load_read
+from tests.interop._java_program import JavaProgram
 
 __all__ = ["JavaCut", "JavaPeer"]
-
-_SOURCES: Final = Path(__file__).parent / "java"
-_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +25,12 @@ class JavaCut:
     data: bytes
 
 
-class JavaPeer:
+class JavaPeer(JavaProgram):
     """The Java client against one controller. ``folder`` takes the events on their way. Context manager."""
 
     def __init__(self, controller: str, folder: Path) -> None:
-        java = find_java()
-        jars = ensure_jars(PRAVEGA_JARS, java)
-        logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
-        # A source file as the program: Java compiles it at the start.
-        command = [str(java.path), "-Xmx512m", logback, "-cp", f"{jars}/*", str(_SOURCES / "JavaPeer.java")]
-        self._peer = Peer("JavaPeer", command)
-        self._controller, self._folder = controller, folder
+        super().__init__("JavaPeer", controller)
+        self._folder = folder
 
     def write(self, stream: StreamName, events: Iterable[tuple[str | None, bytes]], serializer: str = "bytes") -> None:
         """Write (routing key, payload) pairs with EventStreamWriter; serializer is ``bytes`` or ``utf8``."""
@@ -63,27 +53,12 @@ class JavaPeer:
 
     def cuts(self, stream: StreamName) -> tuple[JavaCut, JavaCut]:
         """The head's cut and the tail's."""
-        head, tail = self._ask("cuts", stream)
+        head, tail = map(_cut, self._ask("cuts", stream))
         return head, tail
 
     def parse(self, *, text: Sequence[str] = (), data: Sequence[bytes] = ()) -> list[JavaCut]:
         """What Java makes of stream cuts in text and in bytes."""
-        answer = self._peer.ask("parse", timeout=_SECONDS, text=text, bytes=[value.hex() for value in data])
-        return [_cut(cut) for cut in answer["cuts"]]
-
-    def close(self) -> None:
-        """End the JVM."""
-        self._peer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def _ask(self, do: str, stream: StreamName, **request: Any) -> list[JavaCut]:
-        request |= {"controller": self._controller, "scope": stream.scope, "stream": stream.stream}
-        return [_cut(cut) for cut in self._peer.ask(do, timeout=_SECONDS, **request)["cuts"]]
+        return [_cut(cut) for cut in self._answer("parse", text=text, bytes=[value.hex() for value in data])]
 
     def _file(self) -> Path:
         return self._folder / uuid.uuid4().hex

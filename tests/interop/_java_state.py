@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any
 
-from benchmarks._drive import Peer
 from connector.client import Revision
-from connector.local._jars import PRAVEGA_JARS, ensure_jars
-from connector.local._java import find_java
 from connector.wire import StreamName
+from tests.interop._java_program import JavaProgram
 
 __all__ = ["JavaStatePeer"]
 
-_SOURCES: Final = Path(__file__).parent / "java"
-_SECONDS: Final = 120.0
 
-
-class JavaStatePeer:
+class JavaStatePeer(JavaProgram):
     """The Java client against one controller. Context manager."""
 
     def __init__(self, controller: str) -> None:
-        java = find_java()
-        jars = ensure_jars(PRAVEGA_JARS, java)
-        logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
-        # A source file as the program: Java compiles it at the start.
-        command = [str(java.path), "-Xmx512m", logback, "-cp", f"{jars}/*", str(_SOURCES / "StatePeer.java")]
-        self._peer = Peer("StatePeer", command)
-        self._controller = controller
+        super().__init__("StatePeer", controller)
 
     # ---- transactions
 
@@ -72,20 +60,6 @@ class JavaStatePeer:
     def words(self, do: str, stream: StreamName, **request: Any) -> list[str]:
         """``initialize`` (word), ``update`` or ``updateAnyway`` (words), ``compact``, ``state``: the words after it."""
         return list(self._ask(do, stream, **request))
-
-    def close(self) -> None:
-        """End the JVM."""
-        self._peer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def _ask(self, do: str, stream: StreamName, **request: Any) -> Any:
-        request |= {"controller": self._controller, "scope": stream.scope, "stream": stream.stream}
-        return self._peer.ask(do, timeout=_SECONDS, **request)["value"]
 
 
 def _revision(text: str | None) -> Revision | None:

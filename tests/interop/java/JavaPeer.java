@@ -1,8 +1,6 @@
-import com.google.gson.Gson;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import io.pravega.client.BatchClientFactory;
-import io.pravega.client.ClientConfig;
 import io.pravega.client.EventStreamClientFactory;
 import io.pravega.client.admin.ReaderGroupManager;
 import io.pravega.client.admin.StreamInfo;
@@ -23,16 +21,12 @@ import io.pravega.client.stream.impl.ByteArraySerializer;
 import io.pravega.client.stream.impl.UTF8StringSerializer;
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
-import java.io.BufferedReader;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -56,65 +50,37 @@ import java.util.function.Function;
  *   {"do": "parse", "text": [CUT...], "bytes": [HEX...]}         stream cuts as Java understands them
  * </pre>
  *
- * One JSON request a line on standard input, one JSON answer a line on standard output; the first three and "cuts" also take
- * "controller", "scope" and "stream".
+ * Asked as JsonPeer says; the answers are lists of cuts.
  *
  * An event to write is: i32 n (-1: no routing key), n UTF-16 code units, i32 length, payload. An event that was read is: i64
  * segment id, i64 offset, i32 length, payload. A file ends without a mark. All numbers are big-endian.
  */
-public final class JavaPeer {
+public final class JavaPeer extends JsonPeer {
     private static final long SILENCE_MS = 20_000;
     private static final int END = Integer.MIN_VALUE;
-    private static final Gson GSON = new Gson();
 
     private JavaPeer() {
-    }
-
-    private record Failure(String error) {
-    }
-
-    private record Done(List<Cut> cuts) {
     }
 
     private record Cut(String stream, Map<Long, Long> positions, String text, String bytes) {
     }
 
     public static void main(String[] args) throws IOException {
-        PrintStream answers = System.out;
-        System.setOut(System.err); // whatever the client prints must not mix with the answers
-        answers.println("{\"ready\": \"java " + Runtime.version() + "\"}");
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            answers.println(GSON.toJson(answer(GSON.fromJson(line, JsonObject.class))));
-            answers.flush();
+        new JavaPeer().serve();
+    }
+
+    @Override
+    List<Cut> answer(JsonObject request) throws Exception {
+        List<Cut> cuts = new ArrayList<>();
+        switch (text(request, "do")) {
+            case "write" -> write(request);
+            case "read" -> read(request);
+            case "group" -> group(request);
+            case "cuts" -> cuts(request, cuts);
+            case "parse" -> parse(request, cuts);
+            default -> throw unknown(request);
         }
-        System.exit(0);
-    }
-
-    private static Object answer(JsonObject request) {
-        try {
-            List<Cut> cuts = new ArrayList<>();
-            switch (text(request, "do")) {
-                case "write" -> write(request);
-                case "read" -> read(request);
-                case "group" -> group(request);
-                case "cuts" -> cuts(request, cuts);
-                case "parse" -> parse(request, cuts);
-                default -> throw new IllegalArgumentException("no such request: " + request);
-            }
-            return new Done(cuts);
-        } catch (Exception e) {
-            e.printStackTrace();
-            return new Failure(e.toString());
-        }
-    }
-
-    private static String text(JsonObject request, String name) {
-        return request.get(name).getAsString();
-    }
-
-    private static ClientConfig config(JsonObject request) {
-        return ClientConfig.builder().controllerURI(URI.create(text(request, "controller"))).build();
+        return cuts;
     }
 
     private static Stream stream(JsonObject request) {
@@ -137,7 +103,7 @@ public final class JavaPeer {
             throws Exception {
         CompletableFuture<Void> last = CompletableFuture.completedFuture(null);
         try (DataInputStream in = new DataInputStream(new BufferedInputStream(new FileInputStream(text(request, "file"))));
-             EventStreamClientFactory factory = EventStreamClientFactory.withScope(text(request, "scope"), config(request));
+             EventStreamClientFactory factory = factory(request);
              EventStreamWriter<T> writer = factory.createEventWriter(text(request, "stream"), serializer,
                      EventWriterConfig.builder().build())) {
             for (int units = nextLength(in); units != END; units = nextLength(in)) {
@@ -199,7 +165,7 @@ public final class JavaPeer {
             manager.createReaderGroup(name, ReaderGroupConfig.builder().stream(stream(request))
                     .automaticCheckpointIntervalMillis(1000).build());
             try (DataOutputStream out = output(request);
-                 EventStreamClientFactory factory = EventStreamClientFactory.withScope(scope, config(request));
+                 EventStreamClientFactory factory = factory(request);
                  EventStreamReader<byte[]> reader = factory.createReader("reader", name, new ByteArraySerializer(),
                          ReaderConfig.builder().build())) {
                 drain(reader, request.get("count").getAsLong(), out);

@@ -1,8 +1,4 @@
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import io.pravega.client.ClientConfig;
 import io.pravega.client.EventStreamClientFactory;
 import io.pravega.client.SynchronizerClientFactory;
 import io.pravega.client.state.InitialUpdate;
@@ -17,11 +13,7 @@ import io.pravega.client.stream.Serializer;
 import io.pravega.client.stream.Transaction;
 import io.pravega.client.stream.TransactionalEventStreamWriter;
 import io.pravega.client.stream.impl.UTF8StringSerializer;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -52,64 +44,31 @@ import java.util.UUID;
  *   {"do": "state"}
  * </pre>
  *
- * One JSON request a line on standard input, one JSON answer a line on standard output; each takes "controller",
- * "scope" and "stream" as well.
+ * Asked as JsonPeer says.
  */
-public final class StatePeer {
-    private static final Gson GSON = new GsonBuilder().serializeNulls().create();
+public final class StatePeer extends JsonPeer {
     private static final Map<String, RevisionedStreamClient<String>> LOGS = new HashMap<>();
     private static final Map<String, StateSynchronizer<Words>> STATES = new HashMap<>();
 
     private StatePeer() {
     }
 
-    private record Failure(String error) {
-    }
-
-    private record Done(Object value) {
-    }
-
     public static void main(String[] args) throws IOException {
-        PrintStream answers = System.out;
-        System.setOut(System.err); // whatever the client prints must not mix with the answers
-        answers.println("{\"ready\": \"java " + Runtime.version() + "\"}");
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            answers.println(GSON.toJson(answer(GSON.fromJson(line, JsonObject.class))));
-            answers.flush();
-        }
-        System.exit(0);
+        new StatePeer().serve();
     }
 
-    private static Object answer(JsonObject request) {
-        try {
-            return new Done(switch (text(request, "do")) {
-                case "begin" -> begin(request);
-                case "commit", "abort", "status" -> finish(request);
-                case "revisions", "entries", "append", "appendAt", "setMark", "truncate" -> log(request);
-                case "initialize", "update", "updateAnyway", "compact", "state" -> state(request);
-                default -> throw new IllegalArgumentException("no such request: " + request);
-            });
-        } catch (Exception e) {
-            e.printStackTrace();
-            return new Failure(e.toString());
-        }
-    }
-
-    private static String text(JsonObject request, String name) {
-        JsonElement value = request.get(name);
-        return value == null || value.isJsonNull() ? null : value.getAsString();
-    }
-
-    private static ClientConfig config(JsonObject request) {
-        return ClientConfig.builder().controllerURI(URI.create(text(request, "controller"))).build();
+    @Override
+    Object answer(JsonObject request) throws Exception {
+        return switch (text(request, "do")) {
+            case "begin" -> begin(request);
+            case "commit", "abort", "status" -> finish(request);
+            case "revisions", "entries", "append", "appendAt", "setMark", "truncate" -> log(request);
+            case "initialize", "update", "updateAnyway", "compact", "state" -> state(request);
+            default -> throw unknown(request);
+        };
     }
 
     // ---------------------------------------------------------------- transactions
-
-    private static EventStreamClientFactory events(JsonObject request) {
-        return EventStreamClientFactory.withScope(text(request, "scope"), config(request));
-    }
 
     private static TransactionalEventStreamWriter<String> writer(JsonObject request, EventStreamClientFactory factory) {
         return factory.createTransactionalEventWriter("java", text(request, "stream"), new UTF8StringSerializer(),
@@ -118,16 +77,14 @@ public final class StatePeer {
 
     private static String begin(JsonObject request) throws Exception {
         // Not closed: that would abort what is open. The factory's threads are daemons.
-        Transaction<String> transaction = writer(request, events(request)).beginTxn();
-        for (JsonElement event : request.get("events").getAsJsonArray()) {
-            transaction.writeEvent(event.getAsJsonArray().get(0).getAsString(), event.getAsJsonArray().get(1).getAsString());
-        }
+        Transaction<String> transaction = writer(request, factory(request)).beginTxn();
+        writeAll(request, transaction::writeEvent);
         transaction.flush();
         return transaction.getTxnId().toString();
     }
 
     private static String finish(JsonObject request) throws Exception {
-        try (EventStreamClientFactory factory = events(request);
+        try (EventStreamClientFactory factory = factory(request);
              TransactionalEventStreamWriter<String> writer = writer(request, factory)) {
             Transaction<String> transaction = writer.getTxn(UUID.fromString(text(request, "id")));
             switch (text(request, "do")) {

@@ -1,8 +1,5 @@
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import io.pravega.client.ClientConfig;
 import io.pravega.client.EventStreamClientFactory;
 import io.pravega.client.admin.ReaderGroupManager;
 import io.pravega.client.stream.EventStreamReader;
@@ -16,12 +13,7 @@ import io.pravega.client.stream.TimeWindow;
 import io.pravega.client.stream.Transaction;
 import io.pravega.client.stream.TransactionalEventStreamWriter;
 import io.pravega.client.stream.impl.UTF8StringSerializer;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.net.URI;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -39,78 +31,36 @@ import java.util.UUID;
  *       the time window of a reader at the cut, as soon as it is this one, or when it has not become so in 20 s
  * </pre>
  *
- * One JSON request a line on standard input, one JSON answer a line on standard output; each takes "controller", "scope" and
- * "stream" as well.
+ * Asked as JsonPeer says.
  */
-public final class TimePeer {
+public final class TimePeer extends JsonPeer {
     private static final long PATIENCE_MS = 20_000;
-    private static final Gson GSON = new GsonBuilder().serializeNulls().create();
     private static final Map<String, EventStreamWriter<String>> WRITERS = new HashMap<>();
     private static final Map<String, TransactionalEventStreamWriter<String>> TRANSACTIONAL = new HashMap<>();
 
     private TimePeer() {
     }
 
-    private record Failure(String error) {
-    }
-
-    private record Done(Object value) {
-    }
-
     public static void main(String[] args) throws IOException {
-        PrintStream answers = System.out;
-        System.setOut(System.err); // whatever the client prints must not mix with the answers
-        answers.println("{\"ready\": \"java " + Runtime.version() + "\"}");
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            answers.println(GSON.toJson(answer(GSON.fromJson(line, JsonObject.class))));
-            answers.flush();
-        }
-        System.exit(0);
+        new TimePeer().serve();
     }
 
-    private static Object answer(JsonObject request) {
-        try {
-            return new Done(switch (text(request, "do")) {
-                case "note" -> note(request);
-                case "commit" -> commit(request);
-                case "window" -> window(request);
-                default -> throw new IllegalArgumentException("no such request: " + request);
-            });
-        } catch (Exception e) {
-            e.printStackTrace();
-            return new Failure(e.toString());
-        }
+    @Override
+    Object answer(JsonObject request) throws Exception {
+        return switch (text(request, "do")) {
+            case "note" -> note(request);
+            case "commit" -> commit(request);
+            case "window" -> window(request);
+            default -> throw unknown(request);
+        };
     }
 
-    private static String text(JsonObject request, String name) {
-        return request.get(name).getAsString();
-    }
-
-    private static ClientConfig config(JsonObject request) {
-        return ClientConfig.builder().controllerURI(URI.create(text(request, "controller"))).build();
-    }
-
-    private static EventStreamClientFactory factory(JsonObject request) {
-        return EventStreamClientFactory.withScope(text(request, "scope"), config(request));
-    }
-
-    private static String key(JsonElement event) {
-        return event.getAsJsonArray().get(0).getAsString();
-    }
-
-    private static String payload(JsonElement event) {
-        return event.getAsJsonArray().get(1).getAsString();
-    }
-
-    private static Object note(JsonObject request) {
+    private static Object note(JsonObject request) throws Exception {
         // Not closed: the factory's threads are daemons.
         EventStreamWriter<String> writer = WRITERS.computeIfAbsent(text(request, "stream") + text(request, "writer"),
                 name -> factory(request).createEventWriter(text(request, "writer"), text(request, "stream"),
                         new UTF8StringSerializer(), EventWriterConfig.builder().build()));
-        for (JsonElement event : request.get("events").getAsJsonArray()) {
-            writer.writeEvent(key(event), payload(event));
-        }
+        writeAll(request, writer::writeEvent);
         writer.flush();
         writer.noteTime(request.get("time").getAsLong());
         return null;
@@ -122,9 +72,7 @@ public final class TimePeer {
                 name -> factory(request).createTransactionalEventWriter(text(request, "writer"), text(request, "stream"),
                         new UTF8StringSerializer(), EventWriterConfig.builder().transactionTimeoutTime(60_000).build()));
         Transaction<String> transaction = writer.beginTxn();
-        for (JsonElement event : request.get("events").getAsJsonArray()) {
-            transaction.writeEvent(key(event), payload(event));
-        }
+        writeAll(request, transaction::writeEvent);
         transaction.commit(request.get("time").getAsLong());
         return null;
     }

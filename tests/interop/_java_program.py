@@ -1,0 +1,60 @@
+"""Runs a program of java/ in one JVM, and asks it, each request with a deadline."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, Final, Self
+
+from benchmarks._drive import Peer
+from connector.local._jars import PRAVEGA_JARS, ensure_jars
+from connector.local._java import find_java
+from connector.wire import StreamName
+from tests.interop._javac import compile_java
+
+__all__ = ["JavaProgram"]
+
+_SOURCES: Final = Path(__file__).parent / "java"
+_SECONDS: Final = 120.0
+
+
+class JavaProgram:
+    """The Java client against one controller: the program ``name``. Context manager."""
+
+    def __init__(self, name: str, controller: str) -> None:
+        java = find_java()
+        jars = ensure_jars(PRAVEGA_JARS, java)
+        logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
+        self._peer = Peer(name, [str(java.path), "-Xmx512m", logback, "-cp", f"{_classes()}:{jars}/*", name])
+        self._controller = controller
+
+    def close(self) -> None:
+        """End the JVM."""
+        self._peer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _ask(self, do: str, stream: StreamName, **request: Any) -> Any:
+        server = {"controller": self._controller, "scope": stream.scope, "stream": stream.stream}
+        return self._answer(do, **request, **server)
+
+    def _answer(self, do: str, **request: Any) -> Any:
+        """To a request that needs no server."""
+        return self._peer.ask(do, timeout=_SECONDS, **request)["value"]
+
+
+@functools.cache
+def _classes() -> Path:
+    """All programs, compiled once for this process."""
+    folder = Path(tempfile.mkdtemp(prefix="java-programs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    java = find_java()
+    compile_java(java, _SOURCES.glob("*.java"), folder, ensure_jars(PRAVEGA_JARS, java))
+    return folder
