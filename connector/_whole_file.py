@@ -39,7 +39,7 @@ class WholeFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if error is not None:
-            self._drop()
+            self.drop()
             if isinstance(error, OSError):
                 raise self._refused(error) from error
             return
@@ -50,10 +50,11 @@ class WholeFile:
             self._part.replace(self.path)
             _sync_folder(self.path.parent)
         except OSError as refusal:
-            self._drop()
+            self.drop()
             raise self._refused(refusal) from refusal
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Give it up: nothing of it is left. Only after entering."""
         # Closing writes what is buffered, and a full disk refuses that once more.
         with contextlib.suppress(OSError):
             self._file.close()

@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import BinaryIO, Final
 
-from connector.errors import IngestError
+from connector._whole_file import WholeFile
+from connector.errors import IngestError, OutputFileError
 from connector.ingest._source import Rejected
 from connector.ingest._state import Piece
 
@@ -28,7 +29,7 @@ class DeadLetters:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Creates the folder. Raises IngestError."""
         self._folder = Path(folder)
-        self._open: dict[Piece, Any] = {}
+        self._open: dict[Piece, tuple[WholeFile, BinaryIO]] = {}
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -44,11 +45,13 @@ class DeadLetters:
         path = self.path(piece)
         try:
             if piece not in self._open:
-                self._open[piece] = _beside(path).open("w", encoding="utf-8")
+                whole = WholeFile(path)
+                self._open[piece] = whole, whole.__enter__()
+            _, file = self._open[piece]
             for bad in rejected:
                 line = {"source": piece.source, "record": bad.record, "line": bad.line, "reason": bad.reason}
-                self._open[piece].write(json.dumps({**line, "text": bad.text}, ensure_ascii=False) + "\n")
-        except OSError as error:
+                file.write(json.dumps({**line, "text": bad.text}, ensure_ascii=False).encode() + b"\n")
+        except (OSError, OutputFileError) as error:
             raise self._failed(path, error) from error
 
     def publish(self, pieces: Iterable[Piece]) -> None:
@@ -56,27 +59,22 @@ class DeadLetters:
         for piece in pieces:
             path = self.path(piece)
             try:
-                if (file := self._open.pop(piece, None)) is None:
+                if piece in self._open:
+                    whole, _ = self._open.pop(piece)
+                    whole.__exit__(None, None, None)
+                else:
                     path.unlink(missing_ok=True)
-                    continue
-                file.flush()
-                os.fsync(file.fileno())
-                file.close()
-                _beside(path).replace(path)
-            except OSError as error:
+            except (OSError, OutputFileError) as error:
                 raise self._failed(path, error) from error
 
     def discard(self) -> None:
         """Forget what was added and not published."""
-        for piece, file in self._open.items():
-            file.close()
-            _beside(self.path(piece)).unlink(missing_ok=True)
+        for whole, _ in self._open.values():
+            whole.drop()
         self._open.clear()
 
     @staticmethod
-    def _failed(path: Path, error: OSError) -> IngestError:
-        return IngestError(f"bad records cannot be written to {path}: {error.strerror or error}; nothing is committed")
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    def _failed(path: Path, error: Exception) -> IngestError:
+        refusal = error.__cause__ if isinstance(error, OutputFileError) else error
+        reason = getattr(refusal, "strerror", None) or refusal
+        return IngestError(f"bad records cannot be written to {path}: {reason}; nothing is committed")
