@@ -12,11 +12,20 @@ import click
 from connector.cli import _common
 from connector.config import PravegaConfig
 from connector.errors import IngestUndecidedError, SourceError
-from connector.ingest import Counts, FileOptions, FileSource, IngestPlan, IngestSummary, Settings, Sizes, plan
+from connector.ingest import (
+    RESOLUTIONS,
+    VARIANTS,
+    Counts,
+    FileOptions,
+    FileSource,
+    IngestPlan,
+    IngestSummary,
+    Settings,
+    Sizes,
+    parse_types,
+    plan,
+)
 from connector.ingest import ingest as ingest_source
-from connector.ingest._feed import VARIANTS
-from connector.ingest._referee import RESOLUTIONS
-from connector.ingest._types import parse_types
 from pravega_serde.errors import PravegaError
 
 __all__ = ["ingest"]
