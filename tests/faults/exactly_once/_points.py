@@ -297,7 +297,8 @@ def _all_points() -> dict[str, Point]:
         Point(
             "worker-done",
             "a worker dies: its message was sent",
-            _query_goes_on(_worker("after message", action="kill-later", partition=0)),
+            # Spark may give the worker a further task before it dies, which is then tried again.
+            _query_goes_on(_worker("after message", action="kill-later", partition=0), master="local[2,3]"),
         ),
         Point("task-retry", "… and Spark tries the task again", _retried, 20.0),
         Point("speculation", "a slow task gets a rival", _speculated, 20.0),
