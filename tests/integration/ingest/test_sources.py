@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,19 +159,18 @@ def unprivileged() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_a_file_that_may_not_be_read(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events
-):
-    write(0)
-    forbidden = write(1)
-    for path in (folder, *folder.parents[:4]):
-        path.chmod(0o755)
-    forbidden.chmod(0)
-    with unprivileged(), pytest.raises(SourceUnreadableError, match=r"001.csv may not be read: permission denied"):
-        ingest(folder, target, client=client)
-    assert events() == expected(1)
-    forbidden.chmod(0o644)
-    ingest(folder, target, client=client)
+def test_a_file_that_may_not_be_read(client: PravegaClient, target: StreamName, write: Write, events: Events):
+    paths = [write(0), write(1)]
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
+        public = Path(name)
+        public.chmod(0o755)
+        _, forbidden = (Path(shutil.copy(path, public)) for path in paths)
+        forbidden.chmod(0)
+        with unprivileged(), pytest.raises(SourceUnreadableError, match=r"001.csv may not be read: permission denied"):
+            ingest(public, target, client=client)
+        assert events() == expected(1)
+        forbidden.chmod(0o644)
+        ingest(public, target, client=client)
     assert events() == expected(2)
 
 
