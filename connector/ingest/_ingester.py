@@ -166,20 +166,25 @@ class Ingester:
 
     def _leave_out(self, error: SourceError) -> None:
         if not self._settings.keep_going or error.source_id is None:
+            self._await_visible()
             raise error
         self._feed.fail(error.source_id, error)
 
     def _rest(self, *, committed: bool) -> bool:
         """Record that there is no open step, so that nobody need wait for this run; whether that was recorded."""
-        if self._last is not None:
-            self._last.commit()  # committed already: wait until readers see it
-            self._last = None
+        self._await_visible()
         if self._journal.state.step is None and not self._feed.ended:
             return True
         if not self._record(Update(committed, self._feed.ended)):
             return False
         self._feed.ended = {}
         return True
+
+    def _await_visible(self) -> None:
+        """Return when readers see what is committed."""
+        if self._last is not None:
+            self._last.commit()  # once more, which changes nothing
+            self._last = None
 
     def _await_sources(self) -> bool:
         """Return when there is something new to ingest; False when somebody else was faster."""

@@ -6,21 +6,31 @@ import functools
 import os
 import socket
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from connector.ingest._state import Owner
 
 __all__ = ["has_ended", "this_run"]
 
+_at_work: Final[set[str]] = set()  # the runs in this process
 
-def this_run() -> Owner:
-    """A new run in this process."""
-    return Owner(str(uuid.uuid4()), _host(), os.getpid(), _started(os.getpid()))
+
+@contextmanager
+def this_run() -> Iterator[Owner]:
+    """A new run in this process, which is at work until the block ends."""
+    me = Owner(str(uuid.uuid4()), _host(), os.getpid(), _started(os.getpid()))
+    _at_work.add(me.run)
+    try:
+        yield me
+    finally:
+        _at_work.discard(me.run)
 
 
 def has_ended(owner: Owner) -> bool:
-    """Whether a run has ended for certain: it was of this machine, and its process is gone. Costs no call.
+    """Whether a run has ended for certain: it was of this machine, and it or its process is gone. Costs no call.
 
     Nothing that matters depends on it; it spares waiting for a lease.
     """
@@ -32,7 +42,9 @@ def has_ended(owner: Owner) -> bool:
         return True
     except OSError:
         return False
-    return _started(owner.pid) != owner.since or _is_zombie(owner.pid)
+    if _started(owner.pid) != owner.since:
+        return True
+    return owner.run not in _at_work if owner.pid == os.getpid() else _is_zombie(owner.pid)
 
 
 @functools.cache

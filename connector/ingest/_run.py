@@ -85,9 +85,8 @@ def ingest(
     """
     with _Parts(source, stream, client, options, state) as parts:
         parts.require_stream()
-        me = this_run()
         feed = Feed(parts.source, sizes or Sizes(), skip_changed=skip_changed)
-        with Journal(parts.client, parts.target, parts.state) as journal:
+        with this_run() as me, Journal(parts.client, parts.target, parts.state) as journal:
             ingester = Ingester(
                 parts.client,
                 parts.target,

@@ -78,8 +78,9 @@ def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, wri
 
 def test_the_operator_must_choose(run: Callable[..., Result], write: Write, journal: Journal, events: Events):
     path = write(0)
-    step = Step(uuid.uuid4(), this_run(), 10.0, (Piece(str(path), 0, None, "mark"),))
-    assert journal.record(Update(committed=False, step=step))
+    with this_run() as owner:
+        step = Step(uuid.uuid4(), owner, 10.0, (Piece(str(path), 0, None, "mark"),))
+        assert journal.record(Update(committed=False, step=step))
     result = run()
     assert result.exit_code == 4
     assert "resolve=committed" in result.output

@@ -16,7 +16,8 @@ from connector.ingest._state import Owner, Piece, Step, Update
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
-GONE = Owner("gone", this_run().host, 2**22 + 1, 0)  # a process id that no Linux gives
+with this_run() as owner:
+    GONE = Owner("gone", owner.host, 2**22 + 1, 0)  # a process id that no Linux gives
 ELSEWHERE = Owner("elsewhere", "another machine", 1, 0)
 
 

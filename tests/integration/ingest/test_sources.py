@@ -170,8 +170,10 @@ def test_a_file_that_may_not_be_read(client: PravegaClient, target: StreamName, 
             ingest(public, target, client=client)
         assert events() == expected(1)
         forbidden.chmod(0o644)
-        ingest(public, target, client=client)
+        told: list[str] = []
+        ingest(public, target, client=client, tell=lambda what, _: told.append(what))
     assert events() == expected(2)
+    assert not [what for what in told if what.startswith("waiting")], "for a run of this process that has failed"
 
 
 @variants
