@@ -113,7 +113,10 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether a signal has stopped it."""
-        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except FileNotFoundError:  # it has ended meanwhile
+            return False
 
     def kill(self) -> None:
         """``kill -9``."""
