@@ -15,6 +15,7 @@ from hypothesis import settings
 from connector.config import PravegaConfig
 from connector.local import LocalPravega
 from connector.wire import StreamName
+from tests.processes import stat_of
 
 _TESTS = Path(__file__).parent
 # How long an example takes says nothing on a machine that has other work; pytest's own limit catches what hangs.
@@ -117,9 +118,6 @@ def is_gone() -> Callable[[int], bool]:
             return True
         if sys.platform != "linux":
             return False
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
-            return True
+        return stat_of(pid)[:1] in ([], ["Z"])
 
     return check

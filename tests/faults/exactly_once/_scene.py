@@ -20,6 +20,7 @@ import pyarrow as pa
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
 from connector.errors import ConnectorError
+from tests.processes import stat_of
 
 __all__ = ["KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_environment", "await_that"]
 
@@ -182,11 +183,8 @@ def _pids() -> Iterator[int]:
 
 def _session(pid: int) -> int | None:
     """The session of a process that is alive."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] == "Z" else int(fields[3])
+    fields = stat_of(pid)
+    return None if fields[:1] in ([], ["Z"]) else int(fields[3])
 
 
 class Scene:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tests.processes import stat_of
+
 __all__ = ["Ingesters", "Run", "Verdict", "await_that", "judge", "write_samples"]
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -113,10 +115,7 @@ class Run:
     @property
     def stopped(self) -> bool:
         """Whether a signal has stopped it."""
-        try:
-            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-        except FileNotFoundError:  # it has ended meanwhile
-            return False
+        return stat_of(self.pid)[:1] == ["T"]
 
     def kill(self) -> None:
         """``kill -9``."""

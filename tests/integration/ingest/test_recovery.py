@@ -11,13 +11,12 @@ from connector.client import OpenTransaction, PravegaClient, StateSynchronizer, 
 from connector.errors import IngestStateError, IngestUndecidedError, OutcomeUnknownError, TransactionAbortedError
 from connector.ingest import FileSource, Settings, Sizes, ingest
 from connector.ingest._journal import Journal
-from connector.ingest._owner import this_run
+from connector.ingest._owner import _host
 from connector.ingest._state import Owner, Piece, Step, Update
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
-with this_run() as owner:
-    GONE = Owner("gone", owner.host, 2**22 + 1, 0)  # a process id that no Linux gives
+GONE = Owner("gone", _host(), 2**22 + 1, 0)  # a process id that no Linux gives
 ELSEWHERE = Owner("elsewhere", "another machine", 1, 0)
 
 
