@@ -269,8 +269,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def delegation_token(self, stream: StreamName, *, write: bool) -> str:
         """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
-        request = stream_message(stream)
-        request.accessOperation = pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ
+        request = stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
         return self._call(calls.DELEGATION_TOKEN, request, stream).delegationToken
 
     # ---- inside ----

@@ -42,9 +42,11 @@ def scope_message(scope: str) -> pb.ScopeInfo:
     return pb.ScopeInfo(scope=validate_scope_name(scope))
 
 
-def stream_message(stream: StreamName) -> pb.StreamInfo:
-    """A stream."""
-    return pb.StreamInfo(scope=stream.scope, stream=stream.stream)
+def stream_message(
+    stream: StreamName, access: pb.StreamInfo.AccessOperation = pb.StreamInfo.UNSPECIFIED
+) -> pb.StreamInfo:
+    """A stream, and what a token that is asked for is to allow."""
+    return pb.StreamInfo(scope=stream.scope, stream=stream.stream, accessOperation=access)
 
 
 def stream_without_token(stream: StreamName) -> pb.StreamInfo:
@@ -52,7 +54,7 @@ def stream_without_token(stream: StreamName) -> pb.StreamInfo:
 
     Otherwise the server takes the question for a writer's and refuses it to users who may only read.
     """
-    return pb.StreamInfo(scope=stream.scope, stream=stream.stream, accessOperation=pb.StreamInfo.NONE)
+    return stream_message(stream, pb.StreamInfo.NONE)
 
 
 def segment_message(stream: StreamName, segment_id: int) -> pb.SegmentId:

@@ -20,7 +20,6 @@ from connector.client._controller_messages import (
     decode_ranges,
     decode_transaction,
     stream_message,
-    stream_without_token,
     transaction_message,
 )
 from connector.client._proto import controller_pb2 as pb
@@ -36,7 +35,7 @@ from connector.errors import (
     TransactionCommittedError,
     TransactionError,
 )
-from connector.wire import StreamName
+from connector.wire import SegmentRange, StreamName
 
 __all__ = ["TransactionCalls"]
 
@@ -56,6 +55,8 @@ class _Caller(Protocol):
 
     def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, budget: Budget | None = None) -> R: ...
 
+    def _current(self, stream: StreamName, budget: Budget) -> list[SegmentRange]: ...
+
 
 class TransactionCalls:
     """The part of :class:`ControllerClient` that is about transactions."""
@@ -74,7 +75,7 @@ class TransactionCalls:
             raise
         except ControllerError:
             # For a sealed stream it answers INTERNAL, as for any trouble of its own.
-            if not self._call(calls.CURRENT_SEGMENTS, stream_without_token(stream), stream, budget).segmentRanges:
+            if not self._current(stream, budget):
                 raise StreamSealedError(f"stream {stream} is sealed; no transaction can be begun on it") from None
             raise
         return CreatedTransaction(decode_transaction(response.txnId), decode_ranges(response.activeSegments))
