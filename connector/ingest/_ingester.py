@@ -7,25 +7,42 @@ what became of the one before, and only then written and committed. So
 - a step is followed by another one only when its transaction is decided; nobody redoes what may yet be committed;
 - a transaction that is not recorded has no events and is never committed: it ends with its lease.
 
+A commit is decided before it is visible, and commits that are not visible become so in any order. So a step is written
+while the one before becomes visible, and committed when it is. The record says which one that is, for whoever does the
+step again.
+
 docs/ingest.md tells the rest, hole by hole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, TransactionalWriter
+from connector.client import (
+    LeaseKeeper,
+    OpenTransaction,
+    PravegaClient,
+    StreamName,
+    TransactionalWriter,
+    TransactionStatus,
+)
 from connector.errors import (
     ConnectorError,
     DeadlineExceededError,
-    OutcomeUnknownError,
+    NoSuchSegmentError,
+    SegmentSealedError,
     SourceError,
+    StreamNotFoundError,
+    StreamSealedError,
     TransactionError,
 )
 from connector.ingest._columns import Columns
@@ -40,11 +57,20 @@ from connector.ingest._state import Owner, Piece, Progress, Step, Update
 
 __all__ = ["Ingester", "Settings"]
 
-# Between two looks at a state, or at the sources, while others are to move.
+_log: Final = logging.getLogger(__name__)
+
+# Seconds between two looks at a state, or at the sources, while others are to move.
 _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
-# How long the server is asked for what became of a commit.
-_COMMIT: Final = 60.0
+# Seconds between the first two looks at a commit that is under way.
+_FIRST_LOOK: Final = 0.005
+# Seconds for an abort that nothing depends on: whoever is next aborts, too, and the lease ends.
+_DROP: Final = 5.0
+# Seconds without progress that are worth a line in the log, and between two such lines.
+_WARN_AFTER: Final = 10.0
+_WARN_EVERY: Final = 30.0
+# What a segment store that lost its segments while it was frozen may answer, and the controller knows better.
+_ABOUT_EXISTENCE: Final = (NoSuchSegmentError, SegmentSealedError, StreamNotFoundError, StreamSealedError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +83,8 @@ class Settings:
     """Whether to wait for new sources."""
     keep_going: bool = False
     """Whether a bad source is left out instead of ending everything."""
-    patience: float = 60.0
-    """Seconds in which trouble with the servers may pass."""
+    failover_timeout: float = 300.0
+    """Seconds that the servers have to recover; then their last error ends the run."""
 
 
 class Ingester:
@@ -80,56 +106,80 @@ class Ingester:
         tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
     ) -> None:
         self.counts = Counts()
+        self._client, self._target = client, target
         self._journal, self._feed, self._referee = journal, feed, referee
         self._me, self._settings, self._tell = me, settings, tell
+        self._trouble = _Trouble(target, settings.failover_timeout)
         self._columns = Columns(source, encoding)
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
         self._keeper = LeaseKeeper()
         self._content = ContentWriter(source, self._keeper, dead_letters)
-        self._last: OpenTransaction[bytes] | None = None  # committed, and perhaps not visible yet
+        self._unseen: uuid.UUID | None = None  # committed, and not yet seen to be visible
 
     def run(self) -> None:
         """Ingest until nothing is left (never, with ``follow``). Raises IngestErrors, ConnectorErrors.
 
         After any error, and any end of the process, another run goes on where this one was.
         """
-        trouble_since: float | None = None
         done = False
         with self._keeper:
             while not done:
-                before = self.counts.transactions
                 try:
                     done = self._lead(committed=self._await_lead())
-                    trouble_since = None
                 except ConnectorError as error:
-                    if not (error.retriable or isinstance(error, OutcomeUnknownError)):
-                        raise
-                    now = time.monotonic()
-                    if trouble_since is None or self.counts.transactions > before:
-                        trouble_since = now
-                    if now - trouble_since > self._settings.patience:
+                    if not self._may_pass(error) or not self._trouble.note(error.message):
                         raise
                     self._tell(f"trouble: {error.message}", self.counts)
                     time.sleep(_POLL)
+
+    def _may_pass(self, error: ConnectorError) -> bool:
+        """Whether the same may succeed later. Raises StreamNotFoundError for a stream that was deleted."""
+        if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
+            return error.retriable
+        try:
+            for stream in (self._target, self._journal.name):
+                self._client.require_stream(stream)
+                if not self._client.controller.current_segments(stream):
+                    return False
+        except ConnectorError as refusal:
+            if not refusal.retriable:
+                raise
+        return True
 
     # ---------------------------------------------------------------- who leads
 
     def _await_lead(self) -> bool:
         """Return when the last step is decided and its owner need not be waited for; whether it is committed."""
-        pause = _SHORT_POLL
+        pause, waited_for = _SHORT_POLL, ""
         while True:
-            state = self._journal.fetch()
-            if state.step is None:
+            step = self._journal.fetch().step
+            if step is None:
+                self._unseen = None
                 return False
-            fate = self._referee.decide(state.number, state.step)
+            fate = self._referee.decide(self._journal.state.number, step)
             if fate is not Fate.AT_WORK:
-                mine = state.step.owner.run == self._me.run
-                self.counts.recovered += not mine
-                self.counts.redone += mine and fate is Fate.ABORTED
+                self._take_lead(step, fate)
                 return fate is Fate.COMMITTED
-            self._tell(f"waiting: {state.step.owner.host}, process {state.step.owner.pid} is at work", self.counts)
+            owner = f"{step.owner.host}, process {step.owner.pid}"
+            if waited_for != step.owner.run:
+                _log.info("ingestion into %s waits: %s is at work", self._target, owner)
+                waited_for = step.owner.run
+            self._trouble.is_over()
+            self._tell(f"waiting: {owner} is at work", self.counts)
             time.sleep(pause)
             pause = min(2 * pause, _POLL)
+
+    def _take_lead(self, step: Step, fate: Fate) -> None:
+        """Go on after a step that is decided."""
+        mine = step.owner.run == self._me.run
+        self.counts.recovered += not mine
+        self.counts.redone += mine and fate is Fate.ABORTED
+        self._unseen = step.transaction if fate is Fate.COMMITTED else step.after
+        if not mine:
+            where = f"{step.owner.host}, process {step.owner.pid}"
+            _log.info("ingestion into %s taken over from %s: its last step is %s", self._target, where, fate.value)
+        elif fate is Fate.ABORTED:
+            self._trouble.redo()
 
     def _lead(self, *, committed: bool) -> bool:
         """Make step after step; True when all is done, False when the lead is lost. ``committed``: the last step is."""
@@ -173,6 +223,7 @@ class Ingester:
     def _rest(self, *, committed: bool) -> bool:
         """Record that there is no open step, so that nobody need wait for this run; whether that was recorded."""
         self._await_visible()
+        self._trouble.is_over()
         if self._journal.state.step is None and not self._feed.ended:
             return True
         if not self._record(Update(committed, self._feed.ended)):
@@ -180,11 +231,22 @@ class Ingester:
         self._feed.ended = {}
         return True
 
-    def _await_visible(self) -> None:
-        """Return when readers see what is committed."""
-        if self._last is not None:
-            self._last.commit()  # once more, which changes nothing
-            self._last = None
+    def _await_visible(self, next_: OpenTransaction[bytes] | None = None) -> None:
+        """Return when readers see what is committed; ``next_`` is kept open meanwhile. Raises DeadlineExceededError."""
+        if self._unseen is None:
+            return
+        transaction = self._client.transaction(self._target, self._unseen)
+        began, pause = time.monotonic(), _FIRST_LOOK
+        while transaction.status() is TransactionStatus.COMMITTING:
+            what = f"transaction {transaction.id} of stream {self._target} is committed, but not visible"
+            if not self._trouble.note(f"{what} yet"):
+                raise DeadlineExceededError(f"{what} within {self._settings.failover_timeout:g} s")
+            if next_ is not None and time.monotonic() - began > self._settings.lease / 4:
+                self._keeper.add(next_)
+                next_ = None
+            time.sleep(pause)
+            pause = min(2 * pause, _POLL)
+        self._unseen = None
 
     def _await_sources(self) -> bool:
         """Return when there is something new to ingest; False when somebody else was faster."""
@@ -193,6 +255,7 @@ class Ingester:
             number = self._journal.state.number
             if self._journal.fetch().number != number:
                 return False
+            self._trouble.is_over()
             self._begin_feed(self._journal.state.sources)
             if self._feed.pending:
                 return True
@@ -206,7 +269,7 @@ class Ingester:
         """Make a step; True if it is committed, False if it came to nothing, None if the lead is lost."""
         columns, encoding = self._columns.agree(self._journal.state.schema)
         transaction = self._transactions.begin()
-        step = Step(transaction.id, self._me, self._settings.lease, draft.pieces)
+        step = Step(transaction.id, self._me, self._settings.lease, draft.pieces, self._unseen)
         ended = self._feed.ended
         try:
             if not self._record(Update(committed, ended, step, columns)):
@@ -215,9 +278,12 @@ class Ingester:
             self._feed.ended = {}
             done = self._content.write(transaction, draft, encoding, self._tell_content)
             self._flush(transaction)
+            self._trouble.is_over()
+            self._await_visible(transaction)
             self._content.settle(draft)
-        except TransactionError:
-            _drop(transaction)  # its lease has ended, or somebody has taken over
+        except TransactionError as error:  # its lease has ended, or somebody has taken over
+            self._trouble.note(error.message)
+            _drop(transaction)
             return None
         except SourceError as error:
             _drop(transaction)
@@ -231,7 +297,8 @@ class Ingester:
             self._content.forget()
         if not self._commit(transaction):
             return None
-        self._last = transaction
+        self._unseen = transaction.id
+        self._trouble.is_over()
         self._count(draft, done)
         return True
 
@@ -244,6 +311,7 @@ class Ingester:
         return made
 
     def _tell_content(self, id_: str, done: Counts) -> None:
+        self._trouble.is_over()
         self._tell(id_, self.counts.with_content(done))
 
     def _flush(self, transaction: OpenTransaction[bytes]) -> None:
@@ -256,9 +324,10 @@ class Ingester:
     def _commit(self, transaction: OpenTransaction[bytes]) -> bool:
         """Commit a step; whether it is committed. Raises OutcomeUnknownError: its recovery asks again."""
         try:
-            # That it is decided is enough: the server makes transactions visible in the order of their commits.
-            transaction.commit(wait=False, timeout=_COMMIT)
-        except TransactionError:
+            # That it is decided is enough for now: the next step can be written before this one is visible.
+            transaction.commit(wait=False)
+        except TransactionError as error:
+            self._trouble.note(error.message)
             return False
         return True
 
@@ -275,4 +344,40 @@ def _after(piece: Piece) -> Progress:
 def _drop(transaction: OpenTransaction[bytes]) -> None:
     """Abort a transaction that is not to be committed; if that cannot be done it ends with its lease."""
     with contextlib.suppress(ConnectorError):
-        transaction.abort()
+        transaction.abort(timeout=_DROP)
+
+
+class _Trouble:
+    """Since when nothing has gone well, and what the log is told about it."""
+
+    def __init__(self, target: StreamName, failover_timeout: float) -> None:
+        self._what, self._limit = f"ingestion into {target}", failover_timeout
+        self._since = time.monotonic()
+        self._reason = ""
+        self._warned = self._redone = -math.inf  # when the log was told last
+        self._told = False  # of trouble that is not over
+
+    def note(self, reason: str) -> bool:
+        """Something has failed, or is not done yet; whether there is time left for it."""
+        now = time.monotonic()
+        stands_still, self._reason = now - self._since, reason
+        left = self._limit - stands_still
+        if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
+            _log.warning("%s stands still for %.0f s, %.0f s are left: %s", self._what, stands_still, left, reason)
+            self._warned, self._told = now, True
+        return left > 0
+
+    def is_over(self) -> None:
+        """Something has gone well."""
+        now = time.monotonic()
+        if self._told:
+            _log.warning("%s goes on after %.0f s", self._what, now - self._since)
+            self._told = False
+        self._since, self._reason = now, ""
+
+    def redo(self) -> None:
+        """A step has come to nothing, and is done again."""
+        now = time.monotonic()
+        if now - self._redone >= _WARN_EVERY:
+            _log.warning("%s does a step again: %s", self._what, self._reason or "its transaction was aborted")
+            self._redone = now

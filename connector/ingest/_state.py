@@ -87,24 +87,29 @@ class Step:
     owner: Owner
     lease: float
     pieces: tuple[Piece, ...]
+    after: uuid.UUID | None = None
+    """A committed transaction that may not be visible yet: until it is, no other one is to be committed."""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in an update."""
-        return {
+        value = {
             "transaction": str(self.transaction),
             "owner": self.owner.to_json(),
             "lease": self.lease,
             "pieces": [piece.to_json() for piece in self.pieces],
         }
+        return value if self.after is None else value | {"after": str(self.after)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update."""
+        """From an update. Those of earlier releases have no ``after``."""
+        after = value.get("after")
         return cls(
             uuid.UUID(value["transaction"]),
             Owner.from_json(value["owner"]),
             float(value["lease"]),
             tuple(Piece.from_json(piece) for piece in value["pieces"]),
+            None if after is None else uuid.UUID(after),
         )
 
 

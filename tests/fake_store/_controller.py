@@ -27,9 +27,9 @@ class FakeStream(ControllerClient):
     It takes the place of a client's controller: ``with stream.client() as client``.
     """
 
-    def __init__(self, store: FakeSegmentStore, segments: int = 1) -> None:
+    def __init__(self, store: FakeSegmentStore, segments: int = 1, name: StreamName | None = None) -> None:
         self.store = store
-        self.name = StreamName("scope", "stream")
+        self.name = name or StreamName("scope", "stream")
         self.asked: Counter[str] = Counter()
         self.exists = True
         self.valid_token = ""

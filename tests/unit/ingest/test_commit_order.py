@@ -1,0 +1,141 @@
+"""A store that makes commits visible late and in any order: what is in order in the files is so in the stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.client import PravegaClient, TransactionStatus
+from connector.errors import DeadlineExceededError
+from connector.ingest import FileSource, Settings, Sizes, ingest
+from connector.ingest._journal import Journal, state_name
+from connector.ingest._owner import _host
+from connector.ingest._state import Owner, Piece, Step, Update
+from tests.fake_store import Append, FakeSegmentStore
+from tests.unit.ingest._servers import TARGET, Servers
+
+GONE = Owner("gone", _host(), 2**22 + 1, 0)  # a process id that no Linux gives
+
+
+@pytest.fixture
+def store() -> Iterator[FakeSegmentStore]:
+    with FakeSegmentStore() as store:
+        yield store
+
+
+@pytest.fixture
+def servers(store: FakeSegmentStore) -> Servers:
+    """Commits become visible at the fourth look."""
+    return Servers(store, looks=3)
+
+
+@pytest.fixture
+def client(servers: Servers) -> Iterator[PravegaClient]:
+    with servers.client() as client:
+        yield client
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Six files of one key, five records in each."""
+    for file in range(6):
+        lines = "".join(f"key,{file * 5 + sample}\n" for sample in range(5))
+        (tmp_path / f"{file}.csv").write_text("key,number\n" + lines)
+    return tmp_path
+
+
+def numbers(servers: Servers) -> list[int]:
+    return [json.loads(event)["number"] for event in servers.events]
+
+
+@pytest.mark.parametrize(
+    "sizes", [Sizes(), Sizes(files=2), Sizes(variant="count", records=3), Sizes(variant="length", bytes=64)]
+)
+def test_steps_are_visible_in_their_order(servers: Servers, client: PravegaClient, folder: Path, sizes: Sizes):
+    summary = ingest(folder, TARGET, client=client, options={"routing_key_field": "key"}, sizes=sizes)
+    assert servers.overtaken == []
+    assert len(servers.committed) == summary.counts.transactions >= 3
+    assert numbers(servers) == list(range(30))
+
+
+def test_the_next_step_is_written_while_one_becomes_visible(
+    store: FakeSegmentStore, servers: Servers, client: PravegaClient, folder: Path
+):
+    meanwhile = []
+
+    def see(session, request):
+        if "#transaction" in session.writers[request.writer_id]:
+            meanwhile.append(len(servers.committing))
+        store.serve(session, request)
+
+    store.on(Append, see, times=1000)
+    ingest(folder, TARGET, client=client)
+    assert meanwhile == [0, 1, 1, 1, 1, 1]
+
+
+def left(servers: Servers, client: PravegaClient, journal: Journal, path: Path, previous: Step | None = None) -> Step:
+    """A step that was recorded and written by a run that is gone; behind one that it had committed."""
+    source = FileSource([path])
+    (id_,) = source.ids()
+    transaction = client.transactions(TARGET).begin()
+    after = {} if previous is None else {"after": previous.transaction}
+    step = Step(transaction.id, GONE, 30.0, (Piece(id_, 0, None, source.mark(id_)),), **after)
+    journal.fetch()
+    assert journal.record(Update(committed=previous is not None, step=step))
+    (chunk,) = source.read(id_)
+    for row in chunk.batch.to_pylist():
+        transaction.write(json.dumps(row).encode(), "key")
+    transaction.detach()
+    return step
+
+
+@pytest.fixture
+def journal(client: PravegaClient) -> Iterator[Journal]:
+    with Journal(client, TARGET, state_name(TARGET)) as opened:
+        yield opened
+
+
+def test_a_step_that_another_run_has_committed_comes_before_ours(
+    servers: Servers, client: PravegaClient, journal: Journal, folder: Path
+):
+    step = left(servers, client, journal, folder / "0.csv")
+    servers.commit_transaction(TARGET, step.transaction)
+    summary = ingest(folder, TARGET, client=client, options={"routing_key_field": "key"})
+    assert summary.counts.recovered == 1
+    assert servers.overtaken == []
+    assert numbers(servers) == list(range(30))
+
+
+def test_so_does_the_one_before_a_step_that_is_done_again(
+    servers: Servers, client: PravegaClient, journal: Journal, folder: Path
+):
+    """A run was killed while it wrote a step, and the one that it had committed before is not visible yet."""
+    first = left(servers, client, journal, folder / "0.csv")
+    servers.commit_transaction(TARGET, first.transaction)
+    second = left(servers, client, journal, folder / "1.csv", first)
+    ingest(folder, TARGET, client=client, options={"routing_key_field": "key"})
+    assert servers.target.transactions[second.transaction] is TransactionStatus.ABORTED
+    assert servers.overtaken == []
+    assert numbers(servers) == list(range(30))
+
+
+def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClient, journal: Journal, folder: Path):
+    step = left(servers, client, journal, folder / "0.csv")
+    servers.commit_transaction(TARGET, step.transaction)
+    assert ingest(folder / "0.csv", TARGET, client=client).counts.events == 0
+    assert numbers(servers) == list(range(5))
+
+
+def test_what_does_not_become_visible_in_time(servers: Servers, client: PravegaClient, folder: Path):
+    servers.looks = 10**9
+    settings = Settings(failover_timeout=1.0)
+    with pytest.raises(DeadlineExceededError, match=r"transaction .* is committed, .* not visible within 1 s"):
+        ingest(folder, TARGET, client=client, settings=settings, options={"routing_key_field": "key"})
+    assert servers.overtaken == []
+    servers.looks = 3
+    ingest(folder, TARGET, client=client, options={"routing_key_field": "key"})
+    assert servers.overtaken == []
+    assert numbers(servers) == list(range(30))
