@@ -223,7 +223,6 @@ class Ingester:
     def _rest(self, *, committed: bool) -> bool:
         """Record that there is no open step, so that nobody need wait for this run; whether that was recorded."""
         self._await_visible()
-        self._trouble.is_over()
         if self._journal.state.step is None and not self._feed.ended:
             return True
         if not self._record(Update(committed, self._feed.ended)):
@@ -245,8 +244,9 @@ class Ingester:
                 self._keeper.add(next_)
                 next_ = None
             time.sleep(pause)
-            pause = min(2 * pause, _POLL)
+            pause = min(1.25 * pause, _POLL)
         self._unseen = None
+        self._trouble.is_over()
 
     def _await_sources(self) -> bool:
         """Return when there is something new to ingest; False when somebody else was faster."""
@@ -278,7 +278,7 @@ class Ingester:
             self._feed.ended = {}
             done = self._content.write(transaction, draft, encoding, self._tell_content)
             self._flush(transaction)
-            self._trouble.is_over()
+            self._trouble.moves()
             self._await_visible(transaction)
             self._content.settle(draft)
         except TransactionError as error:  # its lease has ended, or somebody has taken over
@@ -311,7 +311,7 @@ class Ingester:
         return made
 
     def _tell_content(self, id_: str, done: Counts) -> None:
-        self._trouble.is_over()
+        self._trouble.moves()
         self._tell(id_, self.counts.with_content(done))
 
     def _flush(self, transaction: OpenTransaction[bytes]) -> None:
@@ -348,11 +348,12 @@ def _drop(transaction: OpenTransaction[bytes]) -> None:
 
 
 class _Trouble:
-    """Since when nothing has gone well, and what the log is told about it."""
+    """Since when nothing has been brought to an end for errors, and what the log is told about it."""
 
     def __init__(self, target: StreamName, failover_timeout: float) -> None:
         self._what, self._limit = f"ingestion into {target}", failover_timeout
-        self._since = time.monotonic()
+        self._moved = time.monotonic()  # when something went well last
+        self._since: float | None = None  # what that was before the first error
         self._reason = ""
         self._warned = self._redone = -math.inf  # when the log was told last
         self._told = False  # of trouble that is not over
@@ -360,6 +361,7 @@ class _Trouble:
     def note(self, reason: str) -> bool:
         """Something has failed, or is not done yet; whether there is time left for it."""
         now = time.monotonic()
+        self._since = self._moved if self._since is None else self._since
         stands_still, self._reason = now - self._since, reason
         left = self._limit - stands_still
         if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
@@ -367,13 +369,16 @@ class _Trouble:
             self._warned, self._told = now, True
         return left > 0
 
+    def moves(self) -> None:
+        """Something went well, and what follows may fail again: a step that always fails is trouble that stays."""
+        self._moved = time.monotonic()
+
     def is_over(self) -> None:
-        """Something has gone well."""
-        now = time.monotonic()
-        if self._told:
-            _log.warning("%s goes on after %.0f s", self._what, now - self._since)
-            self._told = False
-        self._since, self._reason = now, ""
+        """Something was brought to an end."""
+        self.moves()
+        if self._told and self._since is not None:
+            _log.warning("%s goes on after %.0f s", self._what, self._moved - self._since)
+        self._since, self._reason, self._told = None, "", False
 
     def redo(self) -> None:
         """A step has come to nothing, and is done again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from collections.abc import Callable
@@ -45,6 +46,11 @@ class Servers(ControllerClient):
     def events(self) -> list[bytes]:
         """What readers of the target see."""
         return self.store.segments[self.target.segment(0)].events
+
+    @property
+    def numbers(self) -> list[int]:
+        """The field ``number`` of what readers see."""
+        return [json.loads(event)["number"] for event in self.events]
 
     def make_visible(self) -> None:
         """End the commits that are under way."""

@@ -21,48 +21,23 @@ GONE = Owner("gone", _host(), 2**22 + 1, 0)  # a process id that no Linux gives
 
 
 @pytest.fixture
-def store() -> Iterator[FakeSegmentStore]:
-    with FakeSegmentStore() as store:
-        yield store
-
-
-@pytest.fixture
 def servers(store: FakeSegmentStore) -> Servers:
     """Commits become visible at the fourth look."""
     return Servers(store, looks=3)
 
 
-@pytest.fixture
-def client(servers: Servers) -> Iterator[PravegaClient]:
-    with servers.client() as client:
-        yield client
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Six files of one key, five records in each."""
-    for file in range(6):
-        lines = "".join(f"key,{file * 5 + sample}\n" for sample in range(5))
-        (tmp_path / f"{file}.csv").write_text("key,number\n" + lines)
-    return tmp_path
-
-
-def numbers(servers: Servers) -> list[int]:
-    return [json.loads(event)["number"] for event in servers.events]
-
-
 @pytest.mark.parametrize(
     "sizes", [Sizes(), Sizes(files=2), Sizes(variant="count", records=3), Sizes(variant="length", bytes=64)]
 )
-def test_steps_are_visible_in_their_order(servers: Servers, client: PravegaClient, folder: Path, sizes: Sizes):
-    summary = ingest(folder, TARGET, client=client, options={"routing_key_field": "key"}, sizes=sizes)
+def test_steps_are_visible_in_their_order(servers: Servers, client: PravegaClient, six_files: Path, sizes: Sizes):
+    summary = ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"}, sizes=sizes)
     assert servers.overtaken == []
     assert len(servers.committed) == summary.counts.transactions >= 3
-    assert numbers(servers) == list(range(30))
+    assert servers.numbers == list(range(30))
 
 
 def test_the_next_step_is_written_while_one_becomes_visible(
-    store: FakeSegmentStore, servers: Servers, client: PravegaClient, folder: Path
+    store: FakeSegmentStore, servers: Servers, client: PravegaClient, six_files: Path
 ):
     meanwhile = []
 
@@ -72,7 +47,7 @@ def test_the_next_step_is_written_while_one_becomes_visible(
         store.serve(session, request)
 
     store.on(Append, see, times=1000)
-    ingest(folder, TARGET, client=client)
+    ingest(six_files, TARGET, client=client)
     assert meanwhile == [0, 1, 1, 1, 1, 1]
 
 
@@ -99,43 +74,43 @@ def journal(client: PravegaClient) -> Iterator[Journal]:
 
 
 def test_a_step_that_another_run_has_committed_comes_before_ours(
-    servers: Servers, client: PravegaClient, journal: Journal, folder: Path
+    servers: Servers, client: PravegaClient, journal: Journal, six_files: Path
 ):
-    step = left(servers, client, journal, folder / "0.csv")
+    step = left(servers, client, journal, six_files / "0.csv")
     servers.commit_transaction(TARGET, step.transaction)
-    summary = ingest(folder, TARGET, client=client, options={"routing_key_field": "key"})
+    summary = ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
     assert summary.counts.recovered == 1
     assert servers.overtaken == []
-    assert numbers(servers) == list(range(30))
+    assert servers.numbers == list(range(30))
 
 
 def test_so_does_the_one_before_a_step_that_is_done_again(
-    servers: Servers, client: PravegaClient, journal: Journal, folder: Path
+    servers: Servers, client: PravegaClient, journal: Journal, six_files: Path
 ):
     """A run was killed while it wrote a step, and the one that it had committed before is not visible yet."""
-    first = left(servers, client, journal, folder / "0.csv")
+    first = left(servers, client, journal, six_files / "0.csv")
     servers.commit_transaction(TARGET, first.transaction)
-    second = left(servers, client, journal, folder / "1.csv", first)
-    ingest(folder, TARGET, client=client, options={"routing_key_field": "key"})
+    second = left(servers, client, journal, six_files / "1.csv", first)
+    ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
     assert servers.target.transactions[second.transaction] is TransactionStatus.ABORTED
     assert servers.overtaken == []
-    assert numbers(servers) == list(range(30))
+    assert servers.numbers == list(range(30))
 
 
-def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClient, journal: Journal, folder: Path):
-    step = left(servers, client, journal, folder / "0.csv")
+def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClient, journal: Journal, six_files: Path):
+    step = left(servers, client, journal, six_files / "0.csv")
     servers.commit_transaction(TARGET, step.transaction)
-    assert ingest(folder / "0.csv", TARGET, client=client).counts.events == 0
-    assert numbers(servers) == list(range(5))
+    assert ingest(six_files / "0.csv", TARGET, client=client).counts.events == 0
+    assert servers.numbers == list(range(5))
 
 
-def test_what_does_not_become_visible_in_time(servers: Servers, client: PravegaClient, folder: Path):
+def test_what_does_not_become_visible_in_time(servers: Servers, client: PravegaClient, six_files: Path):
     servers.looks = 10**9
     settings = Settings(failover_timeout=1.0)
     with pytest.raises(DeadlineExceededError, match=r"transaction .* is committed, .* not visible within 1 s"):
-        ingest(folder, TARGET, client=client, settings=settings, options={"routing_key_field": "key"})
+        ingest(six_files, TARGET, client=client, settings=settings, options={"routing_key_field": "key"})
     assert servers.overtaken == []
     servers.looks = 3
-    ingest(folder, TARGET, client=client, options={"routing_key_field": "key"})
+    ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
     assert servers.overtaken == []
-    assert numbers(servers) == list(range(30))
+    assert servers.numbers == list(range(30))

@@ -1,0 +1,186 @@
+"""Trouble with the servers that passes, and what is none: a store that woke up, streams that are gone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.client import CreatedTransaction, OpenTransaction, PravegaClient, TransactionalWriter
+from connector.errors import (
+    ConnectionLostError,
+    ConnectorError,
+    ControllerUnavailableError,
+    NoSuchSegmentError,
+    SegmentSealedError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
+from connector.ingest import IngestSummary, Settings, ingest
+from connector.ingest._ingester import _Trouble
+from connector.wire import GetStreamSegmentInfo, NoSuchSegment, SetupAppend, StreamName
+from tests.fake_store import FakeSegmentStore
+from tests.unit.ingest._servers import TARGET, Servers
+
+Run = Callable[..., IngestSummary]
+
+
+@pytest.fixture
+def run(client: PravegaClient, six_files: Path) -> Run:
+    def ingest_all(**settings: Any) -> IngestSummary:
+        given = Settings(**settings)
+        return ingest(six_files, TARGET, client=client, settings=given, options={"routing_key_field": "key"})
+
+    return ingest_all
+
+
+@pytest.fixture
+def zombie(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], list[str]]:
+    """``zombie(part, times)``: a store that was frozen wakes up when the second step is begun, and is asked first.
+
+    It denies so many times segments whose name has the part; the list that is given back has their names.
+    """
+
+    def wake(part: str, times: int) -> list[str]:
+        denied: list[str] = []
+        begin, begun = TransactionalWriter.begin, []
+
+        def rule(session: Any, request: Any) -> None:
+            if part in request.segment and len(denied) < times:
+                denied.append(request.segment)
+                session.reply(NoSuchSegment(request.request_id, request.segment, "stack", -1))
+            else:
+                store.serve(session, request)
+
+        def arm(self: TransactionalWriter[bytes]) -> OpenTransaction[bytes]:
+            begun.append(self)
+            if len(begun) == 2:
+                store.drop_all()
+                store.on(SetupAppend, rule, times=10_000)
+                store.on(GetStreamSegmentInfo, rule, times=10_000)
+            return begin(self)
+
+        monkeypatch.setattr(TransactionalWriter, "begin", arm)
+        return denied
+
+    return wake
+
+
+@pytest.mark.parametrize("part", ["#transaction", "scope/stream-ingest/"])
+def test_a_store_that_woke_up_knows_no_segment(servers: Servers, run: Run, zombie: Any, part: str):
+    denied = zombie(part, 4)
+    summary = run()
+    assert len(denied) == 4
+    assert summary.counts.events == 30
+    assert servers.numbers == list(range(30))
+
+
+@pytest.fixture
+def deny(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """``deny(error, times)``: a flush fails so often, when all is written; with the transactions' statuses then."""
+
+    def patch(error: ConnectorError, times: int, then: Callable[[], object] = lambda: None) -> list[str]:
+        flush, denied = OpenTransaction.flush, []
+
+        def denying(self: OpenTransaction[bytes], timeout: float | None = None) -> None:
+            flush(self, timeout)
+            if len(denied) < times:
+                denied.append(self.status().value)
+                then()
+                raise error
+
+        monkeypatch.setattr(OpenTransaction, "flush", denying)
+        return denied
+
+    return patch
+
+
+NO_SEGMENT = NoSuchSegmentError("segment 7 is not there")
+
+
+@pytest.mark.parametrize("error", [NO_SEGMENT, SegmentSealedError("sealed"), ConnectionLostError("lost")])
+def test_a_step_whose_transaction_is_open_is_done_again(
+    servers: Servers, run: Run, deny: Any, caplog: pytest.LogCaptureFixture, error: ConnectorError
+):
+    denied = deny(error, 3)
+    with caplog.at_level(logging.INFO, "connector.ingest"):
+        summary = run()
+    assert denied == ["open"] * 3
+    assert summary.counts.redone == 3
+    assert servers.numbers == list(range(30))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"ingestion into scope/stream does a step again: {error.message}"
+    ]
+
+
+def test_a_stream_that_was_deleted(servers: Servers, run: Run, deny: Any):
+    denied = deny(NO_SEGMENT, 10**9, lambda: setattr(servers.target, "exists", False))
+    with pytest.raises(StreamNotFoundError, match="stream scope/stream does not exist"):
+        run()
+    assert len(denied) == 1
+
+
+def test_a_stream_that_was_sealed(servers: Servers, run: Run, deny: Any):
+    denied = deny(StreamSealedError("stream scope/stream is sealed"), 10**9, servers.target.seal_all)
+    with pytest.raises(StreamSealedError):
+        run()
+    assert len(denied) == 1
+
+
+def test_a_sealed_stream_that_the_controller_knows_to_be_open(servers: Servers, run: Run, deny: Any):
+    denied = deny(StreamSealedError("stream scope/stream is sealed"), 1)
+    run()
+    assert len(denied) == 1
+    assert servers.numbers == list(range(30))
+
+
+def test_time_runs_out(servers: Servers, run: Run, deny: Any):
+    """From the last thing that went well on, and with the last reason."""
+    deny(NO_SEGMENT, 10**9)
+    began = time.monotonic()
+    with pytest.raises(NoSuchSegmentError, match="segment 7 is not there"):
+        run(failover_timeout=1.2)
+    assert time.monotonic() - began >= 1.2
+    assert servers.numbers == []
+
+
+def test_a_transaction_whose_begin_got_no_answer(servers: Servers, run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Nobody knows it: it has no events, and ends with its lease."""
+    create, orphans = servers.create_transaction, []
+
+    def lossy(stream: StreamName, lease_ms: int) -> CreatedTransaction:
+        created = create(stream, lease_ms)
+        if len(orphans) < 2:
+            orphans.append(created.id)
+            raise ControllerUnavailableError("no controller answered")
+        return created
+
+    monkeypatch.setattr(servers, "create_transaction", lossy)
+    assert run().counts.transactions == 6
+    assert servers.numbers == list(range(30))
+    assert not set(orphans) & set(servers.committed)
+
+
+def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    now = [1000.0]
+    monkeypatch.setattr("connector.ingest._ingester.time.monotonic", lambda: now[0])
+    trouble = _Trouble(TARGET, 60.0)
+    with caplog.at_level(logging.INFO, "connector.ingest"):
+        for second in range(60):
+            now[0] = 1000.0 + second
+            assert trouble.note("no answer")
+        trouble.is_over()
+        now[0] += 59.0
+        assert trouble.note("no answer")
+        now[0] += 1.0
+        assert not trouble.note("no answer")
+    assert [record.getMessage() for record in caplog.records] == [
+        "ingestion into scope/stream stands still for 10 s, 50 s are left: no answer",
+        "ingestion into scope/stream stands still for 40 s, 20 s are left: no answer",
+        "ingestion into scope/stream goes on after 59 s",
+        "ingestion into scope/stream stands still for 59 s, 1 s are left: no answer",
+    ]
