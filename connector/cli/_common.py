@@ -10,13 +10,21 @@ from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ["controller", "group", "more_options", "registry", "stream", "take_signals"]
+__all__ = ["controller", "failover_timeout", "group", "more_options", "registry", "stream", "take_signals"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 stream: Final = click.argument("stream", metavar="SCOPE/STREAM")
 controller: Final = click.option(
     "--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, or tcp://localhost:9090]"
+)
+failover_timeout: Final = click.option(
+    "--failover-timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long servers that fail may take to recover, once they have answered; a warning comes after 10 s.",
 )
 registry: Final = click.option("--registry", help="The schema registry of the stream's events.")
 group: Final = click.option("--group", help="Group in the registry.  [default: the stream's name]")

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from connector.cli import _common
+from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.errors import IngestUndecidedError, SourceError
 from connector.ingest import (
@@ -71,6 +72,7 @@ _OPTIONS: Final = (
     click.option("--events-per-transaction", default=_SIZES.records, show_default=True, help="Variant 'count'."),
     click.option("--bytes-per-transaction", default=_SIZES.bytes, show_default=True, help="Variants 'length', 'file'."),
     click.option("--lease", default=_SETTINGS.lease, show_default=True, help="Seconds; others take over after it."),
+    _common.failover_timeout,
     click.option("--takeover-after", type=float, help="Seconds of silence that let this one take over."),
     click.option("--state", help="Stream of the state.  [default: <stream>-ingest]"),
     click.option("--follow", is_flag=True, help="Wait for new files until SIGTERM or Ctrl-C."),
@@ -92,7 +94,9 @@ def _with_options(function: Callable[..., None]) -> click.Command:
 
 
 @_with_options
-def ingest(*, paths: tuple[str, ...], stream: str, dry_run: bool, quiet: bool, **given: Any) -> None:
+def ingest(
+    *, paths: tuple[str, ...], stream: str, failover_timeout: float, dry_run: bool, quiet: bool, **given: Any
+) -> None:
     """Put the records of files, folders and globs into a stream, each exactly once, whatever is killed or repeated.
 
     It goes on where an earlier run has ended. Exit code 0: all is in the stream. 1: the servers, or an option; 2: the
@@ -100,18 +104,16 @@ def ingest(*, paths: tuple[str, ...], stream: str, dry_run: bool, quiet: bool, *
     signal. Nothing is lost in any case: put it right and start again.
     """
     source = FileSource(paths, _file_options(given))
-    common = {
-        "client": PravegaConfig.resolve(controller=given["controller"]),
-        "options": _sink_options(given),
-        "state": given["state"],
-        "ordered": not given["unordered"],
-    }
+    config = PravegaConfig.resolve(controller=given["controller"])
+    common = {"options": _sink_options(given), "state": given["state"], "ordered": not given["unordered"]}
     code = 0
     try:
-        if dry_run:
-            _show_plan(plan(source, stream, **common), source)
-        else:
-            code = _run(source, stream, common, given, quiet=quiet)
+        with PravegaClient(config, failover_timeout=failover_timeout) as client:
+            common["client"] = client
+            if dry_run:
+                _show_plan(plan(source, stream, **common), source)
+            else:
+                code = _run(source, stream, common, given, quiet=quiet)
     except (SourceError, IngestUndecidedError) as error:
         click.echo(str(error), err=True)
         code = _BAD_SOURCE if isinstance(error, SourceError) else _UNDECIDED
@@ -198,6 +200,15 @@ def _progress(
         return
     from rich import progress as rich  # noqa: PLC0415 - a bar is for people
     from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    client: PravegaClient = common["client"]
+
+    class Trouble(rich.ProgressColumn):
+        """What the servers do not do at this moment: a run that waits for them has nothing else to tell."""
+
+        def render(self, task: rich.Task) -> Text:  # noqa: ARG002
+            return Text(client.trouble or "", style="yellow")
 
     columns = (
         rich.BarColumn(),
@@ -205,6 +216,7 @@ def _progress(
         rich.TransferSpeedColumn(),
         rich.TimeRemainingColumn(),
         rich.TextColumn("{task.description}"),
+        Trouble(),
     )
     with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         try:

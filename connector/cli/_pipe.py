@@ -47,7 +47,7 @@ _STDOUT: Final = 1
 @click.option("--acknowledge", is_flag=True, help="Tell how many events are durable: standard output, or the socket.")
 @click.option("--max-event-size", default=MAX_EVENT_SIZE, show_default=True, help="Largest event, in bytes.")
 @click.option("--buffer", default=MAX_UNACKNOWLEDGED, show_default=True, help="Bytes read and not durable, at most.")
-@click.option("--give-up-after", default=60.0, show_default=True, help="Seconds for the servers to take what was read.")
+@_common.failover_timeout
 @click.option("--quiet", is_flag=True, help="No summary.")
 def pipe(
     *,
@@ -62,7 +62,7 @@ def pipe(
     acknowledge: bool,
     max_event_size: int,
     buffer: int,
-    give_up_after: float,
+    failover_timeout: float,
     quiet: bool,
 ) -> None:
     """Write standard input, or what comes over sockets, to a stream, as it comes.
@@ -73,11 +73,9 @@ def pipe(
     router = _router(key, key_field, key_pattern)
     opened = _input(listen, connect, acknowledge=acknowledge)
     with (
-        PravegaClient(PravegaConfig.resolve(controller=controller), timeout=give_up_after) as client,
+        PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=failover_timeout) as client,
         _common.take_signals(functools.partial(_stop, opened)),
-        _Abandoned(
-            client, stream, max_event_size=max_event_size, max_in_flight=buffer, timeout=give_up_after
-        ) as writer,
+        _Abandoned(client, stream, max_event_size=max_event_size, max_in_flight=buffer) as writer,
     ):
         if listen is not None:
             click.echo(f"listening at {opened.name}", err=True)
@@ -87,6 +85,7 @@ def pipe(
             functools.partial(FRAMES[frames], max_event_size),
             router=router,
             max_unacknowledged=buffer,
+            failover_timeout=failover_timeout,
         )
         try:
             job.run()

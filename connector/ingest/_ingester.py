@@ -38,6 +38,7 @@ from connector.client import (
 from connector.errors import (
     ConnectorError,
     DeadlineExceededError,
+    IngestError,
     NoSuchSegmentError,
     SegmentSealedError,
     SourceError,
@@ -126,6 +127,9 @@ class Ingester:
             while not done:
                 try:
                     done = self._lead(committed=self._await_lead())
+                except IngestError:
+                    self._await_visible()  # what was committed before it
+                    raise
                 except ConnectorError as error:
                     if not self._may_pass(error) or not self._trouble.note(error.message):
                         raise
@@ -216,7 +220,6 @@ class Ingester:
 
     def _leave_out(self, error: SourceError) -> None:
         if not self._settings.keep_going or error.source_id is None:
-            self._await_visible()
             raise error
         self._feed.fail(error.source_id, error)
 

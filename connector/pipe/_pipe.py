@@ -14,6 +14,8 @@ again gets each at least once; nobody can do better for a source that does not r
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -28,8 +30,13 @@ from pravega_serde.routing import EventRouter
 
 __all__ = ["MAX_UNACKNOWLEDGED", "Pipe", "PipeSummary"]
 
+_log: Final = logging.getLogger(__name__)
+
 #: Bytes of events that are read and not durable.
 MAX_UNACKNOWLEDGED: Final = 8 << 20
+# Seconds that events are not durable before the log is told, and between two lines that tell it.
+_WARN_AFTER: Final = 10.0
+_WARN_EVERY: Final = 30.0
 
 
 @dataclass(slots=True)
@@ -60,11 +67,15 @@ class Pipe:
         *,
         router: EventRouter | None = None,
         max_unacknowledged: int = MAX_UNACKNOWLEDGED,
+        failover_timeout: float = 300.0,
     ) -> None:
-        """``frames`` cut the bytes of one source; ``router`` gives the keys of a batch with the column ``event``."""
+        """``frames`` cut the bytes of one source; ``router`` gives the keys of a batch with the column ``event``.
+
+        ``failover_timeout`` is how many seconds the servers have to make durable what was read.
+        """
         self._input, self._writer, self._new_frames, self._router = input, writer, frames, router
         self._frames: dict[Source, Frames] = {}
-        self._limit = max_unacknowledged
+        self._limit, self._failover_timeout = max_unacknowledged, failover_timeout
         self._size = 0  # bytes since the last acknowledgement
         self.summary = PipeSummary()
 
@@ -74,8 +85,8 @@ class Pipe:
         What becomes of a source that cannot be read, or holds what is no event: where sources come and go it is ended
         alone, and the summary has its error; else the pipe ends, and raises it when what came before is durable.
 
-        Raises DeadlineExceededError when the servers stay away for longer than the writer's timeout, and what the
-        writer raises. The summary says then how many events are acknowledged; the others may be in the stream or not.
+        Raises DeadlineExceededError when the servers stay away for longer than they may, and what the writer raises.
+        The summary says then how many events are acknowledged; the others may be in the stream or not.
         """
         try:
             self._copy()
@@ -141,7 +152,32 @@ class Pipe:
     def _acknowledge(self) -> None:
         if not self._size:
             return
-        self._writer.flush()
+        self._flush()
         self.summary.acknowledged, self._size = self.summary.read, 0
         for source in self._frames:
             source.acknowledge()
+
+    def _flush(self) -> None:
+        """Wait until all is durable, and tell the log if that takes long. Raises DeadlineExceededError."""
+        began, pause = time.monotonic(), _WARN_AFTER
+        while True:
+            left = began + self._failover_timeout - time.monotonic()
+            try:
+                self._writer.flush(min(pause, left))
+                break
+            except DeadlineExceededError as error:
+                waited, pause = time.monotonic() - began, _WARN_EVERY
+                if waited >= self._failover_timeout:
+                    raise
+                _log.warning(
+                    "%s waits: %d events (%d bytes) for stream %s are not durable after %.0f s, %.0f s are left: %s",
+                    self._input.name,
+                    self.summary.not_acknowledged,
+                    self._size,
+                    self._writer.stream,
+                    waited,
+                    self._failover_timeout - waited,
+                    error.message,
+                )
+        if pause == _WARN_EVERY:
+            _log.warning("%s goes on after %.0f s", self._input.name, time.monotonic() - began)

@@ -1,6 +1,7 @@
 """A pipe whose connections are cut, whose servers stall, and which is killed."""
 
 import contextlib
+import logging
 import os
 import random
 import subprocess
@@ -26,7 +27,7 @@ def piped(config, stream, proxy, *, limit=64 << 10, timeout=60.0):
     client = proxy.between(PravegaClient(config))
     with client, contextlib.closing(standard_input(reading)) as source:
         writer = client.writer(stream, timeout=timeout, max_in_flight=limit)
-        pipe = Pipe(source, writer, lambda: LineFrames(LARGEST), max_unacknowledged=limit)
+        pipe = Pipe(source, writer, lambda: LineFrames(LARGEST), max_unacknowledged=limit, failover_timeout=timeout)
         failures = []
 
         def run():
@@ -101,6 +102,28 @@ def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, st
         os.close(writing)
         proxy.flow()
     assert set(read_all(config, stream)) - {b"three"} == {b"one", b"two"}
+
+
+def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually, monkeypatch, caplog):
+    monkeypatch.setattr("connector.pipe._pipe._WARN_AFTER", 0.3)
+    monkeypatch.setattr("connector.pipe._pipe._WARN_EVERY", 0.7)
+    with piped(config, stream, proxy) as (writing, pipe, thread, failures):
+        os.write(writing, b"one\ntwo\n")
+        eventually(lambda: pipe.summary.acknowledged == 2)
+        proxy.stall()
+        with caplog.at_level(logging.WARNING, "connector.pipe"):
+            os.write(writing, b"three\n")
+            eventually(lambda: len(caplog.records) == 2)
+            proxy.flow()
+            os.close(writing)
+            thread.join()
+        assert not failures
+    first, *more, last = [record.getMessage() for record in caplog.records]
+    waits = f"standard input waits: 1 events (6 bytes) for stream {stream} are not durable after 0 s, 60 s are left: "
+    assert first.startswith(waits)
+    assert all("waits" in line for line in more)
+    assert last.startswith("standard input goes on after")
+    assert set(read_all(config, stream)) == {b"one", b"two", b"three"}
 
 
 def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, stream):

@@ -1,15 +1,21 @@
 """Bad records in files of their own."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from connector.client import PravegaClient
 from connector.errors import IngestError
-from connector.ingest import Rejected
+from connector.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
 from connector.ingest._dead_letters import DeadLetters
 from connector.ingest._state import Piece
+from tests.small_files import no_file_beyond
+from tests.unit.ingest._servers import TARGET, Servers
 
 PIECE = Piece("folder/a.csv", 3, None, "mark")
 BAD = Rejected(4, 6, "no number", "ü,x")
@@ -61,3 +67,32 @@ def test_a_folder_that_is_gone(letters: DeadLetters, folder: Path) -> None:
     assert type(e.value) is IngestError
     with pytest.raises(IngestError, match="No such file or directory; nothing is committed"):
         letters.add(PIECE, [BAD])
+
+
+@pytest.mark.parametrize("found", ["while they are read", "when they are put in place"])
+def test_a_full_disk(client: PravegaClient, servers: Servers, tmp_path: Path, folder: Path, found: str) -> None:
+    """One line; nothing of the step is in the stream or in the folder; the same again does all of it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    text = "x" * (2000 if found == "while they are read" else 20)  # beyond what is buffered, or not
+    for file in range(2):
+        lines = "".join(f"{row if row % 2 else text},{row}\n" for row in range(2000))
+        (data / f"{file}.csv").write_text("number,row\n" + (lines if file else "1,-1\n"))
+
+    def run() -> IngestSummary:
+        source = FileSource([data], FileOptions(types={"number": pa.int64()}, reject=True))
+        return ingest(source, TARGET, client=client, dead_letters=folder)
+
+    full = f"bad records cannot be written to {folder}/1.csv.*: {os.strerror(errno.EFBIG)}; nothing is committed"
+    with pytest.raises(IngestError, match=full) as e, no_file_beyond(10_000):
+        run()
+    assert "\n" not in str(e.value)
+    assert servers.numbers == [1]
+    assert list(folder.iterdir()) == []
+    summary = run()
+    assert (summary.counts.events, summary.counts.rejected) == (1000, 1000)
+    assert servers.numbers == [1, *range(1, 2000, 2)]
+    (letters,) = folder.iterdir()
+    told = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert [each["text"] for each in told] == [f"{text},{row}" for row in range(0, 2000, 2)]
+    assert run().counts.transactions == 0
