@@ -84,8 +84,6 @@ class Settings:
     """Whether to wait for new sources."""
     keep_going: bool = False
     """Whether a bad source is left out instead of ending everything."""
-    failover_timeout: float = 300.0
-    """Seconds that the servers have to recover; then their last error ends the run."""
 
 
 class Ingester:
@@ -110,7 +108,7 @@ class Ingester:
         self._client, self._target = client, target
         self._journal, self._feed, self._referee = journal, feed, referee
         self._me, self._settings, self._tell = me, settings, tell
-        self._trouble = _Trouble(target, settings.failover_timeout)
+        self._trouble = _Trouble(target, client.health.failover_timeout)
         self._columns = Columns(source, encoding)
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
         self._keeper = LeaseKeeper()
@@ -242,7 +240,7 @@ class Ingester:
         while transaction.status() is TransactionStatus.COMMITTING:
             what = f"transaction {transaction.id} of stream {self._target} is committed, but not visible"
             if not self._trouble.note(f"{what} yet"):
-                raise DeadlineExceededError(f"{what} within {self._settings.failover_timeout:g} s")
+                raise DeadlineExceededError(f"{what} within {self._trouble.limit:g} s")
             if next_ is not None and time.monotonic() - began > self._settings.lease / 4:
                 self._keeper.add(next_)
                 next_ = None
@@ -354,7 +352,7 @@ class _Trouble:
     """Since when nothing has been brought to an end for errors, and what the log is told about it."""
 
     def __init__(self, target: StreamName, failover_timeout: float) -> None:
-        self._what, self._limit = f"ingestion into {target}", failover_timeout
+        self._what, self.limit = f"ingestion into {target}", failover_timeout
         self._moved = time.monotonic()  # when something went well last
         self._since: float | None = None  # what that was before the first error
         self._reason = ""
@@ -366,7 +364,7 @@ class _Trouble:
         now = time.monotonic()
         self._since = self._moved if self._since is None else self._since
         stands_still, self._reason = now - self._since, reason
-        left = self._limit - stands_still
+        left = self.limit - stands_still
         if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
             _log.warning("%s stands still for %.0f s, %.0f s are left: %s", self._what, stands_still, left, reason)
             self._warned, self._told = now, True

@@ -25,18 +25,13 @@ def state_name(target: StreamName, name: str | None = None) -> StreamName:
 class Journal:
     """The state, and its conditional updates. Creates its stream if there is none."""
 
-    def __init__(
-        self, client: PravegaClient, target: StreamName, name: StreamName, *, failover_timeout: float = 300.0
-    ) -> None:
-        """``failover_timeout`` is the seconds to ask for the outcome of an update before giving up.
-
-        Raises IngestStateError for the state of another target, AuthenticationError, ConfigError.
-        """
+    def __init__(self, client: PravegaClient, target: StreamName, name: StreamName) -> None:
+        """Raises IngestStateError for the state of another target, AuthenticationError, ConfigError."""
         # Creating takes a right on the whole scope, which whoever has a stream for it need not have.
         if not client.controller.stream_exists(name):
             client.create_stream(name)
         self.name = name
-        self._failover_timeout = failover_timeout
+        self._patience = client.health.failover_timeout
         self._looked = 0
         json = Json()
         self._shared: StateSynchronizer[IngestState, dict[str, Any], dict[str, Any]] = client.synchronizer(
@@ -77,7 +72,7 @@ class Journal:
         Durable on return. When the answer is lost, the same is asked for until the outcome is known: a step is told
         from others by its transaction. Raises OutcomeUnknownError if that takes too long: it may come yet.
         """
-        number, deadline = self.state.number, time.monotonic() + self._failover_timeout
+        number, deadline = self.state.number, time.monotonic() + self._patience
         while True:
             try:
                 written = self._shared.update_state(lambda state: _next(state, number, update))

@@ -83,12 +83,10 @@ def ingest(
     On return all events are durable and committed. Whatever ends it before, the next run goes on from there. Raises
     SourceErrors, IngestUndecidedError, IngestStateError, ConfigErrors, and the client's errors.
     """
-    settings = settings or Settings()
-    limit = settings.failover_timeout
     with _Parts(source, stream, client, options, state) as parts:
         parts.require_stream()
         feed = Feed(parts.source, sizes or Sizes(), skip_changed=skip_changed)
-        with this_run() as me, Journal(parts.client, parts.target, parts.state, failover_timeout=limit) as journal:
+        with this_run() as me, Journal(parts.client, parts.target, parts.state) as journal:
             ingester = Ingester(
                 parts.client,
                 parts.target,
@@ -98,7 +96,7 @@ def ingest(
                 encoding=lambda schema: encoding_for(schema, parts.options, ordered=ordered),
                 referee=Referee(parts.client, parts.target, me, takeover_after=takeover_after, resolution=resolve),
                 me=me,
-                settings=settings,
+                settings=settings or Settings(),
                 dead_letters=None if dead_letters is None else DeadLetters(dead_letters),
                 tell=tell,
             )

@@ -6,9 +6,9 @@ import json
 import threading
 import uuid
 from collections.abc import Callable
-from typing import Any
 
-from connector.client import ControllerClient, CreatedTransaction, PravegaClient, TransactionStatus
+from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
+from connector.client._deadline import Deadline
 from connector.ingest._journal import state_name
 from connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_store import FakeSegmentStore, FakeStream
@@ -37,9 +37,10 @@ class Servers(ControllerClient):
         self._looked = 0
         self._order = threading.RLock()
 
-    def client(self, **options: Any) -> PravegaClient:
-        client = PravegaClient("tcp://127.0.0.1:1", **options)
+    def client(self, *, failover_timeout: float = 60.0) -> PravegaClient:
+        client = PravegaClient("tcp://127.0.0.1:1", failover_timeout=failover_timeout, service=True)
         client.controller = client.stores.controller = self
+        self.health = client.health
         return client
 
     @property
@@ -68,25 +69,30 @@ class Servers(ControllerClient):
     def stream_exists(self, stream: StreamName) -> bool:
         return stream in self.streams and self.streams[stream].stream_exists(stream)
 
-    def current_segments(self, stream: StreamName) -> list[SegmentRange]:
+    def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         return self.streams[stream].current_segments(stream)
 
-    def head_cut(self, stream: StreamName) -> StreamCut:
+    def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
         return self.streams[stream].head_cut(stream)
 
-    def successors(self, stream: StreamName, segment_id: int) -> list[Any]:
+    def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
         return self.streams[stream].successors(stream, segment_id)
 
-    def endpoint(self, stream: StreamName, segment_id: int) -> tuple[str, int]:
+    def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
+        return self.streams[start.stream].segments_between(start, end)
+
+    def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
         return self.store.endpoint
 
-    def delegation_token(self, stream: StreamName, *, write: bool) -> str:
+    def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         return ""
 
     def create_transaction(self, stream: StreamName, lease_ms: int) -> CreatedTransaction:
         return self.streams[stream].create_transaction(stream, lease_ms)
 
-    def ping_transaction(self, stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> None:
+    def ping_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
         self.streams[stream].ping_transaction(stream, transaction, lease_ms)
 
     def abort_transaction(

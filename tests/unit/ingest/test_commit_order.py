@@ -10,7 +10,7 @@ import pytest
 
 from connector.client import PravegaClient, TransactionStatus
 from connector.errors import DeadlineExceededError
-from connector.ingest import FileSource, Settings, Sizes, ingest
+from connector.ingest import FileSource, Sizes, ingest
 from connector.ingest._journal import Journal, state_name
 from connector.ingest._owner import _host
 from connector.ingest._state import Owner, Piece, Step, Update
@@ -106,9 +106,9 @@ def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClien
 
 def test_what_does_not_become_visible_in_time(servers: Servers, client: PravegaClient, six_files: Path):
     servers.looks = 10**9
-    settings = Settings(failover_timeout=1.0)
-    with pytest.raises(DeadlineExceededError, match=r"transaction .* is committed, .* not visible within 1 s"):
-        ingest(six_files, TARGET, client=client, settings=settings, options={"routing_key_field": "key"})
+    late = pytest.raises(DeadlineExceededError, match=r"transaction .* is committed, .* not visible within 1 s")
+    with late, servers.client(failover_timeout=1.0) as impatient:
+        ingest(six_files, TARGET, client=impatient, options={"routing_key_field": "key"})
     assert servers.overtaken == []
     servers.looks = 3
     ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})

@@ -20,7 +20,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.ingest import IngestSummary, Settings, ingest
+from connector.ingest import IngestSummary, ingest
 from connector.ingest._ingester import _Trouble
 from connector.wire import GetStreamSegmentInfo, NoSuchSegment, SetupAppend, StreamName
 from tests.fake_store import FakeSegmentStore
@@ -31,9 +31,8 @@ Run = Callable[..., IngestSummary]
 
 @pytest.fixture
 def run(client: PravegaClient, six_files: Path) -> Run:
-    def ingest_all(**settings: Any) -> IngestSummary:
-        given = Settings(**settings)
-        return ingest(six_files, TARGET, client=client, settings=given, options={"routing_key_field": "key"})
+    def ingest_all(client: PravegaClient = client) -> IngestSummary:
+        return ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
 
     return ingest_all
 
@@ -142,8 +141,9 @@ def test_time_runs_out(servers: Servers, run: Run, deny: Any):
     """From the last thing that went well on, and with the last reason."""
     deny(NO_SEGMENT, 10**9)
     began = time.monotonic()
-    with pytest.raises(NoSuchSegmentError, match="segment 7 is not there"):
-        run(failover_timeout=1.2)
+    out = pytest.raises(NoSuchSegmentError, match="segment 7 is not there")
+    with out, servers.client(failover_timeout=1.2) as impatient:
+        run(impatient)
     assert time.monotonic() - began >= 1.2
     assert servers.numbers == []
 
