@@ -27,6 +27,7 @@ PLACES: Final = (
     "after record",
     "while writing",
     "after flush",
+    "after visible",
     "during commit",
     "after commit",
 )
@@ -53,6 +54,7 @@ def install() -> None:
     _after(Journal, "record", "after record", only=True)
     _after(OpenTransaction, "write_column", "while writing")
     _after(Ingester, "_flush", "after flush")
+    _after(Ingester, "_await_visible", "after visible")
     _during(Ingester, "_commit", "during commit")
     _after(Ingester, "_commit", "after commit")
 

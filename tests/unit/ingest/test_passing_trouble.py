@@ -22,8 +22,15 @@ from connector.errors import (
 )
 from connector.ingest import IngestSummary, ingest
 from connector.ingest._ingester import _Trouble
-from connector.wire import GetStreamSegmentInfo, NoSuchSegment, SetupAppend, StreamName
-from tests.fake_store import FakeSegmentStore
+from connector.wire import (
+    AuthTokenCheckFailed,
+    GetStreamSegmentInfo,
+    NoSuchSegment,
+    SetupAppend,
+    StreamName,
+    WrongHost,
+)
+from tests.fake_store import FakeSegmentStore, Session
 from tests.unit.ingest._servers import TARGET, Servers
 
 Run = Callable[..., IngestSummary]
@@ -37,21 +44,39 @@ def run(client: PravegaClient, six_files: Path) -> Run:
     return ingest_all
 
 
-@pytest.fixture
-def zombie(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], list[str]]:
-    """``zombie(part, times)``: a store that was frozen wakes up when the second step is begun, and is asked first.
+def no_segment(session: Session, request: Any) -> None:
+    """As by a store that was frozen, and whose segments live elsewhere now."""
+    session.reply(NoSuchSegment(request.request_id, request.segment, "stack", -1))
 
-    It denies so many times segments whose name has the part; the list that is given back has their names.
+
+def wrong_host(session: Session, request: Any) -> None:
+    session.reply(WrongHost(request.request_id, request.segment, "127.0.0.1:1", "stack"))
+
+
+def token_ended(session: Session, request: Any) -> None:
+    session.reply(AuthTokenCheckFailed(request.request_id, "stack", 1))
+
+
+def nothing(session: Session, request: Any) -> None:
+    """As by a store that is frozen."""
+
+
+@pytest.fixture
+def trouble(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """``trouble(answer, part, times)``: connections break when the second step is begun, and then that comes so often.
+
+    It comes for segments whose name has the part, when their writers are set up and when they are looked at. The list
+    that is given back has their names.
     """
 
-    def wake(part: str, times: int) -> list[str]:
-        denied: list[str] = []
+    def plan(answer: Callable[[Session, Any], None], part: str, times: int) -> list[str]:
+        asked: list[str] = []
         begin, begun = TransactionalWriter.begin, []
 
-        def rule(session: Any, request: Any) -> None:
-            if part in request.segment and len(denied) < times:
-                denied.append(request.segment)
-                session.reply(NoSuchSegment(request.request_id, request.segment, "stack", -1))
+        def rule(session: Session, request: Any) -> None:
+            if part in request.segment and len(asked) < times:
+                asked.append(request.segment)
+                answer(session, request)
             else:
                 store.serve(session, request)
 
@@ -64,16 +89,19 @@ def zombie(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callable
             return begin(self)
 
         monkeypatch.setattr(TransactionalWriter, "begin", arm)
-        return denied
+        return asked
 
-    return wake
+    return plan
 
 
 @pytest.mark.parametrize("part", ["#transaction", "scope/stream-ingest/"])
-def test_a_store_that_woke_up_knows_no_segment(servers: Servers, run: Run, zombie: Any, part: str):
-    denied = zombie(part, 4)
+@pytest.mark.parametrize(("answer", "times"), [(no_segment, 4), (wrong_host, 4), (token_ended, 4), (nothing, 1)])
+def test_it_goes_on_by_itself(
+    servers: Servers, run: Run, trouble: Any, answer: Callable[..., None], times: int, part: str
+):
+    asked = trouble(answer, part, times)
     summary = run()
-    assert len(denied) == 4
+    assert len(asked) == times
     assert summary.counts.events == 30
     assert servers.numbers == list(range(30))
 
