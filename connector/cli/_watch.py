@@ -24,12 +24,15 @@ _BAR = 24  # characters of the whole key space
 @click.command()
 @_common.stream
 @_common.controller
+@_common.failover_timeout
 @click.option("--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option("--once", is_flag=True, help="Look twice, one interval apart, print what was seen, and end.")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look instead of a table.")
-def watch(stream: str, controller: str | None, interval: float, *, once: bool, as_json: bool) -> None:
+def watch(
+    stream: str, controller: str | None, failover_timeout: float, interval: float, *, once: bool, as_json: bool
+) -> None:
     """Show the open segments of a stream, their keys, sizes and rates, until Ctrl-C."""
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
+    with PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=failover_timeout) as client:
         looker = StreamWatch(client, client.require_stream(StreamName.parse(stream)))
         view = looker.look()
         if as_json and not once:

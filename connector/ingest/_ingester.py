@@ -235,10 +235,9 @@ class Ingester:
         """Return when readers see what is committed; ``next_`` is kept open meanwhile. Raises DeadlineExceededError."""
         if self._unseen is None:
             return
-        transaction = self._client.transaction(self._target, self._unseen)
         began, pause = time.monotonic(), _FIRST_LOOK
-        while transaction.status() is TransactionStatus.COMMITTING:
-            what = f"transaction {transaction.id} of stream {self._target} is committed, but not visible"
+        while self._referee.status(self._unseen) is TransactionStatus.COMMITTING:
+            what = f"transaction {self._unseen} of stream {self._target} is committed, but not visible"
             if not self._trouble.note(f"{what} yet"):
                 raise DeadlineExceededError(f"{what} within {self._trouble.limit:g} s")
             if next_ is not None and time.monotonic() - began > self._settings.lease / 4:

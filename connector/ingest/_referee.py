@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from enum import Enum
 from typing import Final, Literal
 
@@ -15,6 +16,9 @@ __all__ = ["RESOLUTIONS", "Fate", "Referee", "Resolution"]
 
 Resolution = Literal["committed", "aborted"]
 RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
+# How often it is asked again after a transaction that is said to be unknown, and seconds before each time.
+_DOUBTS: Final = 3
+_DOUBT: Final = 1.0
 
 
 class Fate(Enum):
@@ -54,7 +58,7 @@ class Referee:
 
     def decide(self, number: int, step: Step) -> Fate:
         """What became of the step that made state ``number``. Raises IngestUndecidedError, OutcomeUnknownError."""
-        status = self._client.transaction(self._target, step.transaction).status()
+        status = self.status(step.transaction)
         if status.is_aborted:
             return Fate.ABORTED
         if status is TransactionStatus.UNKNOWN:
@@ -62,6 +66,20 @@ class Referee:
         if not self._may_take_over(number, step, open_=status is TransactionStatus.OPEN):
             return Fate.AT_WORK
         return Fate.COMMITTED if status.is_committed else self._abort(step)
+
+    def status(self, transaction: uuid.UUID) -> TransactionStatus:
+        """The status of a transaction of the target; UNKNOWN only if that is said again and again.
+
+        The controller reads its records from segments, and says UNKNOWN for one that it does not find: a store that
+        does not know yet that it has lost them may be asked for it.
+        """
+        asked = self._client.transaction(self._target, transaction)
+        for _ in range(_DOUBTS):
+            status = asked.status()
+            if status is not TransactionStatus.UNKNOWN:
+                return status
+            time.sleep(_DOUBT)
+        return asked.status()
 
     def _abort(self, step: Step) -> Fate:
         try:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connector.client import CreatedTransaction, OpenTransaction, PravegaClient, TransactionalWriter
+from connector.client import (
+    CreatedTransaction,
+    OpenTransaction,
+    PravegaClient,
+    TransactionalWriter,
+    TransactionStatus,
+)
 from connector.errors import (
     ConnectionLostError,
     ConnectorError,
@@ -191,6 +198,26 @@ def test_a_transaction_whose_begin_got_no_answer(servers: Servers, run: Run, mon
     assert run().counts.transactions == 6
     assert servers.numbers == list(range(30))
     assert not set(orphans) & set(servers.committed)
+
+
+def test_a_transaction_that_the_controller_does_not_find_at_first(
+    servers: Servers, run: Run, deny: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """It reads its records from segments, too."""
+    monkeypatch.setattr("connector.ingest._referee._DOUBT", 0.01)
+    status, unknown = servers.transaction_status, []
+
+    def blind(stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+        if denied and len(unknown) < 2:
+            unknown.append(transaction)
+            return TransactionStatus.UNKNOWN
+        return status(stream, transaction)
+
+    denied = deny(NO_SEGMENT, 1)
+    monkeypatch.setattr(servers, "transaction_status", blind)
+    run()
+    assert len(unknown) == 2
+    assert servers.numbers == list(range(30))
 
 
 def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
