@@ -286,6 +286,7 @@ class Ingester:
             _drop(transaction)
             return None
         except SourceError as error:
+            self._trouble.note(error.message)
             _drop(transaction)
             self._leave_out(error)
             return None

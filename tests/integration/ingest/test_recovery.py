@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from connector.client import OpenTransaction, PravegaClient, StateSynchronizer, StreamName, Transaction
+from connector.client import (
+    ControllerClient,
+    OpenTransaction,
+    PravegaClient,
+    StateSynchronizer,
+    StreamName,
+    Transaction,
+    TransactionStatus,
+)
 from connector.errors import IngestStateError, IngestUndecidedError, OutcomeUnknownError, TransactionAbortedError
 from connector.ingest import FileSource, Settings, Sizes, ingest
 from connector.ingest._journal import Journal
@@ -190,6 +198,32 @@ def test_a_commit_whose_answer_is_lost(
     summary = ingest(folder, target, client=client)
     assert summary.counts.redone == (0 if landed else 1)
     assert events() == expected(3)
+
+
+def test_a_commit_is_asked_for_when_the_one_before_is_visible(
+    client: PravegaClient,
+    target: StreamName,
+    folder: Path,
+    write: Write,
+    events: Events,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """What is COMMITTING at the same time may become visible in any order."""
+    commit, asked, before = ControllerClient.commit_transaction, [], []
+
+    def watched(self: ControllerClient, stream: StreamName, transaction: uuid.UUID, *args: Any, **options: Any) -> Any:
+        if asked:
+            before.append(self.transaction_status(stream, asked[-1]))
+        asked.append(transaction)
+        return commit(self, stream, transaction, *args, **options)
+
+    monkeypatch.setattr(ControllerClient, "commit_transaction", watched)
+    for file in range(20):
+        write(file)
+    ingest(folder, target, client=client)
+    assert len(set(asked)) == 20
+    assert before == [TransactionStatus.COMMITTED] * 19
+    assert events() == expected(20)
 
 
 def test_a_state_of_another_target_is_refused(client: PravegaClient, target: StreamName, folder: Path, write: Write):
