@@ -21,7 +21,7 @@ from connector.client import EventWriter, PravegaClient, shared_client
 from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
 from connector.ledger import note_batch, writer_of
 from connector.sink._encoding import EventEncoder
-from connector.sink._event_time import LatestTime
+from connector.sink._event_time import LatestTime, check_aggregation
 from connector.sink._exactly_once import ExactlyOnce
 from connector.sink._options import SinkOptions
 
@@ -201,4 +201,5 @@ def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
         controller.create_stream(stream, options.scaling(), options.retention())
     elif not controller.stream_exists(stream):
         raise StreamNotFoundError(f"stream {stream} does not exist; create it, or set allow_create_stream to true")
+    check_aggregation(client, options)
     _seen.add(key)
