@@ -25,10 +25,10 @@ from connector.client._controller_messages import (
     stream_message,
     stream_without_token,
 )
+from connector.client._controller_subscribers import SubscriberCalls
 from connector.client._controller_transactions import TransactionCalls
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._proto import controller_pb2 as pb
-from connector.client._subscribers import SubscriberCalls
 from connector.config import PravegaConfig
 from connector.errors import (
     ConfigError,
