@@ -239,7 +239,7 @@ class AppendLoop:
         key = (endpoint, segment_id % _CONNECTIONS_PER_ENDPOINT)
         connection = self._connections.get(key)
         if connection is None:
-            connection = AppendConnection(endpoint, self._stores.pool.tls, Deadline(self._stores.timeout))
+            connection = AppendConnection(endpoint, self._stores.pool.tls, self._stores.deadline(5))
             self._connections[key] = connection
         return connection
 

@@ -7,8 +7,9 @@ from typing import Final, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from connector.client import _controller_calls as calls
-from connector.client._controller_channel import Budget, Rpc
+from connector.client._controller_channel import Rpc
 from connector.client._controller_messages import cut_message, stream_message
+from connector.client._deadline import Deadline
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import ConfigError, ControllerError
 from connector.wire import StreamCut, StreamName
@@ -22,7 +23,9 @@ R = TypeVar("R", bound=Message)
 
 
 class _Caller(Protocol):
-    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, budget: Budget | None = None) -> R: ...
+    def _call(
+        self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
+    ) -> R: ...
 
 
 def check_millis(millis: int) -> int:

@@ -176,8 +176,8 @@ class SegmentAppender:
     def _set_up(self, deadline: Deadline) -> int:
         """Bind the writer id to the connection; the number of its last append that took effect."""
         if self._connection is None:
-            self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id), deadline)
-        token = self._stores.token(self._stream, write=True)
+            self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id, deadline), deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
         reply = self._ask(encode(SetupAppend(0, self._writer_id, self._name, token)), deadline)
         if not isinstance(reply, AppendSetup):
             raise error_of(reply, self._name)

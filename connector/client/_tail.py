@@ -9,7 +9,6 @@ from typing import Final
 
 from connector.client._connection import Connection, Endpoint, wait_ready
 from connector.client._cuts import Lineage
-from connector.client._deadline import Deadline
 from connector.client._reader import EventBatch, data_loss
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import (
@@ -128,7 +127,7 @@ class TailReader:
             if tail.asked or tail.retry_at > now:
                 continue
             endpoint = self._stores.endpoint(self._stream, tail.id)
-            deadline = Deadline(self._stores.timeout)
+            deadline = self._stores.deadline()
             connection = self._connections.get(endpoint)
             if connection is None:
                 connection = self._connections[endpoint] = self._stores.pool.take(endpoint, deadline)
@@ -152,7 +151,7 @@ class TailReader:
                     raise DeadlineExceededError(f"{text}, and neither was the one before it")
                 raise ConnectionLostError(text)
             return None
-        reply = ready[0].receive(Deadline(self._stores.timeout))
+        reply = ready[0].receive(self._stores.deadline())
         if isinstance(reply, SegmentRead):
             self._failed_at, self._unanswered = float("-inf"), 0
             return self._take(reply)

@@ -62,7 +62,7 @@ class EventWriter(Generic[T]):
         router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float,
+        timeout: float | None = None,
         writer_id: str | None = None,
         destination: Destination | None = None,
     ) -> None:
@@ -111,7 +111,7 @@ class EventWriter(Generic[T]):
             self._check_open()
             first = not self._events
             if not first and (self._size + len(event) > _ROW_BYTES or len(self._events) >= _ROW_COUNT):
-                self._submit_rows(Deadline(self._timeout))
+                self._submit_rows(self._stores.deadline(self._timeout))
                 first = True
             self._events.append(event)
             self._keys.append(routing_key)
@@ -170,7 +170,7 @@ class EventWriter(Generic[T]):
     def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
         with self._lock:
             self._check_open()
-            deadline = Deadline(self._timeout)
+            deadline = self._stores.deadline(self._timeout)
             self._submit_rows(deadline)
             blocks = self._route(events, keys)
             self._loop.wait_for_room(sum(len(block.data) for _, block in blocks), deadline)
@@ -182,7 +182,7 @@ class EventWriter(Generic[T]):
 
         After a DeadlineExceededError the events are still on their way; flush may be called again.
         """
-        deadline = Deadline(self._timeout if timeout is None else timeout)
+        deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
         # Another thread may hold the lock while it waits for room.
         while not self._lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
             pass

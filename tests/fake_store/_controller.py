@@ -7,6 +7,7 @@ import uuid
 from collections import Counter
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
+from connector.client._deadline import Deadline
 from connector.client._transaction_status import status_error
 from connector.errors import StreamNotFoundError
 from connector.wire import (
@@ -43,8 +44,9 @@ class FakeStream(ControllerClient):
             store.create(self.segment(r.id))
 
     def client(self, *, timeout: float = 5.0) -> PravegaClient:
-        client = PravegaClient("tcp://127.0.0.1:1", timeout=timeout)
+        client = PravegaClient("tcp://127.0.0.1:1", timeout=timeout, failover_timeout=timeout)
         client.controller = client.stores.controller = self
+        self.health = client.health
         return client
 
     def segment(self, number: int) -> str:
@@ -82,19 +84,19 @@ class FakeStream(ControllerClient):
 
     # ---------------------------------------------------------------- what a client asks
 
-    def current_segments(self, stream: StreamName) -> list[SegmentRange]:
+    def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         self._ask("current_segments")
         return self.ranges
 
-    def head_cut(self, stream: StreamName) -> StreamCut:
+    def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
         self._ask("head_cut")
         return StreamCut(self.name, self.head)
 
-    def successors(self, stream: StreamName, segment_id: int) -> list[Successor]:
+    def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
         self._ask("successors")
         return self._followers.get(segment_id, [])
 
-    def segments_between(self, start: StreamCut, end: StreamCut) -> list[int]:
+    def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
         self._ask("segments_between")
         found, frontier = set[int](), list(start.positions)
         while frontier:
@@ -104,11 +106,11 @@ class FakeStream(ControllerClient):
                 frontier += [s.range.id for s in self._followers.get(number, [])]
         return sorted(found)
 
-    def endpoint(self, stream: StreamName, segment_id: int) -> tuple[str, int]:
+    def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
         self._ask("endpoint")
         return self.store.endpoint
 
-    def delegation_token(self, stream: StreamName, *, write: bool) -> str:
+    def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         self._ask("delegation_token")
         return self.valid_token
 
@@ -134,7 +136,9 @@ class FakeStream(ControllerClient):
         self._ask("transaction_status")
         return self.transactions.get(transaction, TransactionStatus.UNKNOWN)
 
-    def ping_transaction(self, stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> None:
+    def ping_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
         self._ask("ping_transaction")
         self._check_open(transaction, "ping")
 

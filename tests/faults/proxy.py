@@ -43,7 +43,7 @@ class Proxy:
 
     def between(self, client: PravegaClient) -> PravegaClient:
         """The client, whose requests to segment stores all take this way from now on."""
-        client.controller.endpoint = lambda stream, segment_id: self.endpoint  # type: ignore[method-assign]
+        client.controller.endpoint = lambda stream, segment_id, **_: self.endpoint  # type: ignore[method-assign]
         return client
 
     def cut_after(self, count: int) -> None:
