@@ -23,6 +23,8 @@ from connector.insight import SegmentLag, StreamLag, count_events, cuts_of, lost
 __all__ = ["lag"]
 
 _Events = dict[tuple[str, str], int]
+# Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
+_PATIENCE: Final = 60.0
 _FINE: Final = 0
 _BEHIND: Final = 2
 _LOST: Final = 3
@@ -56,7 +58,7 @@ def lag(
     batch = committed_batch(checkpoint)
     positions = [cut for offset in committed_offsets(checkpoint) for cut in cuts_of(offset).values()]
     events: _Events = {}
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
+    with PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=_PATIENCE) as client:
         lags = [stream_lag(client, position) for position in positions]
         if with_events:
             events = {
