@@ -45,7 +45,6 @@ from connector.source._streams import Streams
 
 __all__ = ["PravegaBatchReader", "PravegaStreamReader", "batch_reader", "require_streams"]
 
-
 T = TypeVar("T")
 # While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
 _ANSWER_WITHIN: Final = 5.0
@@ -281,7 +280,9 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self.options.publish_position is None:
             return
         if self._own_position is None:
-            self._own_position = PublishedPosition(self._client, self.options.publish_position)
+            # Not worth a long wait: what is not published now is tried again soon.
+            client = self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
+            self._own_position = PublishedPosition(client, self.options.publish_position)
         self._own_position.publish(committed.cuts)
 
     @property
