@@ -1,9 +1,14 @@
-"""``pravega-serde lag``: how far a Spark query is behind its streams, from its checkpoint, without Spark."""
+"""``pravega-serde lag``: how far a Spark query is behind its streams, from its checkpoint, without Spark.
+
+Exit codes, the highest that applies: 4 where a stream was deleted, also if there is another one of its name by now; 3
+where data are gone that the query has not read; 2 where it is more than ``--max-bytes`` behind; 0. What cannot be
+known is an error as in every command: 1 (and 2 for a command line that cannot be right).
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -18,6 +23,12 @@ from connector.insight import SegmentLag, StreamLag, count_events, cuts_of, lost
 __all__ = ["lag"]
 
 _Events = dict[tuple[str, str], int]
+# Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
+_PATIENCE: Final = 60.0
+_FINE: Final = 0
+_BEHIND: Final = 2
+_LOST: Final = 3
+_DELETED: Final = 4
 
 
 @click.command()
@@ -40,11 +51,14 @@ def lag(
 
     CHECKPOINT is the query's checkpoint folder; the newest batch in its commit log counts. Bytes are those of the
     stream, 8 for each event included.
+
+    Exit codes for alarms: 0 fine, 1 cannot be known, 2 more than --max-bytes behind, 3 data are gone that the query
+    has not read, 4 a stream was deleted.
     """
     batch = committed_batch(checkpoint)
     positions = [cut for offset in committed_offsets(checkpoint) for cut in cuts_of(offset).values()]
     events: _Events = {}
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
+    with PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=_PATIENCE) as client:
         lags = [stream_lag(client, position) for position in positions]
         if with_events:
             events = {
@@ -52,13 +66,35 @@ def lag(
                 for found in lags
                 for segment in found.segments
             }
-    total = sum(found.bytes for found in lags)
     if as_json:
         click.echo(json.dumps(_value(batch, lags, events if with_events else None)))
     else:
         _show(batch, lags, events if with_events else None, every=segments)
+    if code := _alarm(lags, max_bytes):
+        raise SystemExit(code)
+
+
+def _alarm(lags: list[StreamLag], max_bytes: int | None) -> int:
+    """The exit code; a line on standard error for each reason."""
+    codes = [_FINE]
+    total = sum(found.bytes for found in lags)
     if max_bytes is not None and total > max_bytes:
-        raise SystemExit(2)
+        codes.append(_BEHIND)
+        click.echo(f"{total:,} bytes behind, more than {max_bytes:,}", err=True)
+    for found in lags:
+        if not found.exists or any(loss.deleted for loss in found.losses):
+            codes.append(_DELETED)
+            click.echo(f"{found.stream} was deleted", err=True)
+        elif found.losses:
+            codes.append(_LOST)
+            click.echo(f"{found.stream} has lost {_amount(found)} that the query did not read", err=True)
+    return max(codes)
+
+
+def _amount(found: StreamLag) -> str:
+    if known := lost_bytes(found.losses):
+        return f"{'' if all(loss.bytes is not None for loss in found.losses) else 'at least '}{known:,} bytes"
+    return "an unknown number of bytes"
 
 
 def _value(batch: int, lags: list[StreamLag], events: _Events | None) -> dict[str, Any]:
@@ -87,9 +123,7 @@ def _show(batch: int, lags: list[StreamLag], events: _Events | None, *, every: b
     console.print(table)
     for found in lags:
         if found.losses:
-            console.print(
-                f"{found.stream} has lost {lost_bytes(list(found.losses)):,} bytes that the query did not read:"
-            )
+            console.print(f"{found.stream} has lost {_amount(found)} that the query did not read:")
             for loss in found.losses:
                 console.print(f"  {loss}")
 

@@ -11,7 +11,7 @@ from connector.client._reader import EventBatch, SegmentSlice, read_chunks, read
 from connector.client._revisioned import RevisionedStreamClient
 from connector.client._revisions import Revision
 from connector.client._sealed_lengths import sealed_lengths
-from connector.client._shared import shared_client
+from connector.client._shared import has_answered, note_answer, shared_client
 from connector.client._stores import SegmentInfo, SegmentStores
 from connector.client._subscribers import Subscriber
 from connector.client._synchronizer import StateSynchronizer
@@ -55,6 +55,8 @@ __all__ = [
     "TransactionalWriter",
     "Watermark",
     "WatermarkLog",
+    "has_answered",
+    "note_answer",
     "read_chunks",
     "read_slice",
     "read_slices",

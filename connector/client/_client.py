@@ -299,7 +299,7 @@ class PravegaClient:
 
     def subscriber(self, stream: StreamName | str, name: str) -> Subscriber:
         """A named reader whose published position lets the server truncate behind it; nothing is made yet."""
-        return Subscriber(self.controller, self.name(stream), name)
+        return Subscriber(self.stores, self.name(stream), name)
 
     @staticmethod
     def _values(batches: Generator[EventBatch, None, None], serializer: Any) -> Iterator[Any]:

@@ -26,12 +26,12 @@ from connector.client._controller_messages import (
     stream_message,
     stream_without_token,
 )
+from connector.client._controller_subscribers import SubscriberCalls
 from connector.client._controller_transactions import TransactionCalls
 from connector.client._deadline import Deadline
 from connector.client._health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._proto import controller_pb2 as pb
-from connector.client._subscribers import SubscriberCalls
 from connector.config import PravegaConfig
 from connector.errors import (
     ControllerError,

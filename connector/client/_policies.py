@@ -10,6 +10,8 @@ from connector.wire import SegmentRange
 
 MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
+# Several looks of the controller (10 s each), and several micro-batches of a usual query.
+AGGREGATION_TIMEOUT_MS: Final = 60_000
 
 ScalingKind = Literal["fixed", "events", "kbytes"]
 RetentionKind = Literal["time", "size"]
@@ -95,8 +97,13 @@ class StreamConfig:
     """What is kept; None keeps everything."""
     tags: tuple[str, ...] = ()
     """Words to find the stream by."""
-    timestamp_aggregation_timeout_ms: int = 0
-    """How long a writer that notes no later time holds the watermarks back; with 0 nobody is waited for."""
+    timestamp_aggregation_timeout_ms: int = AGGREGATION_TIMEOUT_MS
+    """How long a writer that notes no later time holds the watermarks back.
+
+    With 0, the server's own default, nobody is waited for: of several writers the fastest one then makes the
+    watermarks, and what the others write has a lower bound that is none. Choose more than the longest pause between
+    two notes of a writer. It costs nothing where nobody notes times.
+    """
     rollover_size_bytes: int = 0
     """Size of a segment's chunks in long-term storage; 0 is the server's default."""
 

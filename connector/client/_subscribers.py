@@ -7,142 +7,27 @@ of one reader apart.
 What the server does with it (``StreamMetadataTasks.truncateInternal`` in 0.13): a stream with a retention policy is
 truncated at the position of its slowest subscriber, as long as that keeps the policy's least; beyond its most it is
 truncated all the same. A subscriber that has not published yet holds nothing back.
+
+The controller makes a group without a state: that is for the client to write (``ReaderGroupManagerImpl``), and Java
+cannot open a group that has none. So it is written here as well, though no position of ours is ever in it.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import Final
 
-from google.protobuf.message import Message
+from connector.client._controller_subscribers import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
+from connector.client._events import RawEvents
+from connector.client._revisioned import RevisionedStreamClient
+from connector.client._stores import SegmentStores
+from connector.errors import ConnectorError
+from connector.wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
 
-from connector.client import _controller_calls as calls
-from connector.client._controller_channel import Rpc
-from connector.client._controller_messages import cut_message, stream_message
-from connector.client._deadline import Deadline
-from connector.client._proto import controller_pb2 as pb
-from connector.errors import ConfigError
-from connector.wire import StreamCut, StreamName
+__all__ = ["Subscriber"]
 
-if TYPE_CHECKING:
-    from connector.client._controller import ControllerClient
-
-__all__ = ["Subscriber", "SubscriberCalls", "SubscriberId"]
-
-_ANY_ID: Final = str(uuid.UUID(int=0))
-# What Java's ReaderGroupConfig has by default; the server checks it, and nobody reads through these groups.
-_REFRESH_MS: Final = 3000
-_CHECKPOINT_MS: Final = 30_000
-_CHECKPOINTS: Final = 3
-
-Q = TypeVar("Q", bound=Message)
-R = TypeVar("R", bound=Message)
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriberId:
-    """A reader group as the controller tells it from an earlier one of the same name."""
-
-    group: str
-    """Name of the reader group, in the stream's scope."""
-    id: str
-    """UUID of the reader group."""
-    generation: int
-    """How often its configuration was changed."""
-
-
-class _Caller(Protocol):
-    def _call(
-        self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
-    ) -> R: ...
-
-
-class SubscriberCalls:
-    """The part of the controller's client that is about subscribers."""
-
-    def subscribers(self: _Caller, stream: StreamName) -> list[str]:
-        """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
-        response = self._call(calls.SUBSCRIBERS, stream_message(stream), stream)
-        calls.outcome(pb.SubscribersResponse.Status, response.status, "list the subscribers of", stream)
-        return sorted(response.subscribers)
-
-    def create_subscriber(self: _Caller, stream: StreamName, group: str) -> SubscriberId:
-        """Make a reader group that subscribes to one stream, or give the one that there is.
-
-        Raises ConfigError for a group of that name that does something else, InvalidNameError.
-        """
-        response = self._call(calls.CREATE_READER_GROUP, _configuration(stream, group), stream)
-        what = f"make the subscriber {group} of"
-        calls.outcome(pb.CreateReaderGroupResponse.Status, response.status, what, stream)
-        config = response.config
-        streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
-        if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
-            raise ConfigError(
-                f"the reader group {stream.scope}/{group} belongs to somebody else: choose another name for the "
-                f"subscriber of {stream}"
-            )
-        return SubscriberId(group, config.readerGroupId, config.generation)
-
-    def renew_subscriber(self: _Caller, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
-        """Subscribe to a stream again that was deleted and made anew: the server forgets subscribers with a stream.
-
-        (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
-        """
-        request = _configuration(stream, subscriber.group, subscriber.id, subscriber.generation)
-        response = self._call(calls.UPDATE_READER_GROUP, request, stream)
-        what = f"renew the subscriber {subscriber.group} of"
-        calls.outcome(pb.UpdateReaderGroupResponse.Status, response.status, what, stream)
-        return SubscriberId(subscriber.group, subscriber.id, response.generation)
-
-    def update_subscriber(self: _Caller, subscriber: SubscriberId, cut: StreamCut) -> bool:
-        """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
-
-        Raises ControllerError for a position before one that was published already.
-        """
-        request = pb.SubscriberStreamCut(
-            subscriber=f"{cut.stream.scope}/{subscriber.group}",
-            generation=subscriber.generation,
-            readerGroupId=subscriber.id,
-            streamCut=cut_message(cut),
-        )
-        status = self._call(calls.UPDATE_SUBSCRIBER, request, cut.stream).status
-        if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
-            return False
-        what = f"publish a position of {subscriber.group} in"
-        return calls.outcome(pb.UpdateSubscriberStatus.Status, status, what, cut.stream)
-
-    def delete_subscriber(self: _Caller, stream: StreamName, subscriber: SubscriberId) -> bool:
-        """Delete a subscriber's reader group; False if it is gone already."""
-        request = pb.ReaderGroupInfo(
-            scope=stream.scope,
-            readerGroup=subscriber.group,
-            readerGroupId=subscriber.id,
-            generation=subscriber.generation,
-        )
-        status = self._call(calls.DELETE_READER_GROUP, request, stream).status
-        if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
-            return False
-        what = f"delete the subscriber {subscriber.group} of"
-        return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, stream)
-
-
-def _configuration(
-    stream: StreamName, group: str, group_id: str = _ANY_ID, generation: int = 0
-) -> pb.ReaderGroupConfiguration:
-    everything = pb.StreamCut(streamInfo=stream_message(stream))
-    return pb.ReaderGroupConfiguration(
-        scope=stream.scope,
-        readerGroupName=group,
-        groupRefreshTimeMillis=_REFRESH_MS,
-        automaticCheckpointIntervalMillis=_CHECKPOINT_MS,
-        maxOutstandingCheckpointRequest=_CHECKPOINTS,
-        retentionType=int(pb.ReaderGroupConfiguration.MANUAL),
-        generation=generation,
-        readerGroupId=group_id,
-        startingStreamCuts=[everything],
-        endingStreamCuts=[everything],
-    )
+_log: Final = logging.getLogger(__name__)
 
 
 class Subscriber:
@@ -152,8 +37,8 @@ class Subscriber:
     what lies after it up to the policy's upper limit. It stays so after the reader has ended: :meth:`remove` ends it.
     """
 
-    def __init__(self, controller: ControllerClient, stream: StreamName, name: str) -> None:
-        self._controller = controller
+    def __init__(self, stores: SegmentStores, stream: StreamName, name: str) -> None:
+        self._stores, self._controller = stores, stores.controller
         self._id: SubscriberId | None = None
         self.stream = stream
         self.name = name
@@ -174,6 +59,7 @@ class Subscriber:
         # The group is older than the stream, or somebody has renewed it.
         self._id = None
         self._id = self._controller.renew_subscriber(self.stream, self._made())
+        self._write_state(self._id, again=True)
         self._controller.update_subscriber(self._id, cut)
 
     def remove(self) -> bool:
@@ -186,4 +72,36 @@ class Subscriber:
     def _made(self) -> SubscriberId:
         if self._id is None:
             self._id = self._controller.create_subscriber(self.stream, self.group)
+            self._write_state(self._id, again=False)
         return self._id
+
+    def _write_state(self, made: SubscriberId, *, again: bool) -> None:
+        """Write the state that Java's manager opens the group by, unless it has one; ``again``: replace that.
+
+        Positions do not depend on it: what fails is a warning.
+        """
+        config = SubscriberConfig(
+            stream=self.stream,
+            id=uuid.UUID(made.id),
+            generation=made.generation,
+            checkpoint_ms=CHECKPOINT_MS,
+            refresh_ms=REFRESH_MS,
+            checkpoints=CHECKPOINTS,
+        )
+        try:
+            with RevisionedStreamClient(self._stores, group_stream(self.stream.scope, made.group), RawEvents()) as log:
+                end = log.latest_revision()
+                has_state = end != log.oldest_revision()
+                if has_state and not again:
+                    return
+                head = self._controller.head_cut(self.stream)
+                # Refused means that somebody else has written one.
+                log.write_conditionally(end, encode_group_init(config, head, again=has_state))
+        except ConnectorError as error:
+            _log.warning(
+                "reader group %s/%s has no state, so that Java cannot open it (ReaderGroupManager.getReaderGroup); "
+                "positions are published all the same: %s",
+                self.stream.scope,
+                made.group,
+                error,
+            )

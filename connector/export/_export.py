@@ -83,7 +83,8 @@ def export(
     name, codec = file_format(target, to, compression)
     if target.exists() and not overwrite:
         raise ConfigError(f"the file {target} is there already: choose another name, or say that it may be replaced")
-    with PravegaClient(chosen.config(), timeout=chosen.timeout_ms / 1000) as client:
+    first, going_on = chosen.timeout_ms / 1000, chosen.failover_timeout_ms / 1000
+    with PravegaClient(chosen.config(), timeout=first, failover_timeout=going_on) as client:
         job = _Export(client, chosen, schema, target, format=name, codec=codec)
         return job.run(on_progress or (lambda _done, _total: None))
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.errors import ColumnTypeError
+from connector.client import PravegaClient
+from connector.errors import ColumnTypeError, ConnectorError
 from connector.sink._options import SinkOptions
 
-__all__ = ["EventTime", "LatestTime", "event_time_of"]
+__all__ = ["EventTime", "LatestTime", "check_aggregation", "event_time_of"]
 
+_log: Final = logging.getLogger(__name__)
 _MILLIS: Final = pa.timestamp("ms")
 
 
@@ -72,3 +75,23 @@ def event_time_of(schema: pa.Schema, options: SinkOptions) -> EventTime | None:
             "BIGINT (milliseconds since 1970)"
         )
     return EventTime(name, options.event_time_delay_ms)
+
+
+def check_aggregation(client: PravegaClient, options: SinkOptions) -> None:
+    """Warn of a stream whose watermarks wait for no writer: of several writers the fastest alone makes them then."""
+    if options.event_time_column is None:
+        return
+    stream = options.stream_name()
+    try:
+        config = client.controller.stream_config(stream)
+    except ConnectorError as error:  # times are advice to readers: they are no reason not to write
+        _log.info("whether the watermarks of stream %s wait for slow writers is not known: %s", stream, error)
+        return
+    if config.timestamp_aggregation_timeout_ms == 0:
+        _log.warning(
+            "the watermarks of stream %s wait for no writer: where several note event time, the lower bounds that "
+            "readers see (event_time_low) can be later than the rows. Set a timeout, longer than the pauses between "
+            "their batches: client.controller.update_stream(stream, dataclasses.replace(client.controller."
+            "stream_config(stream), timestamp_aggregation_timeout_ms=60_000))",
+            stream,
+        )

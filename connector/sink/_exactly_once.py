@@ -160,7 +160,7 @@ class ExactlyOnce:
         return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt)
 
     def _servers(self, client: PravegaClient) -> Servers:
-        timeout = self._options.commit_timeout_ms / 1000
+        timeout = self._options.commit_timeout
         return Servers(
             client.controller, self._options.stream_name(), self._ledger(client), lease=self._lease(), timeout=timeout
         )
@@ -214,7 +214,7 @@ class _Task:
             options.stream_name(),
             lease=options.transaction_timeout_ms / 1000,
             max_event_size=options.max_event_size,
-            timeout=options.write_timeout_ms / 1000,
+            timeout=options.write_timeout,
         ).begin()
         _keeper().add(transaction)
         return transaction

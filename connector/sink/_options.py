@@ -48,8 +48,10 @@ class SinkOptions(CommonOptions):
         "allow 600 s unless set otherwise",
         number(1_000, _MAX_INT),
     )
-    commit_timeout_ms: int = option(
-        120_000, "how long the commit of a batch may take before the query fails", number(1_000, 3_600_000)
+    commit_timeout_ms: int | None = option(
+        None,
+        "how long the commit of a batch may take before the query fails (default: `failover_timeout_ms`)",
+        number(1_000, 86_400_000),
     )
     ledger: str | None = option(
         None, "stream, beside the target, that keeps which batches are committed (default: `<stream>-ledger`)"
@@ -98,8 +100,10 @@ class SinkOptions(CommonOptions):
     max_event_size: int = option(
         MAX_EVENT_SIZE, "largest event in bytes; Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
     )
-    write_timeout_ms: int = option(
-        60_000, "how long a write may wait for the servers to take what is in flight", number(100, 3_600_000)
+    write_timeout_ms: int | None = option(
+        None,
+        "how long a write may wait for the servers to take what is in flight (default: `failover_timeout_ms`)",
+        number(100, 86_400_000),
     )
     allow_create_scope: bool = option(False, "create the scope if it does not exist", flag)
     allow_create_stream: bool = option(False, "create the stream if it does not exist", flag)
@@ -121,6 +125,16 @@ class SinkOptions(CommonOptions):
     default_retention_size_bytes: int | None = option(
         None, "created streams keep this many bytes", number(1, _MAX_LONG)
     )
+
+    @property
+    def commit_timeout(self) -> float:
+        """Seconds that the commit of a batch may take."""
+        return (self.commit_timeout_ms or self.failover_timeout_ms) / 1000
+
+    @property
+    def write_timeout(self) -> float:
+        """Seconds that a write may wait."""
+        return (self.write_timeout_ms or self.failover_timeout_ms) / 1000
 
     def mode(self, *, streaming: bool) -> str:
         """The guarantee that a write has. Raises ConfigError for a contradiction, or an id that is missing."""

@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from connector.client import EventWriter, PravegaClient, shared_client
+from connector.client import EventWriter, PravegaClient, note_answer
 from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
 from connector.ledger import note_batch, writer_of
 from connector.sink._encoding import EventEncoder
-from connector.sink._event_time import LatestTime
+from connector.sink._event_time import LatestTime, check_aggregation
 from connector.sink._exactly_once import ExactlyOnce
 from connector.sink._options import SinkOptions
 
@@ -53,10 +53,12 @@ class _Writer:
         self.options, self.encoder = options, encoder
         self.mode = options.mode(streaming=streaming)
         self._exactly_once: ExactlyOnce | None = None
-        prepare_stream(self._client(), options)
+        client = options.client()
+        prepare_stream(client, options)
         if self.mode == "exactly_once":
             self._exactly_once = ExactlyOnce(options, encoder, streaming=streaming)
-            self._exactly_once.prepare(self._client())
+            self._exactly_once.prepare(client)
+        note_answer(client.config)  # the next batch may be planned in another process
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task; on return they are durable (``best_effort``: or counted as dropped).
@@ -109,15 +111,24 @@ class _Writer:
         return self._client().writer(
             self.options.stream_name(),
             max_event_size=self.options.max_event_size,
-            timeout=self.options.write_timeout_ms / 1000,
+            timeout=self.options.write_timeout,
         )
 
     def _client(self) -> PravegaClient:
-        return shared_client(self.options.config(), self.options.timeout_ms / 1000)
+        """The client of tasks, which run because the driver has reached the servers."""
+        return self.options.client(service=True)
+
+    def _committing(self) -> PravegaClient:
+        """The client of commits: none of its calls takes longer than a commit may."""
+        return self.options.client(service=True, failover_timeout=self.options.commit_timeout)
+
+    def _giving_up(self) -> PravegaClient:
+        """The client of aborts, which are not worth a long wait: what is not aborted ends with its lease."""
+        return self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
 
     def _commit(self, messages: _Messages, batch: int) -> None:
         if self._exactly_once is not None:
-            self._exactly_once.commit(self._client(), messages, batch)
+            self._exactly_once.commit(self._committing(), messages, batch)
         written = [message for message in messages if isinstance(message, TaskWritten)]
         self._note_time(written)
         if dropped := sum(message.dropped for message in written):
@@ -128,7 +139,7 @@ class _Writer:
         times = [message.event_time for message in written if message.event_time is not None]
         if not times:
             return
-        client, stream = self._client(), self.options.stream_name()
+        client, stream = self._committing(), self.options.stream_name()
         query = written[0].query
         writer = writer_of(query or str(uuid.uuid4()))
         note_batch(client, stream, writer, max(times))
@@ -138,7 +149,7 @@ class _Writer:
 
     def _abort(self, messages: _Messages, batch: int) -> None:
         if self._exactly_once is not None:
-            self._exactly_once.abort(self._client(), messages, batch)
+            self._exactly_once.abort(self._giving_up(), messages, batch)
 
 
 def _query() -> str:
@@ -201,4 +212,5 @@ def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
         controller.create_stream(stream, options.scaling(), options.retention())
     elif not controller.stream_exists(stream):
         raise StreamNotFoundError(f"stream {stream} does not exist; create it, or set allow_create_stream to true")
+    check_aggregation(client, options)
     _seen.add(key)

@@ -103,7 +103,8 @@ class SourceOptions(CommonOptions):
         "which of `event,scope,stream,segment_id,offset` to deliver: without `format` all five, with it none of them "
         "beside the decoded ones; `event` alone is the fastest. Also `encoding_id`: that of a registry's event, null "
         "where an event begins with none; and `event_time_low`, `event_time_high`: event time around the event by the "
-        "stream's watermarks, null where none tells",
+        "stream's watermarks, null where none tells. `event_time_low` is a lower bound for streams that wait for slow "
+        "writers (their `timestampAggregationTimeout`), see docs/event-time.md",
         _columns,
     )
     mode: str = option(

@@ -4,11 +4,13 @@
 
     {"behind": {"bytes": 20, "streams": {"scope/stream": {"bytes": 20, "segments": {"0.#epoch.0": 20}}}},
      "lost": {"bytes": 500, "segments": [{"stream": …, "segment": …, "offset": …, "bytes": 500, "reason": …}]},
-     "streams": {"scope/stream": {"0.#epoch.0": 5678}}}
+     "streams": {"scope/stream": {"0.#epoch.0": 5678}},
+     "trouble": "…"}
 
 ``behind`` counts from the end of the planned batch to the end of the streams; ``events`` stand beside ``bytes`` where
 they are known without reading, which is where there are none. ``lost`` is what the run has passed over
-(``fail_on_data_loss=false``), and is left out if there is nothing. ``streams`` is the streams' end.
+(``fail_on_data_loss=false``), and is left out if there is nothing. ``streams`` is the streams' end. ``trouble`` is
+there while the servers do not answer; the others then are as they were before.
 """
 
 from __future__ import annotations
@@ -40,21 +42,29 @@ class Progress:
         self._report: dict[str, Any] | None = None
         self._stale = 0.0
 
-    def report(self, end: Mapping[StreamName, StreamCut]) -> dict[str, Any] | None:
-        """How far the streams reach beyond ``end``; None as long as nobody could tell."""
-        if not end:
-            return None
-        if end == self._at and self._clock() < self._stale:
-            return self._report
+    def report(self, end: Mapping[StreamName, StreamCut], trouble: str | None = None) -> dict[str, Any] | None:
+        """How far the streams reach beyond ``end``; None as long as nobody could tell.
+
+        Nobody is asked while there is ``trouble``.
+        """
+        if trouble is not None:
+            return {**(self._report or {}), "trouble": trouble}
+        self.measure(end)
+        return self._report
+
+    def measure(self, end: Mapping[StreamName, StreamCut]) -> None:
+        """Ask the servers how far the streams reach, unless it was done just now."""
+        if not end or (end == self._at and self._clock() < self._stale):
+            return
         try:
             lags = [stream_lag(self._client, cut) for _, cut in sorted(end.items())]
         except ConnectorError as error:
             _log.info("the distance to the end of the streams is not known: %s", error)
-            return self._report
+            self._at, self._stale = dict(end), self._clock() + _FRESH
+            return
         self._at, self._report = dict(end), self._tell(lags)
         # Of streams that are sealed the answer stays the same.
         self._stale = math.inf if all(lag.is_final and lag.exists for lag in lags) else self._clock() + _FRESH
-        return self._report
 
     def _tell(self, lags: list[StreamLag]) -> dict[str, Any]:
         streams = {str(lag.stream): _without_losses(lag.to_json()) for lag in lags}

@@ -7,9 +7,13 @@ what a read needs travels in its partition, and what the planning instance remem
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -21,6 +25,7 @@ from connector.client import (
     SegmentTimes,
     StreamCut,
     StreamName,
+    note_answer,
     shared_client,
     slices_between,
 )
@@ -40,16 +45,20 @@ from connector.source._streams import Streams
 
 __all__ = ["PravegaBatchReader", "PravegaStreamReader", "batch_reader", "require_streams"]
 
-
-def client_for(options: SourceOptions) -> PravegaClient:
-    """The process's client for the options."""
-    return shared_client(options.config(), options.timeout_ms / 1000)
+T = TypeVar("T")
+# While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
+_ANSWER_WITHIN: Final = 5.0
+# … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
+_ASKED_AGAIN_WITHIN: Final = 10.0
+_POLL: Final = 0.2
 
 
 def require_streams(options: SourceOptions) -> None:
     """Raise StreamNotFoundError if a stream to read does not exist, ControllerUnavailableError if nobody knows."""
-    # Half the time: Spark repeats a failed look at the schema once, in a new process, and both should fit.
-    Streams(shared_client(options.config(), options.timeout_ms / 2000), options).require()
+    # Somebody waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
+    client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
+    Streams(client, options).require()
+    note_answer(client.config)
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,7 @@ class _Reader:
         # Spark asks once, for None, when there are no partitions.
         if not isinstance(partition, SlicePartition):
             return iter(())
-        client = client_for(self.options)
+        client = self.options.client(service=True)
         if self.options.has_dead_letters:
             return rows_with_letters(
                 client, self.options, self.schema, self.serializer, partition.slice, times=partition.times
@@ -91,7 +100,7 @@ class _Reader:
         """The event times along slices, where columns need them."""
         if not wants_event_time(self.options):
             return itertools.repeat(NO_TIMES, len(slices))
-        return times_along(client_for(self.options), slices, ends)
+        return times_along(self.options.client(), slices, ends)
 
 
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
@@ -101,7 +110,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[InputPartition]:
         """The ranges of segments between the start and the end cut of each stream."""
-        client, options = client_for(self.options), self.options
+        client, options = self.options.client(), self.options
         check_letter_box(client, options)
         starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
         end = "latest" if (options.end_stream_cut or "").strip().lower() == "unbounded" else options.end_stream_cut
@@ -153,6 +162,20 @@ def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
     return [SegmentSlice(piece.stream, piece.segment_id, begin, end) for begin, end in bounds]
 
 
+def _in_background(step: Callable[[], T]) -> Future[T]:
+    """The outcome of a step in a thread that nobody waits for at the end of the process, also in an outage."""
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(step())
+        except BaseException as error:  # noqa: BLE001 - raised to whoever wants the result
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="pravega-look", daemon=True).start()
+    return outcome
+
+
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads streams from a cut of each on, in micro-batches that keep the order per routing key.
 
@@ -166,6 +189,12 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._own_position: PublishedPosition | None = None
         self._planned: Mapping[StreamName, StreamCut] = {}
         self._first: dict[str, Any] | None = None
+        self._own_client: PravegaClient | None = None
+        self._look: Future[Offset] | None = None
+        self._looks_from: Offset | None = None
+        self._ends_now = False
+        self._asked = -math.inf
+        self._interval = math.inf
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """The start of each stream; Spark asks twice, so "latest" is resolved once."""
@@ -182,48 +211,97 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         start: dict[str, Any] | None = None,
         limit: Any = None,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """The end of the next batch, which begins at ``start``; the same value if there is nothing to read."""
+        """The end of the next batch, which begins at ``start``; the same value if there is nothing to read.
+
+        Servers that do not answer are waited for. Where Spark would ask again soon, it gets ``start`` meanwhile: that
+        keeps the query responsive, and its progress tells of the outage. A run that ends with what is there waits.
+        """
         value = self.initialOffset() if start is None else start
-        position = Offset.from_json(value)
+        if self._first is None:
+            self.options.client(service=True)  # a checkpoint says where to go on: the query has run before
+        self._interval = min(self._interval, time.monotonic() - self._asked)
+        self._asked = time.monotonic()
+        look = self._look_from(Offset.from_json(value))
+        while not wait([look], _POLL).done:
+            if self._may_answer_now():
+                return value
+        self._look = None
+        end = look.result()
+        self._planned = end.cuts
+        note_answer(self._client.config)
+        return value if end is self._looks_from else end.to_json()
+
+    def _look_from(self, position: Offset) -> Future[Offset]:
+        """The look that is under way, or a new one."""
+        if self._look is not None and self._looks_from != position:
+            wait([self._look])  # two at once would share the plan
+            self._look = None
+        if self._look is None:
+            self._look, self._looks_from = _in_background(lambda: self._find_end(position)), position
+        return self._look
+
+    def _may_answer_now(self) -> bool:
+        if self._ends_now or self._interval > _ASKED_AGAIN_WITHIN or self._client.trouble is None:
+            return False
+        return time.monotonic() > self._asked + _ANSWER_WITHIN
+
+    def _find_end(self, position: Offset) -> Offset:
+        """The end of the batch that begins at a position; ``position`` itself if there is nothing to read."""
         self._publish(position)  # Spark asks for the next batch when the one before is in its commit log
         end = self._plan.next(position)
         if end is not position and wants_event_time(self.options):
             moved = [stream for stream, cut in end.cuts.items() if cut != position.cuts.get(stream)]
-            end = replace(end, marks=marks_end(client_for(self.options), moved))
-        self._planned = end.cuts
-        return value if end is position else end.to_json()
+            end = replace(end, marks=marks_end(self._client, moved))
+        self._progress.measure(end.cuts)
+        return end
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the tail of this moment as the end of the run."""
+        self._ends_now = True
         self._plan.end_here()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of segments between two offsets; depends on nothing else."""
         last = Offset.from_json(end)
+        self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
         return [SlicePartition(*both) for both in zip(slices, self._times(slices, last.marks), strict=True)]
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """What the query's progress tells of the streams' end; see ``connector.source._progress``."""
-        if self._own_progress is None:
-            self._own_progress = Progress(client_for(self.options), self._plan.losses)
-        return self._own_progress.report(self._planned)
+        return self._progress.report(self._planned, self._client.trouble if self._look is not None else None)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""
-        self._publish(Offset.from_json(end))
+        if self._look is None:  # it publishes as well
+            self._publish(Offset.from_json(end))
 
     def _publish(self, committed: Offset) -> None:
         if self.options.publish_position is None:
             return
         if self._own_position is None:
-            self._own_position = PublishedPosition(client_for(self.options), self.options.publish_position)
+            # Not worth a long wait: what is not published now is tried again soon.
+            client = self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
+            self._own_position = PublishedPosition(client, self.options.publish_position)
         self._own_position.publish(committed.cuts)
+
+    @property
+    def _client(self) -> PravegaClient:
+        """The driver's client; what makes it one of a service holds for the process."""
+        if self._own_client is None:
+            self._own_client = self.options.client()
+        return self._own_client
+
+    @property
+    def _progress(self) -> Progress:
+        if self._own_progress is None:
+            self._own_progress = Progress(self._client, self._plan.losses)
+        return self._own_progress
 
     @property
     def _plan(self) -> QueryPlan:
         """The plan of this run, made when it is needed: Spark's tasks have copies of the reader and plan nothing."""
         if self._own_plan is None:
-            check_letter_box(client_for(self.options), self.options)
-            self._own_plan = QueryPlan(client_for(self.options), self.options)
+            check_letter_box(self._client, self.options)
+            self._own_plan = QueryPlan(self._client, self.options)
         return self._own_plan

@@ -57,6 +57,7 @@ from connector.wire._names import (
 )
 from connector.wire._parsing import EventColumn, FrameParser
 from connector.wire._read import READ_CHUNK, RangeRead
+from connector.wire._reader_groups import SubscriberConfig, encode_group_init, group_stream
 from connector.wire._tables import (
     SCOPES_TABLE,
     TABLES,
@@ -116,6 +117,7 @@ __all__ = [
     "StreamCut",
     "StreamName",
     "StreamSegmentInfo",
+    "SubscriberConfig",
     "TableRead",
     "TruncateSegment",
     "UpdateSegmentAttribute",
@@ -126,8 +128,10 @@ __all__ = [
     "decode_watermark",
     "encode",
     "encode_append",
+    "encode_group_init",
     "frame_column",
     "frame_events",
+    "group_stream",
     "mark_stream",
     "metadata_table",
     "parse_header",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import PravegaClient, StreamCut, TimeWindow
+from connector.client import PravegaClient, ScalingPolicy, StreamConfig, StreamCut, TimeWindow
 from connector.local import LocalPravega
 from connector.wire import StreamName
 from tests.interop._java_time import JavaTimePeer
@@ -66,7 +66,9 @@ def test_we_see_the_times_of_java_writers(client: PravegaClient, java: JavaTimeP
 
 
 def test_times_of_both_are_put_together(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
-    client.create_stream(stream_name, 2)
+    client.controller.create_scope(stream_name.scope)
+    policy = StreamConfig(scaling=ScalingPolicy.fixed(2), timestamp_aggregation_timeout_ms=0)
+    client.controller.create_stream_with(stream_name, policy)
     with client.writer(stream_name) as writer:
         java.note(stream_name, 1000, EVENTS)
         await_time(client, stream_name, 1000, eventually)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.client import PravegaClient, StreamCut, TimeWindow, Watermark
+from connector.client import PravegaClient, StreamConfig, StreamCut, TimeWindow, Watermark
 from connector.client import _controller_calls as calls
 from connector.client._controller_messages import stream_message
 from connector.client._proto import controller_pb2 as pb
@@ -167,3 +167,33 @@ def test_times_that_are_none(client: PravegaClient, config: PravegaConfig, strea
         for time in (2**63, -(2**63)):
             with pytest.raises(ConfigError, match="does not fit into 64 bits"):
                 writer.note_time(time)
+
+
+def test_a_slow_writer_keeps_the_lower_bound_true(client, stream_name, marked, eventually) -> None:
+    """Without a timeout the controller waits for nobody: the faster writer's time would be the bound of all events."""
+    client.create_stream(stream_name)
+    control = StreamName(stream_name.scope, "control")
+    client.controller.create_stream_with(control, StreamConfig(timestamp_aggregation_timeout_ms=0))
+    streams = (stream_name, control)
+    fast, slow = ([client.writer(stream, writer_id=name) for stream in streams] for name in ("fast", "slow"))
+    for writer in (*fast, *slow):
+        writer.write(b"1000")
+        writer.note_time(1000)
+    marked(1000)
+    for time in (5000, 6000):
+        for writer in fast:
+            writer.write(b"%d" % time)
+            writer.note_time(time)
+        # The controller has looked, and would have made one of the stream, too.
+        eventually(lambda time=time: client.watermarks(control)[-1:] and client.watermarks(control)[-1].low == time)
+    places = {stream: client.tail(stream) for stream in streams}
+    for writer in slow:
+        writer.write(b"2000")
+        writer.note_time(2000)
+    marked(2000)
+    low, wrong = (client.time_window(places[stream]).low for stream in streams)
+    assert low is not None
+    assert low <= 2000, "a row of this place is of this time"
+    assert wrong == 6000, "what a timeout of 0 gives"
+    for writer in (*fast, *slow):
+        writer.close()

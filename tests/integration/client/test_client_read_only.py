@@ -1,5 +1,9 @@
-"""Users who may read a stream and nothing else: all that reads works for them, and nothing that writes."""
+"""Users who may read a stream and nothing else: all that reads works for them, and nothing that writes.
 
+And users who may also publish a position.
+"""
+
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +21,13 @@ EVENTS = [b"%d" % number for number in range(20)]
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PravegaConfig]:
-    rights = {"analyst": (f"prn::/scope:{STREAM.scope}/stream:{STREAM.stream},READ",)}
+    scope = f"prn::/scope:{STREAM.scope}"
+    publish = (f"{scope}/stream:{STREAM.stream},READ_UPDATE", f"{scope},READ_UPDATE")
+    rights = {
+        "analyst": (f"{scope}/stream:{STREAM.stream},READ",),
+        "publisher": publish,
+        "owner": (*publish, f"{scope}/reader-group:owner.{STREAM.stream},READ_UPDATE"),
+    }
     with server_with_users(tmp_path_factory.mktemp("users"), rights) as config:
         with PravegaClient(config) as client:
             client.controller.create_scope(STREAM.scope)
@@ -81,3 +91,15 @@ def test_nothing_is_written(analyst: PravegaClient):
         analyst.controller.create_transaction(STREAM, 30_000)
     with pytest.raises(AuthenticationError, match=str(STREAM)):
         analyst.truncate(analyst.tail(STREAM))
+
+
+@pytest.mark.parametrize(("user", "has_state"), [("publisher", False), ("owner", True)])
+def test_a_position_is_published_with_and_without_the_right_to_the_group(admin, caplog, user: str, has_state: bool):
+    with PravegaClient(as_user(admin, user)) as client, PravegaClient(admin) as owner:
+        with caplog.at_level(logging.WARNING):
+            client.subscriber(STREAM, user).publish(client.tail(STREAM))
+        group = f"{user}.{STREAM.stream}"
+        assert f"{STREAM.scope}/{group}" in client.controller.subscribers(STREAM)
+        assert (f"reader group {STREAM.scope}/{group} has no state" in caplog.text) is not has_state
+        log = owner.revisioned(StreamName(STREAM.scope, f"_RG{group}"))
+        assert (log.latest_revision() != log.oldest_revision()) is has_state

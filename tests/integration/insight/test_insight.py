@@ -134,15 +134,37 @@ def test_lag_of_a_checkpoint(run, client, stream_name, write, scale, checkpoint)
     assert (told["batch"], told["bytes"], told["events"]) == (4, 4 * SIZE, 4)
     assert sum(told["streams"][str(stream_name)]["segments"].values()) == 4 * SIZE
     assert f"{4 * SIZE} bytes behind" in run("lag", folder, "--max-bytes", 4 * SIZE).output
-    run("lag", folder, "--max-bytes", 4 * SIZE - 1, code=2)
     client.truncate(client.tail(stream_name))
     write(1)
-    told = json.loads(run("lag", folder, "--json").output)["streams"][str(stream_name)]
+    told = json.loads(run("lag", folder, "--json", code=3).stdout)["streams"][str(stream_name)]
     assert (told["bytes"], told["lost_bytes"]) == (SIZE, 4 * SIZE)
-    assert f"has lost {4 * SIZE} bytes" in run("lag", folder).output
-    client.controller.seal_stream(stream_name)
-    client.controller.delete_stream(stream_name)
-    assert json.loads(run("lag", folder, "--json").output)["streams"][str(stream_name)]["deleted"] is True
+    assert f"has lost {4 * SIZE} bytes" in run("lag", folder, code=3).output
+    delete(client, stream_name)
+    assert json.loads(run("lag", folder, "--json", code=4).stdout)["streams"][str(stream_name)]["deleted"] is True
+
+
+def test_lag_sounds_an_alarm_for_whatever_is_wrong(run, client, stream_name, write, checkpoint, tmp_path):
+    folder = checkpoint(write(10))
+    write(4)
+    assert run("lag", folder, "--max-bytes", 4 * SIZE).stderr == ""
+    told = run("lag", folder, "--max-bytes", 4 * SIZE - 1, code=2).stderr
+    assert told == f"{4 * SIZE} bytes behind, more than {4 * SIZE - 1}\n"
+    # Nothing is left to read, which is no reason to be green.
+    client.truncate(client.tail(stream_name))
+    told = run("lag", folder, "--max-bytes", 1_000_000, code=3).stderr
+    assert f"{stream_name} has lost {4 * SIZE} bytes" in told
+    delete(client, stream_name)
+    assert f"{stream_name} was deleted" in run("lag", folder, "--max-bytes", 1_000_000, code=4).stderr
+    client.create_stream(stream_name, 3)
+    assert f"{stream_name} was deleted" in run("lag", folder, "--max-bytes", 1_000_000, code=4).stderr, "it is another"
+    assert "PRAVEGA-CONFIG" in run("lag", tmp_path / "no such", "--max-bytes", 1_000_000, code=1).stderr
+    told = run("lag", folder, "--max-bytes", 1_000_000, "--controller", "tcp://127.0.0.1:1", code=1).stderr
+    assert "PRAVEGA-CONTROLLER-UNAVAILABLE" in told
+
+
+def delete(client: PravegaClient, stream: StreamName) -> None:
+    client.controller.seal_stream(stream)
+    client.controller.delete_stream(stream)
 
 
 def test_the_history_of_random_scalings(run, client, stream_name, write, tmp_path):

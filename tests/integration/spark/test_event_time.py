@@ -1,14 +1,18 @@
 """Event time in Spark: watermarks as columns, noted times of the sink; and filters that are pushed down."""
 
+import dataclasses
 import datetime
 import json
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from connector.client import PravegaClient
+from connector.client import PravegaClient, StreamConfig
 from connector.config import PravegaConfig
+from connector.data_source import PravegaDataSource
 from connector.wire import StreamName
 from tests.micro_batches import MicroBatches
 
@@ -185,3 +189,27 @@ def test_a_batch_write_notes_its_time_and_leaves_nobody_to_wait_for(
     write.option("event_time_column", "at").save(str(stream_name))
     has_come_to(99)
     assert client.watermarks(stream_name)[-1].cut == client.tail(stream_name)
+
+
+def test_a_stream_whose_watermarks_wait_for_nobody_is_warned_of(client, config, stream_name, caplog) -> None:
+    def prepare(stream: StreamName, **options: str) -> str:
+        raw = {"controller": config.controller, "path": str(stream), "writer_mode": "at_least_once", **options}
+        columns = [StructField("event", StringType()), *([StructField("at", LongType())] if options else [])]
+        caplog.clear()
+        PravegaDataSource(raw).streamWriter(StructType(columns), overwrite=False)
+        return caplog.text
+
+    create = {"allow_create_scope": "true", "allow_create_stream": "true"}
+    assert prepare(stream_name, event_time_column="at", **create) == ""
+    assert client.controller.stream_config(stream_name).timestamp_aggregation_timeout_ms == 60_000
+    java = StreamName(stream_name.scope, "java")  # with what other clients set unless told otherwise
+    client.controller.create_stream_with(java, StreamConfig(timestamp_aggregation_timeout_ms=0))
+    told = prepare(java, event_time_column="at")
+    assert f"the watermarks of stream {java} wait for no writer" in told
+    [statement] = re.findall(r"client\.controller\.update_stream\(.*\)", told)
+    eval(statement, {"client": client, "stream": java, "dataclasses": dataclasses})  # what it says to do
+    assert client.controller.stream_config(java).timestamp_aggregation_timeout_ms == 60_000
+    assert prepare(java, event_time_column="at") == ""
+    silent = StreamName(stream_name.scope, "silent")
+    client.controller.create_stream_with(silent, StreamConfig(timestamp_aggregation_timeout_ms=0))
+    assert prepare(silent) == ""

@@ -62,8 +62,14 @@ def test_a_task_that_may_not_says_where_and_how_much(client, stream, store):
     assert f"segment 0, offset {end_of(2)}: {end_of(9) - end_of(2):,} bytes from there on were" in str(caught.value)
 
 
-def test_a_segment_that_is_gone_ends_the_task(client, stream, store, caplog):
+def truncate_away(stream, store) -> None:
+    """Scale the stream, and truncate it behind its first segment."""
+    stream.head = dict.fromkeys(stream.scale([0], 0.0, 0.5, 1.0), 0)
     del store.segments[stream.segment(0)]
+
+
+def test_a_segment_that_is_gone_ends_the_task(client, stream, store, caplog):
+    truncate_away(stream, store)
     piece = SegmentSlice(stream.name, 0, end_of(2), end_of(20))
     with caplog.at_level(logging.WARNING):
         assert values(client, piece, fail=False) == []
@@ -71,8 +77,7 @@ def test_a_segment_that_is_gone_ends_the_task(client, stream, store, caplog):
 
 
 def test_a_length_that_nobody_tells_is_an_unknown_loss(client, stream, store):
-    stream.scale([0], 0.0, 0.5, 1.0)
-    del store.segments[stream.segment(0)]
+    truncate_away(stream, store)
     position = StreamCut(stream.name, {0: end_of(20)})
     (loss,) = survey(client.stores, position).losses
     assert loss.bytes is None
@@ -153,5 +158,7 @@ def test_the_report_is_fresh_and_never_fails(client, stream, store):
     now[0] = 2.0
     assert progress.report(at)["behind"]["bytes"] == report["behind"]["bytes"] + len(FRAMES[0])
     store.close()
-    client.stores.timeout, now[0] = 0.2, 4.0
-    assert progress.report(at) is not None
+    client.health.timeout = client.health.failover_timeout = 0.2
+    known, now[0] = progress.report(at), 4.0
+    assert progress.report(at) is known is not None
+    assert progress.report(at, "nobody answers") == {**known, "trouble": "nobody answers"}

@@ -1,10 +1,12 @@
 """Options of the source and the sink."""
 
+import tempfile
 import warnings
+from dataclasses import replace
 
 import pytest
 
-from connector.client import RetentionPolicy, ScalingPolicy
+from connector.client import RetentionPolicy, ScalingPolicy, note_answer
 from connector.errors import ConfigError, InvalidNameError
 from connector.options import PravegaOptionWarning, parse_options
 from connector.sink import SinkOptions
@@ -195,3 +197,24 @@ def test_scaling_and_retention_of_a_created_stream():
     assert sink(default_retention_size_bytes="9").retention() == RetentionPolicy.by_size(9)
     with pytest.raises(ConfigError, match="by time or by size"):
         sink(default_retention_size_bytes="9", default_retention_duration_milliseconds="9").retention()
+
+
+def test_a_first_contact_is_short_and_what_goes_on_is_patient(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    options = source(path="a/b", controller="tcp://127.0.0.1:1", timeout_ms="2000", failover_timeout_ms="90000")
+    assert options.client().stores.timeout == 2
+    assert options.client() is options.client()
+    note_answer(options.config())  # a process that planned another batch
+    assert options.client().stores.timeout == 90
+    other = replace(options, controller="tcp://127.0.0.1:2")
+    assert other.client().stores.timeout == 2
+    assert other.client(service=True).stores.timeout == 90
+    assert other.client(service=True, failover_timeout=7).stores.timeout == 7
+
+
+def test_timeouts_of_the_sink_are_those_of_a_failover_unless_they_are_given():
+    given = {"path": "a/b", "failover_timeout_ms": "90000"}
+    options = sink(**given)
+    assert (options.write_timeout, options.commit_timeout) == (90, 90)
+    options = sink(**given, write_timeout_ms="5000", commit_timeout_ms="6000")
+    assert (options.write_timeout, options.commit_timeout) == (5, 6)

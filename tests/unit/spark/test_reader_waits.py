@@ -1,0 +1,157 @@
+"""What the driver of a streaming query does while servers do not answer."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from connector.client import PravegaClient, StreamCut
+from connector.errors import DeadlineExceededError
+from connector.options import parse_options
+from connector.source import PravegaStreamReader, SourceOptions, _readers, decoded_fields
+from connector.source._offsets import Offset
+from connector.wire import StreamName
+
+NAME = StreamName("s", "t")
+TROUBLE = "stream s/t: in trouble for 12 s, trying for 288 s more; last: nobody answers"
+
+
+def at(place: int) -> Offset:
+    return Offset({NAME: StreamCut(NAME, {0: place})})
+
+
+class Plan:
+    """Finds the end where it is; while it is held it finds nothing, as in an outage."""
+
+    losses = None
+
+    def __init__(self) -> None:
+        self.end: Offset | BaseException = at(0)
+        self.looks = 0
+        self.flows = threading.Event()
+        self.flows.set()
+
+    def first(self) -> Offset:
+        return at(0)
+
+    def end_here(self) -> None:
+        pass
+
+    def next(self, start: Offset) -> Offset:
+        self.looks += 1
+        self.flows.wait()
+        if isinstance(self.end, BaseException):
+            raise self.end
+        return start if self.end == start else replace(self.end)
+
+
+class Client(PravegaClient):
+    """One that nobody connects, with the trouble that a test gives it."""
+
+    told: str | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        return self.told
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client("tcp://127.0.0.1:1")
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return Plan()
+
+
+@pytest.fixture
+def reader(plan: Plan, client: Client, monkeypatch: pytest.MonkeyPatch) -> PravegaStreamReader:
+    """A reader with such a plan, whose report is the position that it was asked for."""
+    monkeypatch.setattr(SourceOptions, "client", lambda *_, **__: client)
+    monkeypatch.setattr(_readers, "_ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr(_readers, "_POLL", 0.02)
+    monkeypatch.setattr(_readers, "note_answer", lambda _: None)
+    options = parse_options(SourceOptions, {"path": str(NAME)})
+    reader = PravegaStreamReader(options, pa.schema(decoded_fields(options, None)), None)
+    reader._own_plan = plan
+    monkeypatch.setattr(_readers.Progress, "measure", measure)
+    return reader
+
+
+def measure(self: Any, end: dict[StreamName, StreamCut]) -> None:
+    self._report = {"streams": {str(name): dict(cut.positions) for name, cut in end.items()}}
+
+
+def in_background(reader: PravegaStreamReader, start: dict[str, Any]) -> Future[dict[str, Any]]:
+    return ThreadPoolExecutor(1).submit(reader.latestOffset, start, None)
+
+
+def test_a_query_that_asks_often_is_told_of_an_outage_while_it_lasts(reader, plan, client) -> None:
+    start = reader.initialOffset()
+    for _ in range(2):
+        assert reader.latestOffset(start, None) == start
+    plan.flows.clear()
+    plan.end, client.told = at(10), TROUBLE
+    for _ in range(2):
+        assert reader.latestOffset(start, None) is start, "nothing new, as far as anybody knows"
+        assert reader.reportLatestOffset() == {"streams": {"s/t": {0: 0}}, "trouble": TROUBLE}
+    assert plan.looks == 3, "one look goes on all the while"
+    plan.flows.set()
+    client.told = None
+    assert reader.latestOffset(start, None) == at(10).to_json()
+    assert reader.reportLatestOffset() == {"streams": {"s/t": {0: 10}}}
+
+
+@pytest.mark.parametrize("why", ["available now", "first look", "asked rarely", "slow, no trouble"])
+def test_it_waits_where_nothing_new_would_be_wrong_or_late(reader, plan, client, monkeypatch, why: str) -> None:
+    start = reader.initialOffset()
+    if why == "available now":
+        reader.prepareForTriggerAvailableNow()
+    if why == "asked rarely":
+        monkeypatch.setattr(_readers, "_ASKED_AGAIN_WITHIN", 0.0)
+    if why != "first look":
+        for _ in range(2):
+            reader.latestOffset(start, None)
+    plan.flows.clear()
+    plan.end, client.told = at(10), None if why == "slow, no trouble" else TROUBLE
+    answer = in_background(reader, start)
+    assert not wait([answer], 1.0).done
+    plan.flows.set()
+    assert answer.result(10) == at(10).to_json()
+
+
+def test_an_outage_that_lasts_too_long_ends_the_query(reader, plan, client) -> None:
+    start = reader.initialOffset()
+    for _ in range(2):
+        reader.latestOffset(start, None)
+    plan.flows.clear()
+    plan.end, client.told = DeadlineExceededError("not within 300 s"), TROUBLE
+    assert reader.latestOffset(start, None) is start
+    plan.flows.set()
+    with pytest.raises(DeadlineExceededError):
+        reader.latestOffset(start, None)
+
+
+def test_a_restarted_query_goes_on(reader, plan, client, monkeypatch) -> None:
+    """It has a position to start from: its servers were there once."""
+    calls: list[bool] = []
+
+    def client_of(_: SourceOptions, *, service: bool = False) -> Client:
+        calls.append(service)
+        return client
+
+    monkeypatch.setattr(SourceOptions, "client", client_of)
+    plan.end = at(10)
+    assert reader.latestOffset(at(5).to_json(), None) == at(10).to_json()
+    assert True in calls
+
+
+def test_the_lag_is_known_from_the_replay_of_a_batch_on(reader) -> None:
+    reader.partitions(at(0).to_json(), at(10).to_json())
+    assert reader.reportLatestOffset() == {"streams": {"s/t": {0: 10}}}
