@@ -96,9 +96,12 @@ def _of_keys(keys: pa.Array) -> UInt64s:
     """What keys add to the lanes of their rows."""
     if len(keys) > _SAMPLE and pc.count_distinct(keys.slice(0, _SAMPLE)).as_py() <= _SAMPLE // 8:
         encoded = keys.dictionary_encode(null_encoding="encode")
-        return _of_keys(encoded.dictionary)[:, encoded.indices.to_numpy()]
+        products: UInt64s = np.take(_of_keys(encoded.dictionary), encoded.indices.to_numpy(), axis=1)
+        return products
     present = np.ones(len(keys), np.int64) if keys.null_count == 0 else pc.is_valid(keys).cast(pa.int64()).to_numpy()
-    sizes = _sizes(keys.fill_null(_empty(keys.type)) if keys.null_count else keys)
+    if keys.null_count:  # what lies behind a null may be anything
+        keys = keys.fill_null(_empty(keys.type))
+    sizes = _sizes(keys)
     lengths = _C[:, _KEY_LENGTH, None] * (sizes + present).view(np.uint64)
     return lengths + _products(keys, sizes, _C[:, _KEYS:_EVENT_LENGTH])
 
