@@ -7,7 +7,7 @@ from tests.model.world import Config
 #: Seconds together: part of the tests.
 SMALL: list[Config] = [
     Config(1, 2, crash=1, expiry=1, placements="EO"),
-    Config(1, 1, crash=1, unknown=1, zombie=1, placements="EO"),
+    Config(1, 1, unknown=1, zombie=1, placements="EO"),
     Config(2, 1, crash=1, expiry=1, placements="EPXZ"),
     Config(2, 1, crash=1, expiry=1, placements="EON"),
     Config(2, 1, crash=1, expiry=1, unknown=1, placements="EX"),
@@ -20,6 +20,7 @@ SMALL: list[Config] = [
 #: Minutes together: all that the small worlds leave out.
 FULL: list[Config] = [
     *SMALL,
+    Config(1, 1, crash=1, unknown=1, zombie=1, placements="EO"),
     Config(2, 1, crash=1, expiry=1, zombie=1, placements="EX"),
     Config(2, 1, crash=1, expiry=1, zombie=1, placements="EO"),
     Config(2, 1, crash=1, expiry=1, unknown=1, placements="EPXO"),
