@@ -19,7 +19,7 @@ from connector.client import EventWriter, OpenTransaction, PravegaClient, Stream
 from connector.ledger import Commit, Job, Ledger, Part, Servers, carry_out, ledger_name
 from connector.ledger._entries import Prepared
 from connector.ledger._machine import Ask, Request
-from connector.sink._digest import RowDigest
+from connector.sink._contents import RowTotal
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]
 
@@ -34,7 +34,7 @@ _SIZE: Final = 100
 
 _NAMES: Final = {
     Ask.READ: "read the ledger",
-    Ask.STATUS: "ask for states",
+    Ask.STATUS: "see that the last batch is visible",
     Ask.PING: "ping all",
     Ask.ABORT: "abort",
 }
@@ -138,17 +138,17 @@ class _Batch:
             self._ledger.compact()
 
     def _task(self) -> Part:
-        digest = RowDigest()
+        total = RowTotal()
         with self.clock.time("task: begin the transaction"):
             transaction: OpenTransaction[bytes] = self._client.transactions(self._stream, lease=LEASE).begin()
         with self.clock.time("task: connect, write, flush"):
             transaction.write_column(self._events, self._keys)
             transaction.detach()
-        with self.clock.time("task: digest of the rows"):
-            digest.add(self._events, self._keys)
+        with self.clock.time("task: total of the rows"):
+            total.add(self._events, self._keys)
         with self.clock.time("task: ping, for a whole lease from now on"):
             transaction.ping()
-        return Part(transaction.id, digest.rows, digest.bytes, digest.hex())
+        return Part(transaction.id, total.content)
 
 
 class _TimedServers(Servers):

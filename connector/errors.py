@@ -410,6 +410,13 @@ class LostBatchError(ExactlyOnceError):
     code = "PRAVEGA-LOST-BATCH"
 
 
+class ReplayDiffersError(ExactlyOnceError):
+    """A committed batch was repeated with other rows, or is too old to be compared; the repetition wrote nothing."""
+
+    code = "PRAVEGA-REPLAY-DIFFERS"
+    fault = "local"
+
+
 class UnfinishedBatchError(ExactlyOnceError):
     """A recorded batch cannot be finished without its rows, and this run has none."""
 

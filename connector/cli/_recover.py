@@ -73,9 +73,9 @@ def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
         app, prepared = finding.app, finding.app.open
         states = ", ".join(f"{finding.statuses.count(s)} {s.value}" for s in dict.fromkeys(finding.statuses))
         last = str(app.last) if app.last >= 0 else "none"
-        table.add_row(
-            app.app, last, str(app.last_rows), str(prepared.batch) if prepared else "", states, finding.verdict
-        )
+        content = app.content_of(app.last)
+        rows = str(content.rows) if content else ""
+        table.add_row(app.app, last, rows, str(prepared.batch) if prepared else "", states, finding.verdict)
     Console().print(table if findings else "The ledger is empty.")
     for id_ in left_open:
         click.echo(f"left open: {id_} (recover --abort {id_}; or it ends by its lease)")

@@ -29,6 +29,9 @@ _log: Final = logging.getLogger(__name__)
 MAX_CALLS: Final = 16
 #: A ping that was answered this part of a lease ago is not repeated: the machine pings before and after it records.
 _FRESH: Final = 0.1
+#: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.25
 
 
 class Servers:
@@ -103,14 +106,18 @@ def _status_of(
     error: TransactionCommittedError | TransactionAbortedError | TransactionUnknownError,
 ) -> TransactionStatus:
     if isinstance(error, TransactionCommittedError):
-        return TransactionStatus.COMMITTED
+        return TransactionStatus.COMMITTING  # or beyond that
     return TransactionStatus.ABORTED if isinstance(error, TransactionAbortedError) else TransactionStatus.UNKNOWN
 
 
 def carry_out(machine: Commit, servers: Servers) -> Commit:
     """Work through the table to the end. Raises OutcomeUnknownError when time is up; ControllerUnavailableError."""
+    pause = _FIRST_PAUSE
     while not machine.ended:
-        machine = machine.answered(_answer(machine, servers))
+        phase, machine = machine.phase, machine.answered(_answer(machine, servers))
+        if machine.phase is phase:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
     return machine
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "AppState",
     "Barrier",
     "Committed",
+    "Content",
     "Entry",
     "Part",
     "Prepared",
@@ -24,7 +25,46 @@ __all__ = [
 ]
 
 #: Raised whenever an older version could misread an entry. Readers refuse what is newer than they are.
-FORMAT_VERSION: Final = 1
+#:
+#: Version 1 had no totals: of a batch that is committed it kept the rows alone, and of a part a digest of the rows in
+#: their order, which nothing can be compared with any more.
+FORMAT_VERSION: Final = 2
+_READABLE: Final = (1, FORMAT_VERSION)
+_LANE: Final = 2**64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Content:
+    """What rows amount to, in whatever order and partitions: contents can be added up and compared."""
+
+    rows: int = 0
+    bytes: int | None = 0
+    """Of the events; None where an entry of version 1 tells of the rows alone."""
+    total: int | None = 0
+    """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink._contents); None in version 1."""
+
+    def __add__(self, other: Content) -> Content:
+        known = self.bytes is not None and other.bytes is not None
+        return Content(
+            self.rows + other.rows,
+            self.bytes + other.bytes if known else None,  # type: ignore[operator]
+            _sum_of_lanes(self.total, other.total),
+        )
+
+    def same_as(self, other: Content) -> bool:
+        """Whether these are the same rows, as far as both are known."""
+        ours, theirs = (self.rows, self.bytes, self.total), (other.rows, other.bytes, other.total)
+        return all(one == another for one, another in zip(ours, theirs, strict=True) if None not in (one, another))
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows" + ("" if self.bytes is None else f", {self.bytes} bytes")
+
+
+def _sum_of_lanes(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return None
+    high, low = (one // _LANE + other // _LANE) % _LANE, (one + other) % _LANE
+    return high * _LANE + low
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,10 +72,7 @@ class Part:
     """One task's share of a batch: its transaction and what is in it."""
 
     transaction: UUID
-    rows: int
-    bytes: int
-    digest: str
-    """Of the rows' routing keys and events in their order; equal digests are equal rows."""
+    content: Content
     event_time: int | None = None
     """Milliseconds that event time has come to with these rows, where the sink is told of it."""
 
@@ -57,6 +94,11 @@ class Prepared:
     generation: int
     parts: tuple[Part, ...]
 
+    @property
+    def content(self) -> Content:
+        """Of all parts."""
+        return sum((part.content for part in self.parts), Content())
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
@@ -68,7 +110,7 @@ class Committed:
     run: str
     nonce: str
     batch: int
-    rows: int = 0
+    content: Content = Content()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +146,18 @@ class AppState:
     """The last batch that is committed; -1 before the first."""
     last_run: str = ""
     last_nonce: str = ""
-    last_rows: int = 0
+    recent: tuple[tuple[int, Content], ...] = ()
+    """Batches that were committed last, ascending, and what is in them: a repeated one is compared with it."""
+    last_set: tuple[UUID, ...] = ()
+    """Transactions of the last batch that had some: it may be visible only in part as yet."""
     open: Prepared | None = None
     """The batch that is prepared and not yet committed."""
     runs: tuple[str, ...] = ()
     """Runs of the query in the order in which they first appear, the newest last."""
+
+    def content_of(self, batch: int) -> Content | None:
+        """What is committed of a batch; None if that is not known, or no longer."""
+        return dict(self.recent).get(batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +184,8 @@ def from_bytes(data: bytes) -> Entry:
     try:
         raw = json.loads(data)
         version = raw["v"]
-        if version == FORMAT_VERSION:
-            return _READERS[raw["type"]](raw)
+        if version in _READABLE:
+            return _READERS[raw["type"]](raw, version)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerFormatError(
             f"an entry of {len(data)} bytes is not one of a ledger ({type(error).__name__}: {error}); something else "
@@ -154,61 +203,85 @@ def _to_json(entry: Entry) -> dict[str, Any]:
     fields = {name: getattr(entry, name) for name in entry.__slots__}
     if isinstance(entry, Prepared):
         fields["parts"] = [_part_to_json(part) for part in entry.parts]
+    if isinstance(entry, Committed):
+        fields["content"] = _content_to_json(entry.content)
     return fields
 
 
 def _part_to_json(part: Part) -> list[Any]:
-    fields: list[Any] = [str(part.transaction), part.rows, part.bytes, part.digest]
-    # Only where there is one: versions that do not know it pass it over.
+    fields: list[Any] = [str(part.transaction), *_content_to_json(part.content)]
     return fields if part.event_time is None else [*fields, part.event_time]
+
+
+def _content_to_json(content: Content) -> list[Any]:
+    return [content.rows, content.bytes, None if content.total is None else f"{content.total:032x}"]
 
 
 def _app_to_json(app: AppState) -> dict[str, Any]:
     fields = {name: getattr(app, name) for name in app.__slots__}
-    return {**fields, "open": None if app.open is None else _to_json(app.open)}
+    recent = [[batch, *_content_to_json(content)] for batch, content in app.recent]
+    last_set = [str(id_) for id_ in app.last_set]
+    return {**fields, "recent": recent, "last_set": last_set, "open": None if app.open is None else _to_json(app.open)}
 
 
-def _part(raw: list[Any]) -> Part:
-    return Part(UUID(raw[0]), int(raw[1]), int(raw[2]), str(raw[3]), int(raw[4]) if len(raw) > 4 else None)
+def _content(raw: list[Any], version: int) -> Content:
+    rows, size, total = raw
+    known = version > 1 and total is not None
+    return Content(int(rows), None if size is None else int(size), int(total, 16) if known else None)
 
 
-def _prepared(raw: dict[str, Any]) -> Prepared:
-    parts = tuple(_part(part) for part in raw["parts"])
+def _part(raw: list[Any], version: int) -> Part:
+    return Part(UUID(raw[0]), _content(raw[1:4], version), int(raw[4]) if len(raw) > 4 else None)
+
+
+def _prepared(raw: dict[str, Any], version: int) -> Prepared:
+    parts = tuple(_part(part, version) for part in raw["parts"])
     return Prepared(
         raw["app"], raw["query"], raw["run"], raw["nonce"], int(raw["batch"]), int(raw["generation"]), parts
     )
 
 
-def _committed(raw: dict[str, Any]) -> Committed:
-    return Committed(raw["app"], raw["query"], raw["run"], raw["nonce"], int(raw["batch"]), int(raw["rows"]))
+def _committed(raw: dict[str, Any], version: int) -> Committed:
+    content = _rows_alone(raw["rows"]) if version == 1 else _content(raw["content"], version)
+    return Committed(raw["app"], raw["query"], raw["run"], raw["nonce"], int(raw["batch"]), content)
 
 
-def _resolved(raw: dict[str, Any]) -> Resolved:
+def _rows_alone(rows: Any) -> Content:
+    return Content(int(rows), None, None)
+
+
+def _resolved(raw: dict[str, Any], version: int) -> Resolved:  # noqa: ARG001
     return Resolved(raw["app"], raw["nonce"], int(raw["batch"]), raw["choice"])
 
 
-def _barrier(raw: dict[str, Any]) -> Barrier:
+def _barrier(raw: dict[str, Any], version: int) -> Barrier:  # noqa: ARG001
     return Barrier(raw["nonce"])
 
 
-def _app(raw: dict[str, Any]) -> AppState:
+def _app(raw: dict[str, Any], version: int) -> AppState:
+    last = int(raw["last"])
+    if version == 1:
+        recent = [(last, _rows_alone(raw["last_rows"]))] if last >= 0 else []
+    else:
+        recent = [(int(batch), _content(content, version)) for batch, *content in raw["recent"]]
     return AppState(
         raw["app"],
         raw["query"],
-        int(raw["last"]),
+        last,
         raw["last_run"],
         raw["last_nonce"],
-        int(raw["last_rows"]),
-        None if raw["open"] is None else _prepared(raw["open"]),
+        tuple(recent),
+        tuple(map(UUID, raw.get("last_set", ()))),  # which version 1 does not have
+        None if raw["open"] is None else _prepared(raw["open"], version),
         tuple(raw["runs"]),
     )
 
 
-def _snapshot(raw: dict[str, Any]) -> Snapshot:
-    return Snapshot(tuple(_app(app) for app in raw["apps"]), raw["nonce"])
+def _snapshot(raw: dict[str, Any], version: int) -> Snapshot:
+    return Snapshot(tuple(_app(app, version) for app in raw["apps"]), raw["nonce"])
 
 
-_READERS: Final[Mapping[str, Callable[[dict[str, Any]], Entry]]] = {
+_READERS: Final[Mapping[str, Callable[[dict[str, Any], int], Entry]]] = {
     "barrier": _barrier,
     "committed": _committed,
     "prepared": _prepared,

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from connector.client import TransactionStatus as Status
-from connector.ledger._entries import AppState, Barrier, Committed, Entry, Part, Prepared
+from connector.ledger._entries import AppState, Barrier, Committed, Content, Entry, Part, Prepared
 from connector.ledger._state import LedgerState
 from connector.ledger._table import TABLE, Event, Outcome, Phase, Table
 from connector.ledger._weigh import inferred, is_live, replacements, weigh
@@ -66,10 +66,17 @@ class Job:
     role: Role = Role.WRITER
     adopt: bool = True
     """Whether a batch that is not the first may be the first in the ledger."""
+    accept: int | None = None
+    """A batch that counts as it is recorded, whatever rows it is repeated with."""
 
     def ids(self) -> frozenset[UUID]:
         """The own transactions."""
         return frozenset(part.transaction for part in self.own)
+
+    @property
+    def content(self) -> Content:
+        """Of all that the tasks wrote."""
+        return sum((part.content for part in self.own), Content())
 
 
 Judgement = tuple[Event, dict[str, Any]]
@@ -89,6 +96,12 @@ class Commit:
     """The set that is to be named next."""
     statuses: tuple[Status, ...] = ()
     """Of the recorded parts, as last seen."""
+    settling: tuple[UUID, ...] = ()
+    """Transactions of the last batch that may not be visible yet."""
+    last: int = -1
+    """The last batch that is committed, as the ledger was last read."""
+    known: Content | None = None
+    """What is committed of the batch, where that was compared with the own rows; None if nothing is known of it."""
     outcome: Outcome | None = None
     table: ClassVar[Table] = TABLE
 
@@ -96,6 +109,11 @@ class Commit:
     def ended(self) -> bool:
         """Whether there is an outcome, and nothing left to ask."""
         return self.phase is Phase.END
+
+    @property
+    def own_count(self) -> bool:
+        """Whether the own rows, or the same ones, are those of the committed batch."""
+        return self._is_own(self.known)
 
     def answered(self, answer: Any) -> Commit:
         """The machine after an answer; phases that have nothing to ask are passed over."""
@@ -138,6 +156,9 @@ class Commit:
     def _pending(self) -> tuple[UUID, ...]:
         return tuple(id_ for id_, status in self._parts() if not status.is_committed)
 
+    def _settling(self) -> tuple[UUID, ...]:
+        return self.settling
+
     def _pilot(self) -> tuple[UUID, ...]:
         return self._all()[:1]
 
@@ -162,10 +183,10 @@ class Commit:
     def _committed(self) -> Committed:
         job, of = self.job, self.recorded
         if of is None:
-            return Committed(job.app, job.query, job.run, job.nonce, job.batch, 0)
-        rows = sum(part.rows for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
+            return Committed(job.app, job.query, job.run, job.nonce, job.batch)
+        visible = (part.content for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
         # Who only helps is no run of the query, and must not look like one that has taken over.
-        return Committed(of.app, of.query, job.run, job.nonce, of.batch, rows)
+        return Committed(of.app, of.query, job.run, job.nonce, of.batch, sum(visible, Content()))
 
     # ---- what the answers amount to ----------------------------------------------------------------------------------
 
@@ -174,7 +195,15 @@ class Commit:
         app = self._app(state)
         event = self._row(app)
         proposed = self._own_set(0) if event is Event.NOTHING else None
-        return event, {"revision": revision, "recorded": app.open, "proposed": proposed, "statuses": ()}
+        changes = {
+            "revision": revision,
+            "recorded": app.open,
+            "proposed": proposed,
+            "statuses": (),
+            "settling": app.last_set,
+            "last": app.last,
+        }
+        return event, changes if event not in _COMPARED else {**changes, "known": app.content_of(self.job.batch)}
 
     def _app(self, state: LedgerState) -> AppState:
         job = self.job
@@ -202,9 +231,18 @@ class Commit:
         job = self.job
         if app.query and job.query and app.query != job.query:
             return Event.REUSED
-        if app.last != job.batch or app.last_run != job.run:
-            return Event.COMMITTED_BEFORE
-        return Event.COMMITTED_NOW if app.last_nonce == job.nonce else Event.DUPLICATE
+        this_run = app.last == job.batch and app.last_run == job.run
+        if this_run and app.last_nonce != job.nonce:
+            return Event.DUPLICATE
+        known = app.content_of(job.batch)
+        if job.role is Role.WRITER and not self._is_own(known):
+            if job.accept == job.batch:
+                return Event.ACCEPTED
+            return Event.UNCOMPARED if known is None else Event.OTHER_ROWS
+        return Event.COMMITTED_NOW if this_run else Event.COMMITTED_BEFORE
+
+    def _is_own(self, known: Content | None) -> bool:
+        return known is not None and known.same_as(self.job.content)
 
     def _own_set(self, generation: int) -> Prepared:
         job = self.job
@@ -247,6 +285,10 @@ class Commit:
             return Event.EMPTIED, changes
         return Event.REPLACED, {**changes, "proposed": self._own_set(recorded.generation + 1)}
 
+    def _judge_visible(self, answer: Mapping[UUID, Status]) -> Judgement:
+        settling = tuple(id_ for id_, status in answer.items() if status is Status.COMMITTING)
+        return Event.NOT_YET if settling else Event.VISIBLE, {"settling": settling}
+
     def _judge_own(self, answer: Mapping[UUID, Status]) -> Judgement:
         whole = all(status is Status.OPEN for status in answer.values())
         return Event.WHOLE if whole else Event.NOT_WHOLE, {}
@@ -269,12 +311,20 @@ class Commit:
         done = all(status.is_committed for status in answer.values())
         return Event.DONE if done else Event.REFUSED, {"statuses": self._seen(answer)}
 
-    def _judge_appended(self, revision: Any | None) -> Judgement:
+    def _judge_recorded(self, revision: Any | None) -> Judgement:
+        job, committed = self.job, self._committed()
         if revision is None:
             return Event.REFUSED, {}
-        older = self.recorded is not None and self.recorded.batch < self.job.batch
-        more = older or (self.job.role is Role.BYSTANDER and self.phase is Phase.RECORD)
-        return Event.CAUGHT_UP if more else Event.DONE, {"revision": revision}
+        if committed.batch < job.batch:
+            return Event.CAUGHT_UP, {"revision": revision}
+        changes = {"revision": revision, "known": committed.content}
+        if job.role is Role.BYSTANDER:
+            return Event.CAUGHT_UP, changes
+        other = job.role is Role.WRITER and job.accept != job.batch and not self._is_own(committed.content)
+        return Event.OTHER_ROWS if other else Event.DONE, changes
+
+    def _judge_fenced(self, revision: Any | None) -> Judgement:
+        return (Event.REFUSED, {}) if revision is None else (Event.DONE, {"revision": revision})
 
     def _judge_saved(self, answer: Mapping[UUID, Status]) -> Judgement:
         return Event.DONE, {"statuses": self._seen(answer)}
@@ -298,11 +348,14 @@ class Commit:
         return tuple(answer.get(id_, status) for id_, status in self._parts())
 
 
+_COMPARED: Final = frozenset({Event.COMMITTED_BEFORE, Event.COMMITTED_NOW, Event.ACCEPTED, Event.OTHER_ROWS})
+
 #: Phases that ask about transactions: how, and about which.
 _TRANSACTIONS: Final = {
     Phase.WEIGH: (Ask.STATUS, "_all"),
     Phase.ABORT_PILOT: (Ask.ABORT, "_pilot"),
     Phase.ABORT_RECORDED: (Ask.ABORT, "_open"),
+    Phase.AWAIT: (Ask.STATUS, "_settling"),
     Phase.PING_OWN: (Ask.PING, "_own_proposed"),
     Phase.PING_RECORDED: (Ask.PING, "_open"),
     Phase.COMMIT_PILOT: (Ask.COMMIT, "_pilot_pending"),
@@ -318,13 +371,14 @@ _JUDGES: Final = {
     Phase.WEIGH: "_judge_statuses",
     Phase.ABORT_PILOT: "_judge_aborted_pilot",
     Phase.ABORT_RECORDED: "_judge_aborted_set",
+    Phase.AWAIT: "_judge_visible",
     Phase.PING_OWN: "_judge_own",
     Phase.PREPARE: "_judge_prepared",
     Phase.PING_RECORDED: "_judge_live",
     Phase.COMMIT_PILOT: "_judge_committed",
     Phase.COMMIT_REST: "_judge_committed",
-    Phase.RECORD: "_judge_appended",
-    Phase.FENCE: "_judge_appended",
+    Phase.RECORD: "_judge_recorded",
+    Phase.FENCE: "_judge_fenced",
     Phase.SAVE: "_judge_saved",
     Phase.ABORT_OWN: "_judge_ignored",
     Phase.ABANDON_READ: "_judge_abandoning",

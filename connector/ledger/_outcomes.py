@@ -14,10 +14,11 @@ from connector.errors import (
     LeaseExpiredError,
     LedgerMissingError,
     LostBatchError,
+    ReplayDiffersError,
     TornBatchError,
     UnfinishedBatchError,
 )
-from connector.ledger._machine import Commit
+from connector.ledger._machine import Commit, Role
 from connector.ledger._table import Outcome
 
 __all__ = ["check"]
@@ -56,6 +57,23 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
             "longer transaction_timeout_ms avoids it"
         ),
     ),
+    Outcome.OTHER_ROWS: (
+        ReplayDiffersError,
+        (
+            "it is committed with {known}, and was repeated with others ({came}). Nothing is lost: the committed rows "
+            "stay, and the others were not written. If files of the checkpoint were removed or changed, put them back: "
+            "then the batch is repeated as it was. If the query cannot repeat its rows (rand(), uuid()), set "
+            "accept_recorded_batch to {batch} for one run: the committed rows count, and the others are dropped"
+        ),
+    ),
+    Outcome.UNCOMPARED: (
+        ReplayDiffersError,
+        (
+            "batch {last} is committed, and nothing is known of this earlier one, so it cannot be told whether its "
+            "rows ({came}) are in the stream, and they were not written. Write them under a number above {last}; or, "
+            "if they are there, set accept_recorded_batch to {batch} for one run: it is passed over"
+        ),
+    ),
     Outcome.LOST: (
         LostBatchError,
         (
@@ -90,13 +108,39 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
 def check(machine: Commit, target: StreamName) -> None:
     """Return if the batch is committed, now or before; else raise the ExactlyOnceError that tells why not."""
     assert machine.ended
-    outcome = machine.outcome
-    if outcome is Outcome.SKIPPED:
-        _log.info("batch %d for stream %s was committed before; it was not written again", machine.job.batch, target)
+    outcome, job = machine.outcome, machine.job
     if outcome in _ERRORS:
         kind, text = _ERRORS[outcome]
-        batch = machine.recorded.batch if machine.recorded is not None else machine.job.batch
-        raise kind(f"batch {batch} of {machine.job.app or 'a query'} for stream {target}: {text}{_parts(machine)}")
+        batch = machine.recorded.batch if machine.recorded is not None else job.batch
+        told = text.format(batch=batch, last=machine.last, known=machine.known, came=job.content)
+        raise kind(f"batch {batch} of {job.app or 'a query'} for stream {target}: {told}{_parts(machine)}")
+    if outcome is Outcome.SKIPPED:
+        _log.info("batch %d for stream %s was committed before; it was not written again", job.batch, target)
+    if outcome in (Outcome.COMMITTED, Outcome.SKIPPED) and job.role is not Role.OPERATOR:
+        _warn(machine, target)
+
+
+def _warn(machine: Commit, target: StreamName) -> None:
+    """Say what a repetition was taken for, where that is not for certain."""
+    job, known = machine.job, machine.known
+    if known is None:
+        if machine.outcome is Outcome.SKIPPED:
+            _log.warning(
+                "batch %d for stream %s was passed over, as accept_recorded_batch says, and %s were dropped: nothing "
+                "is known of it, and batch %d is committed",
+                job.batch, target, job.content, machine.last,
+            )  # fmt: skip
+    elif not known.same_as(job.content):
+        _log.warning(
+            "batch %d for stream %s counts as it is recorded, with %s; other rows of a repetition were dropped: %s",
+            job.batch, target, known, job.content,
+        )  # fmt: skip
+    elif known.total is None:
+        _log.warning(
+            "batch %d for stream %s was recorded by an earlier version, which kept no total: its repetition was "
+            "compared by what there is, %s",
+            job.batch, target, known,
+        )  # fmt: skip
 
 
 def _parts(machine: Commit) -> str:
@@ -104,7 +148,7 @@ def _parts(machine: Commit) -> str:
     if machine.outcome not in (Outcome.TORN, Outcome.UNDECIDABLE) or machine.recorded is None:
         return ""
     bad = [
-        f"{part.transaction} ({part.rows} rows, {status.value})"
+        f"{part.transaction} ({part.content.rows} rows, {status.value})"
         for part, status in zip(machine.recorded.parts, machine.statuses, strict=True)
         if status.is_aborted or status is TransactionStatus.UNKNOWN
     ]

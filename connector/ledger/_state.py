@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
-from connector.ledger._entries import AppState, Barrier, Committed, Entry, Prepared, Resolved, Snapshot
+from connector.ledger._entries import AppState, Barrier, Committed, Content, Entry, Prepared, Resolved, Snapshot
 
 __all__ = ["LedgerState", "fold", "snapshot_of"]
 
 #: Runs of a query that are remembered. Fencing a run that was forgotten is only later, not missing: its appends fail.
 MAX_RUNS: Final = 16
+#: Committed batches of an application whose contents are remembered, some 60 bytes each in a snapshot. As many as Spark
+#: keeps in a checkpoint (spark.sql.streaming.minBatchesToRetain): an older one it cannot repeat.
+MAX_RECENT: Final = 100
 
 LedgerState = Mapping[str, AppState]
 
@@ -31,18 +34,24 @@ def fold(entries: Iterable[Entry], state: LedgerState | None = None) -> dict[str
 def _after(app: AppState, entry: Prepared | Committed | Resolved) -> AppState:
     if isinstance(entry, Prepared):
         return replace(_with_run(app, entry), open=entry)
-    still_open = app.open if app.open is not None and app.open.batch > entry.batch else None
-    if isinstance(entry, Resolved):
-        last = max(app.last, entry.batch) if entry.choice == "accept" else app.last
-        return replace(app, open=still_open, last=last)
-    return replace(
-        _with_run(app, entry),
-        open=still_open,
-        last=max(app.last, entry.batch),
-        last_run=entry.run,
-        last_nonce=entry.nonce,
-        last_rows=entry.rows,
-    )
+    closed = app.open
+    if closed is not None and closed.batch <= entry.batch:
+        app = replace(app, open=None, last_set=tuple(part.transaction for part in closed.parts))
+    if isinstance(entry, Committed):
+        app = replace(_with_run(app, entry), last_run=entry.run, last_nonce=entry.nonce)
+        return _with_batch(app, entry.batch, entry.content)
+    if entry.choice != "accept":
+        return app
+    if closed is None or closed.batch != entry.batch:
+        return replace(app, last=max(app.last, entry.batch))
+    # What a replay has to be, to be taken for this batch, though a part of it is lost.
+    return _with_batch(app, entry.batch, closed.content)
+
+
+def _with_batch(app: AppState, batch: int, content: Content) -> AppState:
+    others = [recent for recent in app.recent if recent[0] != batch]
+    recent = sorted([*others, (batch, content)])[-MAX_RECENT:]
+    return replace(app, last=max(app.last, batch), recent=tuple(recent))
 
 
 def _with_run(app: AppState, entry: Prepared | Committed) -> AppState:

@@ -13,6 +13,13 @@ an entry is appended only if nothing was appended since the state that it was de
 decided on something outdated is refused and starts again. A transaction is committed only after an entry naming it
 was accepted, a repair included.
 
+A batch number that is committed is passed over only if its rows are the recorded ones. A repetition with other rows is
+reported and writes nothing, and so is one that nothing is left to compare with.
+
+A commit is decided before it is visible, and transactions whose commits are under way at the same time may become
+visible in any order, segment by segment. So a batch is not recorded before the batch before it was seen to be visible
+as a whole: what follows is committed later, and cannot overtake it. Mostly that was long so when the tasks are done.
+
 What cannot be decided is reported, never guessed: a lease that ended after the pilot was committed (*torn*, unless the
 lost rows were written again, byte for byte), or a state that the server has forgotten (*undecidable*).
 """
@@ -34,6 +41,7 @@ class Phase(Enum):
     WEIGH = "ask the status of the recorded transactions"
     ABORT_PILOT = "abort the recorded pilot"
     ABORT_RECORDED = "abort the rest of the recorded set"
+    AWAIT = "ask whether the last batch is visible"
     PING_OWN = "ping the own transactions of the set to be recorded"
     PREPARE = "append PREPARED"
     PING_RECORDED = "ping the open transactions of the recorded set"
@@ -56,8 +64,11 @@ class Event(Enum):
     REUSED = "the application id belongs to another query"
     STRANGER = "the ledger has nothing of this query, which is not new"
     DUPLICATE = "this run has committed this batch already"
-    COMMITTED_BEFORE = "the batch is committed"
+    COMMITTED_BEFORE = "the batch is committed, with these rows"
     COMMITTED_NOW = "the batch is committed, by this very call whose answer was lost"
+    ACCEPTED = "the batch is committed with other rows, or unknown ones, and the user has accepted that"
+    OTHER_ROWS = "the batch is committed, with other rows"
+    UNCOMPARED = "a later batch is committed, and nothing is known of this one"
     OLDER = "an older batch is prepared"
     RECORDED = "the batch is prepared"
     NOTHING = "the batch is new"
@@ -73,6 +84,8 @@ class Event(Enum):
     FORGOTTEN = "the pilot is committed, the status of others is forgotten"
     PILOT_FORGOTTEN = "the status of the pilot is forgotten"
     NOT_MINE = "the set is lost, and there is nothing to replace it with"
+    VISIBLE = "all of it is visible"
+    NOT_YET = "not yet"
     DONE = "done"
     REFUSED = "refused"
     ABORTED = "aborted"
@@ -93,6 +106,8 @@ class Outcome(Enum):
     REUSED = "the application id was used by another query"
     STRANGER = "the ledger does not know a query that has committed batches"
     DUPLICATE = "the same batch was written twice by one run"
+    OTHER_ROWS = "the batch is committed, and was repeated with other rows, which are aborted"
+    UNCOMPARED = "the batch is older than what is known, and its rows are aborted"
     EXPIRED = "an own transaction ended too early; the batch must be written again"
     TORN = "a part of the batch is visible and a part is lost"
     UNDECIDABLE = "the server has forgotten whether the batch was committed"
@@ -119,11 +134,16 @@ TABLE: Final[Table] = {
     (_P.READ, _E.DUPLICATE): Move(_P.END, _O.DUPLICATE),
     (_P.READ, _E.COMMITTED_BEFORE): Move(_P.ABORT_OWN, _O.SKIPPED),
     (_P.READ, _E.COMMITTED_NOW): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.READ, _E.ACCEPTED): Move(_P.ABORT_OWN, _O.SKIPPED),
+    (_P.READ, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
+    (_P.READ, _E.UNCOMPARED): Move(_P.ABORT_OWN, _O.UNCOMPARED),
     (_P.READ, _E.OLDER): Move(_P.WEIGH),
     (_P.READ, _E.RECORDED): Move(_P.WEIGH),
-    (_P.READ, _E.NOTHING): Move(_P.PING_OWN),
+    (_P.READ, _E.NOTHING): Move(_P.AWAIT),
     (_P.READ, _E.EMPTY): Move(_P.RECORD),
     (_P.READ, _E.NO_TASKS): Move(_P.FENCE),
+    (_P.AWAIT, _E.VISIBLE): Move(_P.PING_OWN),
+    (_P.AWAIT, _E.NOT_YET): Move(_P.AWAIT),
     (_P.WEIGH, _E.WHOLE): Move(_P.PING_RECORDED),
     (_P.WEIGH, _E.PILOT_OPEN): Move(_P.ABORT_PILOT),
     (_P.WEIGH, _E.PILOT_LOST): Move(_P.ABORT_RECORDED),
@@ -150,6 +170,7 @@ TABLE: Final[Table] = {
     (_P.COMMIT_REST, _E.DONE): Move(_P.RECORD),
     (_P.COMMIT_REST, _E.REFUSED): Move(_P.READ),
     (_P.RECORD, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.RECORD, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
     (_P.RECORD, _E.CAUGHT_UP): Move(_P.READ),
     (_P.RECORD, _E.REFUSED): Move(_P.READ),
     (_P.FENCE, _E.DONE): Move(_P.END, _O.COMMITTED),

@@ -54,13 +54,11 @@ def replacements(
         if not status.is_aborted:
             parts.append(part)
             continue
-        same = [o for o in own if o.transaction not in taken and (o.digest, o.rows, o.bytes) == _content(part)]
+        # Of a part that version 1 recorded too little is known to replace it.
+        known = part.content.total is not None
+        same = [o for o in own if known and o.transaction not in taken and o.content == part.content]
         if not same:
             return None
         taken.add(same[0].transaction)
         parts.append(same[0])
     return tuple(parts)
-
-
-def _content(part: Part) -> tuple[str, int, int]:
-    return part.digest, part.rows, part.bytes

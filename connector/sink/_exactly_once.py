@@ -37,7 +37,7 @@ from connector.ledger import (
     note_batch,
     writer_of,
 )
-from connector.sink._digest import RowDigest
+from connector.sink._contents import RowTotal
 from connector.sink._encoding import EventEncoder
 from connector.sink._event_time import LatestTime
 from connector.sink._options import SinkOptions
@@ -127,8 +127,9 @@ class ExactlyOnce:
         job = self._job(messages, batch)
         machine = carry_out(Commit(job), self._servers(client))
         check(machine, self._options.stream_name())
-        ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
-        note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
+        if machine.own_count:
+            ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
+            note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
 
@@ -157,7 +158,8 @@ class ExactlyOnce:
         else:
             return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
         adopt = options.ledger_adopt or not self._streaming
-        return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt)
+        accept = options.accept_recorded_batch
+        return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt, accept=accept)
 
     def _servers(self, client: PravegaClient) -> Servers:
         timeout = self._options.commit_timeout
@@ -197,7 +199,7 @@ class _Task:
     def __init__(self, client: PravegaClient, options: SinkOptions) -> None:
         self._client, self._options = client, options
         self._transaction: OpenTransaction[bytes] | None = None
-        self._digest = RowDigest()
+        self._total = RowTotal()
 
     def add(self, events: pa.Array, keys: pa.Array | None) -> None:
         """Write rows."""
@@ -206,7 +208,7 @@ class _Task:
         if self._transaction is None:
             self._transaction = self._begin()
         self._transaction.write_column(events, keys)
-        self._digest.add(events, keys)
+        self._total.add(events, keys)
 
     def _begin(self) -> OpenTransaction[bytes]:
         options = self._options
@@ -227,7 +229,7 @@ class _Task:
         transaction.detach()
         transaction.ping()
         _keep_until_next(write, transaction)
-        return Part(transaction.id, self._digest.rows, self._digest.bytes, self._digest.hex(), event_time)
+        return Part(transaction.id, self._total.content, event_time)
 
     def drop(self) -> None:
         """Abort: the task has failed."""

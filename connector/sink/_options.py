@@ -39,7 +39,8 @@ class SinkOptions(CommonOptions):
     txn_version: int | None = option(
         None,
         "exactly once in a batch write or `foreachBatch`: which write of `txn_app_id` this is, a number that grows (in "
-        "`foreachBatch` the batch id); a version that is committed is not written again",
+        "`foreachBatch` the batch id); a version that is committed is not written again, and with other rows it is an "
+        "error",
         number(0, _MAX_LONG),
     )
     transaction_timeout_ms: int = option(
@@ -58,6 +59,13 @@ class SinkOptions(CommonOptions):
     )
     ledger_adopt: bool = option(
         False, "go on exactly once with a query that the ledger does not know; for one run, after a check by hand", flag
+    )
+    accept_recorded_batch: int | None = option(
+        None,
+        "a batch (or `txn_version`) that is committed and was repeated with other rows, which ends in "
+        "`PRAVEGA-REPLAY-DIFFERS`: what is committed counts, and the rows of its repetition are dropped. For that "
+        "number alone, after a check by hand; for queries that cannot repeat their rows (`rand()`, `uuid()`)",
+        number(0, _MAX_LONG),
     )
     routing_key_field: str | None = option(
         None,

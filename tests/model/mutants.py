@@ -86,6 +86,47 @@ class AbortForgetsRepairs(Commit):
         return (Event.UNRECORDED if named.isdisjoint(self.job.ids()) else event), changes
 
 
+@dataclass(frozen=True)
+class SkippedUnseen(Commit):
+    """A batch number that is committed is passed over, whatever its rows are."""
+
+    table: ClassVar[Table] = _edited((Phase.READ, Event.OTHER_ROWS, Move(Phase.ABORT_OWN, Outcome.SKIPPED)))
+
+
+@dataclass(frozen=True)
+class HelpedUnseen(Commit):
+    """What was recorded is committed, and counts for the own rows, whatever these are."""
+
+    table: ClassVar[Table] = _edited((Phase.RECORD, Event.OTHER_ROWS, Move(Phase.ABORT_OWN, Outcome.COMMITTED)))
+
+
+@dataclass(frozen=True)
+class SameRunUnseen(Commit):
+    """What this very call has recorded as committed is taken for the own rows, though it may be another's."""
+
+    def _judge_read(self, answer: tuple[Any, LedgerState]) -> _Judgement:
+        event, changes = super()._judge_read(answer)
+        app = answer[1].get(self.job.app)
+        mine = event is Event.OTHER_ROWS and app is not None and app.last_nonce == self.job.nonce
+        return (Event.COMMITTED_NOW if mine else event), changes
+
+
+@dataclass(frozen=True)
+class NotAwaited(Commit):
+    """A batch is committed although the one before may not be visible yet."""
+
+    table: ClassVar[Table] = _edited((Phase.READ, Event.NOTHING, Move(Phase.PING_OWN)))
+
+
+@dataclass(frozen=True)
+class AnySeen(Commit):
+    """The batch before counts as visible when a part of it is."""
+
+    def _judge_visible(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        event, changes = super()._judge_visible(answer)
+        return (event if len(changes["settling"]) == len(answer) else Event.VISIBLE), changes
+
+
 #: What users would see of each, in a world that is large enough for it.
 MUTANTS: list[tuple[str, Config]] = [
     ("DUPLICATE", Config(2, 1, crash=1, expiry=1, placements="EX", commit=NoPilot, invariants=False)),
@@ -94,5 +135,12 @@ MUTANTS: list[tuple[str, Config]] = [
     ("DUPLICATE", Config(2, 1, crash=1, forget=2, placements="EX", commit=UnknownIsLost, invariants=False)),
     ("LOSS", Config(2, 2, crash=1, expiry=1, placements="EXZ", commit=NoTasksNothingToDo, invariants=False)),
     ("LOSS", Config(2, 2, crash=1, expiry=1, placements="EXZ", commit=NoBarrier, invariants=False)),
+    ("LOSS", Config(1, 1, crash=1, placements="EO", commit=SkippedUnseen, invariants=False)),
+    ("LOSS", Config(1, 1, zombie=1, placements="EO", commit=SkippedUnseen, invariants=False)),
+    ("LOSS", Config(1, 1, crash=1, placements="EO", commit=HelpedUnseen, invariants=False)),
+    ("LOSS", Config(2, 1, crash=1, placements="EN", commit=HelpedUnseen, invariants=False)),
+    ("LOSS", Config(1, 1, crash=1, unknown=1, placements="EO", commit=SameRunUnseen, invariants=False)),
+    ("ORDER", Config(1, 2, commit=NotAwaited, invariants=False)),
+    ("ORDER", Config(2, 2, commit=AnySeen, invariants=False)),
     ("INVARIANT", Config(2, 1, crash=1, expiry=1, unknown=1, placements="EX", commit=AbortForgetsRepairs)),
 ]

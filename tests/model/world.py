@@ -3,10 +3,13 @@
 Drivers run the implementation's own machine (``connector.ledger.Commit``); the model is the rest of the world: Spark,
 the transactions, the ledger's compare-and-set, crashes, calls that land late or never, leases that end, statuses that
 are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has it; a replay may place
-the rows as before (E), in another order (Y), in exchanged partitions (P), in one partition (X), or have none (Z).
+the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no task either (Z); or it
+has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time later, and of several
+that are under way any may be the first.
 
-Checked in every state: no row is visible twice; no batch that Spark's log has is incomplete; no batch is visible before
-its predecessor is complete. At every call: the invariants of the protocol. From every state an end can be reached.
+Checked in every state: no row is there twice; no run that was told that its rows are committed is wrong; no batch that
+Spark's log has is incomplete; no batch is visible before its predecessor is complete. At every call: the invariants of
+the protocol. From every state an end can be reached.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from connector.ledger import (
     Barrier,
     Commit,
     Committed,
+    Content,
     Job,
     Outcome,
     Part,
@@ -35,25 +39,15 @@ from connector.ledger import (
 )
 
 APP = "app"
-#: Partitions of a batch by placement: the rows in each, and their digest.
-PLACEMENTS: dict[int, dict[str, tuple[tuple[str, str], ...]]] = {
-    1: {"E": (("a", "A"),), "Y": (("a", "A2"),), "Z": ()},
-    2: {
-        "E": (("a", "A"), ("b", "B")),
-        "Y": (("a", "A2"), ("b", "B")),
-        "P": (("b", "B"), ("a", "A")),
-        "X": (("ab", "AB"),),
-        "Z": (),
-    },
-    3: {
-        "E": (("a", "A"), ("b", "B"), ("c", "C")),
-        "X": (("abc", "ABC"),),
-        "Z": (),
-    },
+#: Partitions of a batch by placement: the rows in each.
+PLACEMENTS: dict[int, dict[str, tuple[str, ...]]] = {
+    1: {"E": ("a",), "O": ("o",), "N": (), "Z": ()},
+    2: {"E": ("a", "b"), "P": ("b", "a"), "X": ("ab",), "O": ("a", "o"), "N": (), "Z": ()},
+    3: {"E": ("a", "b", "c"), "X": ("abc",), "Z": ()},
 }
 #: Outcomes that an operator must look at: the model ends there.
 REPORTED = (Outcome.TORN, Outcome.UNDECIDABLE, Outcome.LOST, Outcome.UNFINISHED)
-_OPEN, _DONE, _LOST, _UNKNOWN = Status.OPEN, Status.COMMITTED, Status.ABORTED, Status.UNKNOWN
+_STATUSES = {"O": Status.OPEN, "D": Status.COMMITTING, "C": Status.COMMITTED, "A": Status.ABORTED}
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,10 @@ class Driver(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What one run wrote for one batch; the registers say O(pen), C(ommitted), A(borted), small if forgotten."""
+    """What one run wrote for one batch.
+
+    The registers say O(pen), D(ecided: being committed), C(ommitted, which is visible), A(borted); small if forgotten.
+    """
 
     run: int
     batch: int
@@ -119,6 +116,7 @@ class State(NamedTuple):
     flying: tuple[Call, ...]
     budget: Budget
     runs: int
+    told: frozenset[tuple[int, str]] = frozenset()  # batch and rows of which a run was told that they are committed
     reported: Outcome | None = None
 
 
@@ -156,7 +154,7 @@ def register(state: State, id_: UUID) -> str:
 
 
 def status(state: State, id_: UUID) -> Status:
-    return {"O": _OPEN, "C": _DONE, "A": _LOST}.get(register(state, id_), _UNKNOWN)
+    return _STATUSES.get(register(state, id_), Status.UNKNOWN)
 
 
 def put(state: State, id_: UUID, letter: str) -> State:
@@ -170,12 +168,15 @@ def put(state: State, id_: UUID, letter: str) -> State:
     return state._replace(attempts=attempts)
 
 
+@cache
+def content(rows: str) -> Content:
+    """Equal for equal rows, whatever their order."""
+    return Content(len(rows), len(rows), sum(1 << 8 * (ord(row) - ord("a")) for row in rows) % 2**64)
+
+
 def own_parts(config: Config, attempt: Attempt) -> tuple[Part, ...]:
     placed = PLACEMENTS[config.parts][attempt.placement]
-    return tuple(
-        Part(transaction(attempt.run, attempt.batch, i), len(rows), len(rows), digest)
-        for i, (rows, digest) in enumerate(placed)
-    )
+    return tuple(Part(transaction(attempt.run, attempt.batch, i), content(rows)) for i, rows in enumerate(placed))
 
 
 def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
@@ -189,7 +190,9 @@ def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
         return state, status(state, call.transaction)
     if config.invariants:
         check_call(state, call)
-    state = put(state, call.transaction, "C" if call.ask is Ask.COMMIT else "A")
+    # Of the last batch at once: nothing follows that could overtake it, and it could overtake others no sooner.
+    committed = "D" if address(call.transaction)[1] + 1 < config.batches else "C"
+    state = put(state, call.transaction, committed if call.ask is Ask.COMMIT else "A")
     return state, status(state, call.transaction)
 
 
@@ -215,7 +218,7 @@ def check_call(state: State, call: Call) -> None:
     if prepared is None or id_ not in [part.transaction for part in prepared.parts[1:]]:
         return
     pilot = register(state, prepared.parts[0].transaction).upper()
-    if pilot != ("C" if call.ask is Ask.COMMIT else "A"):
+    if pilot not in ("DC" if call.ask is Ask.COMMIT else "A"):
         raise ViolationError(f"{call.ask.value} of {id_} while its pilot is {pilot}")
 
 
@@ -225,12 +228,15 @@ def check_append(state: State, entry: Prepared | Committed) -> None:
     if entry.batch <= app.last or (before is not None and entry.batch != before.batch):
         raise ViolationError(f"{entry} after {app}")
     if before is None:
+        earlier = [a for a in state.attempts if a.batch < entry.batch and "D" in a.registers]
+        if earlier and isinstance(entry, Prepared):
+            raise ViolationError(f"{entry} while an earlier batch is not visible: {earlier}")
         return
     pilot = register(state, before.parts[0].transaction).upper()
     if isinstance(entry, Committed):
         if pilot == "A":
             return  # the set is lost and the batch has become empty
-        if any(register(state, part.transaction).upper() != "C" for part in before.parts):
+        if any(register(state, part.transaction).upper() not in "DC" for part in before.parts):
             raise ViolationError(f"COMMITTED of a set that is not: {before}")
     elif pilot != "A":
         kept = {part.transaction for part in entry.parts}
@@ -340,12 +346,20 @@ def ended(config: Config, state: State, slot: int, driver: Driver) -> State:
     if outcome in (Outcome.COMMITTED, Outcome.SKIPPED):
         if config.invariants and driver.machine.job.role is Role.WRITER and state.app.last < driver.batch:
             raise ViolationError(f"success of batch {driver.batch} and the ledger says {state.app}")
+        if driver.machine.job.role is Role.WRITER:
+            rows = "".join(sorted("".join(PLACEMENTS[config.parts][placement_of(state, driver)])))
+            state = state._replace(told=state.told | {(driver.batch, rows)})
         return succeeded(config, state, slot, driver)
     if outcome in REPORTED:
         return state._replace(reported=outcome, drivers=(None, None), flying=())
     if outcome is Outcome.ABANDONED:
         return with_driver(state, slot, None)
     return with_driver(state, slot, aborting(driver))
+
+
+def placement_of(state: State, driver: Driver) -> str:
+    """What this run wrote last for its batch."""
+    return next(a.placement for a in state.attempts if (a.run, a.batch) == (driver.run, driver.batch))
 
 
 def succeeded(config: Config, state: State, slot: int, driver: Driver) -> State:
@@ -391,6 +405,7 @@ def steps(config: Config, state: State) -> Iterator[Step]:
         after, _ = effect(config, state, call)
         flying = tuple(other for other in after.flying if other != call)
         yield f"a late {call.ask.value} arrives", after._replace(flying=flying)
+    yield from visibility(state)
     yield from server_faults(state)
     for slot in alive:
         yield from step(config, state, slot)
@@ -405,6 +420,15 @@ def starts(config: Config, state: State, alive: list[int]) -> Iterator[Step]:
     slot = 0 if state.drivers[0] is None else 1
     after = state._replace(runs=state.runs + 1, budget=budget._replace(zombie=budget.zombie - bool(alive)))
     yield f"run {state.runs} starts", with_driver(after, slot, Driver(state.runs, state.spark, "W"))
+
+
+def visibility(state: State) -> Iterator[Step]:
+    """What is being committed becomes visible, in any order."""
+    for attempt in state.attempts:
+        for part, letter in enumerate(attempt.registers):
+            if letter == "D":
+                id_ = transaction(attempt.run, attempt.batch, part)
+                yield f"{address(id_)} becomes visible", put(state, id_, "C")
 
 
 def server_faults(state: State) -> Iterator[Step]:
@@ -453,10 +477,11 @@ def flight(state: State, *calls: Call) -> tuple[Call, ...]:
 def relevant(state: State) -> list[UUID]:
     """Transactions that anybody can still ask about."""
     ids = {part.transaction for part in state.app.open.parts} if state.app.open else set()
+    ids |= set(state.app.last_set)
     for driver in state.drivers:
         if driver is not None and driver.machine is not None:
             machine = driver.machine
-            ids |= machine.job.ids()
+            ids |= machine.job.ids() | set(machine.settling)
             for entry in (machine.recorded, machine.proposed):
                 ids |= {part.transaction for part in entry.parts} if entry else set()
     for call in state.flying:
@@ -468,24 +493,21 @@ def relevant(state: State) -> list[UUID]:
 # ---- what must hold in every state -----------------------------------------------------------------------------------
 
 
-def visible(config: Config, state: State, batch: int) -> Counter[str]:
+def rows_of(config: Config, state: State, batch: int, letters: str) -> Counter[str]:
+    """The rows of a batch in transactions of these states."""
     rows: Counter[str] = Counter()
     for attempt in state.attempts:
         if attempt.batch == batch:
             placed = PLACEMENTS[config.parts][attempt.placement]
-            for letter, (content, _) in zip(attempt.registers, placed, strict=True):
-                if letter in "Cc":
-                    rows.update(content)
+            for letter, some in zip(attempt.registers, placed, strict=True):
+                if letter in letters:
+                    rows.update(some)
     return rows
 
 
 def wanted(config: Config, state: State, batch: int) -> set[str]:
     """What a batch may be: its rows, or none if the query has changed so that it has none."""
-    return {
-        "".join(sorted("".join(rows for rows, _ in PLACEMENTS[config.parts][a.placement])))
-        for a in state.attempts
-        if a.batch == batch
-    }
+    return {"".join(sorted("".join(PLACEMENTS[config.parts][a.placement]))) for a in state.attempts if a.batch == batch}
 
 
 def violation(config: Config, state: State) -> str | None:
@@ -493,14 +515,17 @@ def violation(config: Config, state: State) -> str | None:
         return None
     complete = True
     for batch in range(config.batches):
-        rows = visible(config, state, batch)
-        if any(count > 1 for count in rows.values()):
-            return f"DUPLICATE in batch {batch}: {dict(rows)}"
-        if rows and not complete:
+        committed, visible = rows_of(config, state, batch, "DCc"), rows_of(config, state, batch, "Cc")
+        if any(count > 1 for count in committed.values()):
+            return f"DUPLICATE in batch {batch}: {dict(committed)}"
+        if visible and not complete:
             return f"ORDER: batch {batch} is visible before batch {batch - 1} is complete"
-        complete = "".join(sorted(rows)) in wanted(config, state, batch)
-        if state.spark > batch and not complete:
-            return f"LOSS: Spark's log has batch {batch}, visible of it is {dict(rows)}"
+        rows, possible = "".join(sorted(committed)), wanted(config, state, batch)
+        complete = "".join(sorted(visible)) in possible and visible == committed
+        if state.spark > batch and rows not in possible:
+            return f"LOSS: Spark's log has batch {batch}, committed of it is {dict(committed)}"
+        if any(told != rows for told_batch, told in state.told if told_batch == batch):
+            return f"LOSS: of batch {batch} {set(state.told)} were told to be committed, and it is {rows!r}"
     return None
 
 
@@ -523,7 +548,11 @@ def canonical(config: Config) -> Callable[[State], Any]:
         def entry_key(entry: Any) -> Any:
             if entry is None or isinstance(entry, Barrier):
                 return None
-            parts = tuple(id_key(p.transaction) for p in entry.parts) if isinstance(entry, Prepared) else entry.rows
+            parts = (
+                tuple(id_key(p.transaction) for p in entry.parts)
+                if isinstance(entry, Prepared)
+                else entry.content.total
+            )
             return names.get(entry.run, -1), entry.run in state.app.runs, entry.batch, parts
 
         def driver_key(driver: Driver | None) -> Any:
@@ -542,8 +571,10 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 machine.revision == state.length,
                 entry_key(machine.recorded),
                 entry_key(machine.proposed),
-                tuple(s.value for s in machine.statuses),
+                # In recorded sets the machine makes no difference between what is committed and what is being so.
+                tuple("committed" if s.is_committed else s.value for s in machine.statuses),
                 machine.outcome and machine.outcome.value,
+                tuple(map(id_key, machine.settling)),
                 tuple((id_key(i), s.value) for i, s in driver.answers),
                 tuple(id_key(p.transaction) for p in machine.job.own),
             )
@@ -555,10 +586,15 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 if (c.revision == state.length if c.ask is Ask.APPEND else register(state, c.transaction) == "O")  # type: ignore[arg-type]
             )
         )
-        content = tuple(
-            (tuple(sorted(visible(config, state, b).items())), tuple(sorted(wanted(config, state, b))))
+        rows = tuple(
+            (
+                tuple(sorted(rows_of(config, state, b, "Cc").items())),
+                tuple(sorted(rows_of(config, state, b, "D").items())),
+                tuple(sorted(wanted(config, state, b))),
+            )
             for b in range(config.batches)
         )
+        known = tuple((batch, of.total) for batch, of in state.app.recent)
         placements = tuple(sorted({(order[a.run], a.batch, a.placement) for a in state.attempts if a.run in order}))
         return (
             state.spark,
@@ -567,7 +603,10 @@ def canonical(config: Config) -> Callable[[State], Any]:
             tuple(sorted(map(driver_key, state.drivers))),
             flying,
             tuple((id_key(i), register(state, i), i in state.named) for i in ids),
-            content,
+            rows,
+            known,
+            tuple(map(id_key, state.app.last_set)),
+            tuple(sorted(state.told)),
             placements,
             tuple(state.budget),
             state.reported and state.reported.value,

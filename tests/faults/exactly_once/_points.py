@@ -251,6 +251,46 @@ def _torn(scene: Scene) -> None:
     scene.start(repartition=2).succeeds()
 
 
+def _newest_removed(scene: Scene) -> None:
+    """Spark plans the newest batch anew, with rows that came later; then its files are put back."""
+    third = len(scene.source.numbers) // 3
+    source = Source(scene.client, StreamName(scene.source.stream.scope, scene.target.stream + "-own"), 2 * third)
+    scene.start(source=str(source.stream)).succeeds()
+    newest, files = scene.remove_newest()
+    source.add(scene.client, third)
+    scene.expected = set(source.numbers)
+    error = scene.start(source=str(source.stream), rows_per_batch=2 * third).fails("PRAVEGA-REPLAY-DIFFERS").error
+    assert f"accept_recorded_batch to {newest} " in error, f"the error does not tell how to go on: {error}"
+    assert newest in scene.replayed(), f"batch {newest} was not planned anew"
+    for file, content in files.items():
+        file.write_bytes(content)
+    scene.start(source=str(source.stream)).succeeds()
+
+
+def _random_rows(at: str) -> Callable[[Scene], None]:
+    """What was recorded is finished, and the replay's rows are others: the query stops, until it may go on."""
+
+    def play(scene: Scene) -> None:
+        scene.start(_driver(at), random=True).is_killed()
+        for _ in range(2):
+            scene.start(random=True).fails("PRAVEGA-REPLAY-DIFFERS")
+        scene.start(random=True, sink_options={"accept_recorded_batch": "1"}).succeeds()
+        assert 1 in scene.replayed(), "batch 1 was not replayed"
+
+    return play
+
+
+def _two_plans(scene: Scene) -> None:
+    """The second driver does not see the first one's plan, and makes another for the same number."""
+    first = scene.start({"at": "before PREPARE", "action": "stop-all", "batch": 0})
+    scene.await_fired(first)
+    scene.remove_newest()
+    scene.start(rows_per_batch=len(scene.source.numbers) // 2).succeeds()
+    first.signal(signal.SIGCONT)
+    first.fails("PRAVEGA-REPLAY-DIFFERS")
+    assert 0 in scene.replayed(), "batch 0 was not done by both"
+
+
 def _foreach_batch(fault: Fault) -> Callable[[Scene], None]:
     return _dies(fault, foreach_batch=True)
 
@@ -348,6 +388,14 @@ def _all_points() -> dict[str, Point]:
         ),
         Point("other-partitions", "the replay has other partitions, nothing is lost", _other_partitions),
         Point("torn", "… and a part is lost: detected, reported, accepted", _torn, _SHORT),
+        Point("newest-removed", "the checkpoint's newest files are removed: refused, then put back", _newest_removed),
+        Point(
+            "random-pilot",
+            "the driver dies after the pilot, the replay has other rows: refused, then accepted",
+            _random_rows("after COMMIT_PILOT"),
+        ),
+        Point("random-committed", "… after COMMITTED", _random_rows("after RECORD")),
+        Point("two-plans", "two drivers have other rows for one number: the second to come is refused", _two_plans),
         Point(
             "foreach-batch",
             "the driver dies in foreachBatch, after the pilot",

@@ -46,12 +46,18 @@ class Source:
     """A stream of numbered events, 0 to ``rows - 1`` from ``first`` on; number n has routing key n % KEYS."""
 
     def __init__(self, client: PravegaClient, stream: StreamName, rows: int, first: int = 0) -> None:
-        self.stream, self.numbers = stream, range(first, first + rows)
+        self.stream, self.numbers = stream, range(first, first)
         client.controller.create_scope(stream.scope)
         client.create_stream(stream, ScalingPolicy.fixed(3))
-        with client.writer(stream) as writer:
-            events, keys = [b"%d" % n for n in self.numbers], [str(n % KEYS) for n in self.numbers]
+        self.add(client, rows)
+
+    def add(self, client: PravegaClient, rows: int) -> None:
+        """Write so many more."""
+        first, end = self.numbers.stop, self.numbers.stop + rows
+        with client.writer(self.stream) as writer:
+            events, keys = [b"%d" % n for n in range(first, end)], [str(n % KEYS) for n in range(first, end)]
             writer.write_column(pa.array(events, pa.binary()), pa.array(keys, pa.string()))
+        self.numbers = range(self.numbers.start, end)
 
 
 class Follower:
@@ -290,6 +296,21 @@ class Scene:
             lambda: not any(status in is_open for status in self.statuses().values()),
             self.lease + 30.0,
         )
+
+    def remove_newest(self) -> tuple[int, dict[Path, bytes]]:
+        """Remove what the checkpoint has of its newest batch: its number, and the files with their content."""
+        offsets = self.folder / "checkpoint" / "offsets"
+        newest = max(int(path.name) for path in offsets.iterdir() if path.name.isdigit())
+        files = {}
+        for part in ("commits", "offsets"):
+            for path in (self.folder / "checkpoint" / part).iterdir():
+                if path.name.lstrip(".").split(".")[0] == str(newest):
+                    files[path] = path.read_bytes()
+                    path.unlink()
+        self.add_proof(
+            f"{' and '.join(sorted(f'{p.parent.name}/{p.name}' for p in files if p.name.isdigit()))} removed"
+        )
+        return newest, files
 
     def forget_batch(self, batch: int) -> None:
         """Bring the checkpoint to where a crash before Spark's commit log leaves it."""

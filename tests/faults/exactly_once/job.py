@@ -40,15 +40,17 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     options["max_rows_per_trigger"] = str(spec["rows_per_batch"])
     options |= spec.get("client_options", {})
     events = spark.readStream.format("pravega").options(**options).load(spec["source"])
+    # Zeros in front leave a number what it is, and make an event that no replay repeats.
+    zeros = "repeat('0', CAST(rand() * 1000 AS INT))" if spec.get("random") else "''"
     events = events.selectExpr(
-        f"{NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
+        f"{zeros} || {NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
     )
     return events.repartition(spec["repartition"], "routing_key") if spec.get("repartition") else events
 
 
 def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
     options = {"controller": spec["controller"], "transaction_timeout_ms": str(round(spec["lease"] * 1000))}
-    options |= spec.get("client_options", {})
+    options |= spec.get("client_options", {}) | spec.get("sink_options", {})
     writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
     if not spec.get("foreach_batch"):
         return writer.format("pravega").options(**options).start(spec["target"])

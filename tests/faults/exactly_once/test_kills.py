@@ -25,6 +25,7 @@ def stage(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
         "driver-pilot",  # a batch of which a part is visible is finished, not repeated
         "late-second-of-three",  # a lost part is replaced by the same rows of the replay
         "two-drivers-prepared",  # one that was thought dead does no harm
+        "newest-removed",  # a number that Spark plans anew, with other rows, is not skipped
     ],
 )
 def test_nothing_is_lost_and_nothing_twice(stage: Stage, name: str):

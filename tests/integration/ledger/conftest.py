@@ -8,7 +8,7 @@ import pytest
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
 from connector.ledger import Commit, Job, Ledger, Part, Phase, Role, Servers, carry_out, check, ledger_name
-from connector.sink._digest import RowDigest
+from connector.sink._contents import RowTotal
 
 
 class Target:
@@ -24,11 +24,11 @@ class Target:
         import pyarrow as pa
 
         transaction = self.client.transactions(self.stream, lease=lease).begin()
-        column, digest = pa.array(events, pa.binary()), RowDigest()
+        column, total = pa.array(events, pa.binary()), RowTotal()
         transaction.write_column(column)
-        digest.add(column, None)
+        total.add(column, None)
         transaction.detach()
-        return Part(transaction.id, digest.rows, digest.bytes, digest.hex())
+        return Part(transaction.id, total.content)
 
     def job(self, batch: int, *own: Part, run: str = "run-1", role: Role = Role.WRITER, **more: object) -> Job:
         app = "" if role is Role.BYSTANDER else "query"

@@ -14,10 +14,11 @@ from connector.errors import (
     LeaseExpiredError,
     LedgerFormatError,
     LedgerMissingError,
+    ReplayDiffersError,
     TornBatchError,
     UnfinishedBatchError,
 )
-from connector.ledger import Commit, Ledger, Outcome, Phase, Recovery, Role, carry_out, check
+from connector.ledger import Commit, Content, Ledger, Outcome, Phase, Recovery, Role, carry_out, check
 from connector.ledger import _stream as stream_module
 from tests.integration.ledger.conftest import Target
 
@@ -31,7 +32,8 @@ def test_a_batch_becomes_visible_with_its_commit(target: Target, sees: Sees):
     assert machine.outcome is Outcome.COMMITTED
     sees(b"a", b"b", b"c", b"d")
     _, state = target.ledger.read()
-    assert (state["query"].last, state["query"].last_rows, state["query"].open) == (0, 4, None)
+    assert (state["query"].last, state["query"].open) == (0, None)
+    assert state["query"].recent == ((0, sum((part.content for part in parts), Content())),)
 
 
 @pytest.mark.parametrize("at", [Phase.RECORD, Phase.COMMIT_REST, Phase.COMMIT_PILOT, Phase.PING_RECORDED])
@@ -154,8 +156,106 @@ def test_a_batch_without_tasks_stops_what_was_on_its_way(target: Target):
 
 def test_an_empty_batch_has_no_transaction_and_is_remembered(target: Target):
     target.commit(0)
-    assert target.commit(0, target.write(b"a"), run="run-2").outcome is Outcome.SKIPPED
+    assert target.commit(0, run="run-2").outcome is Outcome.SKIPPED
+    late = target.write(b"a")
+    with pytest.raises(ReplayDiffersError, match=r"committed with 0 rows, 0 bytes.*1 rows, 1 bytes"):
+        target.commit(0, late, run="run-3")
+    assert target.status(late).is_aborted
     assert target.events() == []
+
+
+def test_a_batch_that_is_repeated_with_other_rows_is_not_skipped(target: Target, sees: Sees):
+    target.commit(0, target.write(b"a", b"b"))
+    before = target.ledger.read()
+    for others in ((b"a", b"c"), (b"a", b"b", b"b"), (b"a",), ()):
+        parts = [target.write(*others)] if others else []
+        with pytest.raises(ReplayDiffersError, match="accept_recorded_batch to 0"):
+            target.commit(0, *parts, run=f"run {others}")
+        assert all(target.status(part).is_aborted for part in parts)
+    assert target.ledger.read() == before, "nothing was recorded"
+    sees(b"a", b"b")
+    assert target.commit(0, target.write(b"b"), target.write(b"a"), run="another").outcome is Outcome.SKIPPED
+
+
+@pytest.mark.parametrize("at", [Phase.RECORD, Phase.COMMIT_REST, Phase.PING_RECORDED])
+def test_a_recorded_batch_is_finished_and_other_rows_are_refused(target: Target, sees: Sees, at: Phase):
+    target.crash(at, 0, target.write(b"a"), target.write(b"b"))
+    other = target.write(b"c")
+    with pytest.raises(ReplayDiffersError, match=r"committed with 2 rows, 2 bytes.*others \(1 rows, 1 bytes\)"):
+        target.commit(0, other, run="run-2")
+    assert target.status(other).is_aborted
+    sees(b"a", b"b")
+    assert target.commit(0, target.write(b"a", b"b"), run="run-3").outcome is Outcome.SKIPPED
+
+
+def test_two_drivers_with_other_rows_for_one_batch(target: Target, sees: Sees):
+    """Both have read the ledger before either appended; who comes second is told, and its rows are not lost in it."""
+    slow = target.crash(Phase.PREPARE, 0, target.write(b"a", b"b"), run="slow")
+    target.commit(0, target.write(b"a"), run="fast")
+    with pytest.raises(ReplayDiffersError, match="committed with 1 rows"):
+        check(carry_out(slow, target.servers()), target.stream)
+    sees(b"a")
+
+
+def test_a_recorded_batch_is_accepted_once(target: Target, sees: Sees, caplog: pytest.LogCaptureFixture):
+    target.commit(0, target.write(b"a"))
+    with pytest.raises(ReplayDiffersError):
+        target.commit(0, target.write(b"x"), run="run-2", accept=1)
+    assert target.commit(0, target.write(b"x", b"y"), run="run-3", accept=0).outcome is Outcome.SKIPPED
+    assert "counts as it is recorded, with 1 rows, 1 bytes; other rows" in caplog.text
+    target.crash(Phase.COMMIT_PILOT, 1, target.write(b"b"), run="run-3")
+    assert target.commit(1, target.write(b"z"), run="run-4", accept=1).outcome is Outcome.COMMITTED
+    sees(b"a", b"b")
+
+
+def test_a_number_that_nothing_is_known_of_is_not_passed_over(
+    target: Target, sees: Sees, caplog: pytest.LogCaptureFixture
+):
+    target.commit(1, target.write(b"a"))
+    target.commit(3, target.write(b"b"))
+    assert target.commit(1, target.write(b"a"), run="run-2").outcome is Outcome.SKIPPED
+    late = target.write(b"c")
+    with pytest.raises(ReplayDiffersError, match="batch 3 is committed, and nothing is known of this earlier one"):
+        target.commit(2, late, run="run-2")
+    assert target.status(late).is_aborted
+    assert target.commit(2, target.write(b"c"), run="run-2", accept=2).outcome is Outcome.SKIPPED
+    assert "nothing is known of it, and batch 3 is committed" in caplog.text
+    sees(b"a", b"b")
+
+
+def test_a_batch_of_version_1_is_compared_by_its_rows(target: Target, sees: Sees, caplog: pytest.LogCaptureFixture):
+    with target.client.revisioned(target.ledger.name) as stream:
+        stream.write_unconditionally(
+            b'{"app":"query","batch":0,"nonce":"n","query":"query","rows":2,"run":"r","type":"committed","v":1}'
+        )
+    assert target.commit(0, target.write(b"a", b"b")).outcome is Outcome.SKIPPED
+    assert "recorded by an earlier version, which kept no total" in caplog.text
+    with pytest.raises(ReplayDiffersError, match=r"committed with 2 rows, and.*others \(3 rows, 3 bytes\)"):
+        target.commit(0, target.write(b"a", b"b", b"c"))
+    target.commit(1, target.write(b"d"))
+    sees(b"d")
+
+
+def test_a_batch_that_version_1_prepared_is_finished(target: Target, sees: Sees):
+    parts = [target.write(b"a"), target.write(b"b")]
+    told = ",".join(f'["{part.transaction}",1,1,"{digest:032x}"]' for digest, part in enumerate(parts))
+    with target.client.revisioned(target.ledger.name) as stream:
+        stream.write_unconditionally(
+            b'{"app":"query","batch":0,"generation":0,"nonce":"n","parts":[%s],"query":"query","run":"r",'
+            b'"type":"prepared","v":1}' % told.encode()
+        )
+    assert target.commit(0, target.write(b"a", b"b")).outcome is Outcome.COMMITTED
+    sees(b"a", b"b")
+
+
+def test_nothing_is_recorded_before_the_last_batch_is_visible(target: Target, sees: Sees):
+    first, second = [target.write(b"a"), target.write(b"b")], target.write(b"c")
+    target.commit(0, *first)
+    machine = target.crash(Phase.PREPARE, 1, second)
+    statuses = {target.status(part) for part in first}
+    assert statuses == {TransactionStatus.COMMITTED}
+    assert carry_out(machine, target.servers()).outcome is Outcome.COMMITTED
+    sees(b"a", b"b", b"c")
 
 
 def test_a_query_that_the_ledger_should_know_is_not_adopted_in_silence(target: Target, sees: Sees):

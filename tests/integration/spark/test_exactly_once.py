@@ -87,6 +87,20 @@ def recorded(client: PravegaClient, target: StreamName) -> list[Prepared]:
         return [entry for _, entry in ledger.history() if isinstance(entry, Prepared)]
 
 
+def forget_newest(checkpoint: str, batch: int) -> dict[Path, bytes]:
+    """Remove what a checkpoint has of a batch, which is its newest; the files, to put them back."""
+    files = {}
+    for folder in ("commits", "offsets"):
+        for path in Path(checkpoint, folder).iterdir():
+            number = path.name.lstrip(".").split(".")[0]
+            assert not number.isdigit() or int(number) <= batch, f"{path} is newer"
+            if number == str(batch):
+                files[path] = path.read_bytes()
+                path.unlink()
+    assert len(files) >= 2, "there were no files of this batch"
+    return files
+
+
 def rows(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(count, numPartitions=2).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS event")
 
@@ -111,6 +125,55 @@ def test_a_replayed_batch_is_not_written_again(
     ids = [part.transaction for entry in before for part in entry.parts]
     statuses = {client.controller.transaction_status(target, id_) for id_ in ids}
     assert statuses == {TransactionStatus.COMMITTED}
+
+
+def test_a_batch_number_with_other_rows_is_not_skipped(
+    client: PravegaClient,
+    source: StreamName,
+    target: StreamName,
+    copy: Copy,
+    checkpoint: str,
+    holds: Callable[..., None],
+):
+    """The newest files of a checkpoint are gone, as after Spark's error about an emptied one: it plans anew."""
+    copy().awaitTermination()
+    before = recorded(client, target)
+    last = before[-1].batch
+    files = forget_newest(checkpoint, last)
+    write_numbers(client, source, 600, 700)
+    with pytest.raises(Exception, match=rf"PRAVEGA-REPLAY-DIFFERS.*batch {last} .*accept_recorded_batch to {last} "):
+        copy().awaitTermination()
+    holds(600)
+    assert recorded(client, target) == before, "nothing was recorded, and what was recorded is as it was"
+    for file, content in files.items():
+        file.write_bytes(content)
+    copy().awaitTermination()
+    holds(700)
+
+
+def test_a_recorded_batch_is_accepted_by_its_number(
+    client: PravegaClient,
+    source: StreamName,
+    target: StreamName,
+    numbers: DataFrame,
+    copy: Copy,
+    checkpoint: str,
+    holds,
+):
+    """A query that cannot repeat its rows: they have zeros in front, another number of them each time."""
+    frame = numbers.selectExpr(f"repeat('0', CAST(rand() * 1000 AS INT)) || {NUMBER} AS event", "routing_key")
+    copy(frame).awaitTermination()
+    last = recorded(client, target)[-1].batch
+    before = sorted(client.read(target))
+    forget_batch(checkpoint, last)
+    for accepted in ({}, {"accept_recorded_batch": str(last - 1)}):
+        with pytest.raises(Exception, match="PRAVEGA-REPLAY-DIFFERS"):
+            copy(frame, **accepted).awaitTermination()
+    copy(frame, accept_recorded_batch=str(last)).awaitTermination()
+    assert sorted(client.read(target)) == before, "what was recorded counts, and nothing else"
+    write_numbers(client, source, 600, 650)
+    copy(frame, accept_recorded_batch=str(last)).awaitTermination()
+    holds(650)
 
 
 def test_tasks_and_batches_without_rows_need_no_transaction(
@@ -146,9 +209,16 @@ def test_two_queries_write_to_one_stream(
 def test_a_version_that_is_committed_is_not_written_again(
     spark: SparkSession, client: PravegaClient, target: StreamName, write: Write, holds: Callable[..., None]
 ):
-    for version in (1, 1, 0):
-        write(rows(spark, 10), "loader", version)
+    for parts in (2, 3):
+        write(rows(spark, 10).repartition(parts), "loader", 1)
         holds(10)
+    with pytest.raises(Exception, match=r"PRAVEGA-REPLAY-DIFFERS.*committed with 10 rows.*others \(9 rows"):
+        write(rows(spark, 9), "loader", 1)
+    with pytest.raises(Exception, match=r"PRAVEGA-REPLAY-DIFFERS.*nothing is known of this earlier one"):
+        write(rows(spark, 10), "loader", 0)
+    write(rows(spark, 10), "loader", 0, accept_recorded_batch="0")
+    write(rows(spark, 9), "loader", 1, accept_recorded_batch="1")
+    holds(10)
     write(rows(spark, 10), "loader", 2)
     write(rows(spark, 10), "another loader", 1)
     holds(10, times=3)

@@ -1,0 +1,106 @@
+"""What the machine makes of a number that is committed: passed over, refused, or accepted; no servers are needed."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from connector.client import TransactionStatus as Status
+from connector.ledger import Commit, Committed, Content, Job, LedgerState, Outcome, Part, Phase, Prepared, Role, fold
+
+ROWS, OTHER, OLD = Content(2, 20, 7), Content(2, 20, 8), Content(2, None, None)
+
+
+def part(number: int, content: Content) -> Part:
+    return Part(UUID(int=number), content)
+
+
+def job(batch: int, *contents: Content, run: str = "new", **more: Any) -> Job:
+    own = tuple(part(100 + i, content) for i, content in enumerate(contents))
+    return Job("app", "query", run, "nonce", batch, own, **more)
+
+
+def committed(*batches: tuple[int, Content], run: str = "old", nonce: str = "n") -> LedgerState:
+    return fold(Committed("app", "query", run, nonce, batch, content) for batch, content in batches)
+
+
+def read(state: LedgerState, asked: Job) -> Commit:
+    return Commit(asked).answered((1, state))
+
+
+@pytest.mark.parametrize(
+    ("known", "came", "outcome"),
+    [
+        (ROWS, (ROWS,), Outcome.SKIPPED),
+        (Content(4, 40, 14), (ROWS, ROWS), Outcome.SKIPPED),
+        (ROWS, (OTHER,), Outcome.OTHER_ROWS),
+        (ROWS, (ROWS, ROWS), Outcome.OTHER_ROWS),
+        (ROWS, (), Outcome.OTHER_ROWS),
+        (Content(), (ROWS,), Outcome.OTHER_ROWS),
+        (Content(), (), Outcome.SKIPPED),
+        (OLD, (ROWS,), Outcome.SKIPPED),
+        (OLD, (ROWS, ROWS), Outcome.OTHER_ROWS),
+    ],
+)
+def test_a_committed_number_is_passed_over_if_its_rows_are_the_same(known: Content, came: Any, outcome: Outcome):
+    machine = read(committed((5, known)), job(5, *came))
+    assert machine.outcome is outcome
+    assert machine.phase is (Phase.ABORT_OWN if came else Phase.END)
+    assert machine.known == known
+    earlier = read(committed((5, known), (6, ROWS)), job(5, *came))
+    assert earlier.outcome is outcome, "a number below the last is compared as well"
+
+
+def test_a_number_that_nothing_is_known_of_is_refused():
+    long = committed(*((batch, ROWS) for batch in range(150)))
+    gap = committed((1, ROWS), (3, ROWS))
+    for state, batch in ((long, 49), (gap, 2), (gap, 0)):
+        machine = read(state, job(batch, ROWS))
+        assert (machine.outcome, machine.known) == (Outcome.UNCOMPARED, None)
+        assert read(state, job(batch, ROWS, accept=batch)).outcome is Outcome.SKIPPED
+    assert read(long, job(50, ROWS)).outcome is Outcome.SKIPPED
+
+
+def test_accepting_names_one_batch():
+    state = committed((4, ROWS), (5, ROWS))
+    assert read(state, job(5, OTHER, accept=5)).outcome is Outcome.SKIPPED
+    assert read(state, job(4, OTHER, accept=5)).outcome is Outcome.OTHER_ROWS
+    assert not read(state, job(5, OTHER, accept=5)).own_count
+    assert read(state, job(5, ROWS, accept=5)).own_count
+
+
+def test_an_answer_that_was_lost_does_not_make_other_rows_the_own_ones():
+    state = committed((5, ROWS), run="new", nonce="nonce")
+    assert read(state, job(5, ROWS)).outcome is Outcome.COMMITTED
+    assert read(state, job(5, OTHER)).outcome is Outcome.OTHER_ROWS
+
+
+def test_an_operator_compares_nothing():
+    assert read(committed((5, ROWS)), job(5, run="", role=Role.OPERATOR)).outcome is Outcome.SKIPPED
+
+
+@pytest.mark.parametrize(("came", "outcome"), [(ROWS, Outcome.COMMITTED), (OTHER, Outcome.OTHER_ROWS)])
+def test_a_prepared_batch_is_finished_and_then_compared(came: Content, outcome: Outcome):
+    prepared = Prepared("app", "query", "old", "n", 0, 0, (part(1, Content(1, 10, 3)), part(2, Content(1, 10, 4))))
+    machine = read(fold([prepared]), job(0, came))
+    machine = machine.answered({UUID(int=1): Status.COMMITTED, UUID(int=2): Status.COMMITTING})
+    assert machine.phase is Phase.RECORD
+    entry = machine.request().entry
+    assert isinstance(entry, Committed)
+    assert entry.content == ROWS
+    assert machine.answered(2).outcome is outcome
+    accepting = replace(machine, job=replace(machine.job, accept=0))
+    assert accepting.answered(2).outcome is Outcome.COMMITTED
+
+
+def test_nothing_is_prepared_while_the_last_batch_is_not_visible():
+    ids = (UUID(int=1), UUID(int=2), UUID(int=3))
+    prepared = Prepared("app", "query", "old", "n", 0, 0, tuple(Part(id_, ROWS) for id_ in ids))
+    state = fold([prepared, Committed("app", "query", "old", "n", 0, ROWS)])
+    machine = read(state, job(1, ROWS))
+    assert (machine.phase, machine.request().transactions) == (Phase.AWAIT, ids)
+    machine = machine.answered(dict(zip(ids, (Status.COMMITTED, Status.COMMITTING, Status.UNKNOWN), strict=True)))
+    assert (machine.phase, machine.request().transactions) == (Phase.AWAIT, ids[1:2])
+    machine = machine.answered({ids[1]: Status.COMMITTED})
+    assert machine.phase is Phase.PING_OWN
