@@ -24,18 +24,20 @@ _RESET = struct.pack("ii", 1, 0)
 class Proxy:
     """Forwards connections to ``target``; counts what it did to them."""
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], port: int = 0) -> None:
         self.target = target
-        self.connections = self.cuts = self.sent = self.returned = 0
+        self.connections = self.cuts = self.silenced = self.refused = self.sent = self.returned = 0
         self._cut_at: int | None = None
         self._delay = 0.0
+        self._seconds_per_byte = 0.0
         self._flowing = threading.Event()
         self._flowing.set()
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._silent: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
         self._closing = False
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.endpoint: tuple[str, int] = self._listener.getsockname()
         self._start(self._accept)
 
@@ -85,6 +87,18 @@ class Proxy:
         """Hold every piece for so long."""
         self._delay = seconds
 
+    def throttle(self, bytes_per_second: float) -> None:
+        """Let so much through on each connection and in each direction; infinity for all there is."""
+        self._seconds_per_byte = 1 / bytes_per_second
+
+    def silence(self) -> int:
+        """Let the connections that there are now be half open: they stay, and nothing comes through any more."""
+        with self._lock:
+            silent, self._pairs = self._pairs, []
+            self._silent += silent
+            self.silenced += len(silent)
+        return len(silent)
+
     # ---------------------------------------------------------------- forwarding
 
     def _start(self, run: object, *args: object) -> None:
@@ -98,7 +112,12 @@ class Proxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            far = socket.create_connection(self.target)
+            try:
+                far = socket.create_connection(self.target)
+            except OSError:
+                self.refused += 1
+                near.close()
+                continue
             for sock in (near, far):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
@@ -111,15 +130,24 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flowing.wait()
-                if self._delay:
-                    time.sleep(self._delay)
+                if pause := self._delay + len(data) * self._seconds_per_byte:
+                    time.sleep(pause)
+                if self._is_silent(source):
+                    continue
                 data, cut = self._counted(data, up)
                 sink.sendall(data)
                 if cut:
                     self.cut()
-        for sock in (source, sink):
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        if not self._is_silent(source):
+            with self._lock:
+                self._pairs = [pair for pair in self._pairs if source not in pair]
+            for sock in (source, sink):
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    def _is_silent(self, sock: socket.socket) -> bool:
+        # Almost always an empty list, which needs no lock.
+        return any(sock in pair for pair in self._silent)
 
     def _counted(self, data: bytes, up: bool) -> tuple[bytes, bool]:
         with self._lock:
@@ -136,6 +164,8 @@ class Proxy:
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
         self._listener.close()
         self._flowing.set()
+        with self._lock:
+            self._pairs, self._silent = self._pairs + self._silent, []
         self.cut()
         for thread in self._threads:
             thread.join()
