@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 import time
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from connector.errors import LocalServerError
 from connector.local import (
+    ClusterOptions,
+    ClusterProcess,
     DetachedServer,
     RegistryOptions,
     ServerOptions,
@@ -26,7 +29,11 @@ __all__ = ["local"]
 _USUAL_PORT: Final = 9090
 # The registry's own default.
 _REGISTRY_PORT: Final = 9092
-_DEFAULTS: Final = ServerOptions()
+
+
+def _default(name: str, text: str) -> str:
+    one, many = getattr(ServerOptions(), name), getattr(ClusterOptions(), name)
+    return f"{text}  [default: {one}; with --cluster {many}]"
 
 
 @click.group()
@@ -36,8 +43,10 @@ def local() -> None:
 
 @local.command()
 @click.option("--port", default=_USUAL_PORT, show_default=True, help="The controller's port; 0 for any free one.")
-@click.option("--heap-mb", default=_DEFAULTS.heap_mb, show_default=True, help="The server's Java heap, in MiB.")
-@click.option("--cache-mb", default=_DEFAULTS.cache_mb, show_default=True, help="Room for bursts of writes, in MiB.")
+@click.option("--cluster", is_flag=True, help="Separate processes: ZooKeeper, bookies, controllers, segment stores.")
+@click.option("--controllers", default=1, show_default=True, help="Of a cluster: how many there are.")
+@click.option("--heap-mb", type=int, help=_default("heap_mb", "The server's Java heap, in MiB; of each segment store."))
+@click.option("--cache-mb", type=int, help=_default("cache_mb", "Room for bursts of writes, in MiB; likewise."))
 @click.option("--registry", is_flag=True, help="Start a schema registry beside it.")
 @click.option("--registry-port", default=_REGISTRY_PORT, show_default=True, help="Its port; 0 for any free one.")
 @click.option(
@@ -47,12 +56,16 @@ def local() -> None:
     show_default=True,
     help="Where it keeps its groups.",
 )
-def up(*, port: int, heap_mb: int, cache_mb: int, registry: bool, registry_port: int, registry_store: str) -> None:
+def up(
+    *, cluster: bool, controllers: int, registry: bool, registry_port: int, registry_store: str, **options: Any
+) -> None:
     """Start a server that runs until 'down'; does nothing if it runs already."""
+    given = {name: value for name, value in options.items() if value is not None}
+    wanted = ClusterOptions(controllers=controllers, **given) if cluster else ServerOptions(**given)
     before = detached_server()
     if before is None:
         click.echo("Starting Pravega ...", err=True)
-    server = start_detached(ServerOptions(port=port, heap_mb=heap_mb, cache_mb=cache_mb))
+    server = start_detached(wanted)
     click.echo(f"Pravega {_is_up(before)} at {server.uri}")
     if not server.uri.endswith(f":{_USUAL_PORT}"):
         click.echo(f"export PRAVEGA_CONTROLLER_URI={server.uri}")
@@ -73,6 +86,31 @@ def status() -> None:
             click.echo(_describe(running))
     if server is None:
         raise SystemExit(1)
+    for process in server.processes.values():
+        click.echo(_describe_process(process))
+
+
+def _command(name: str, about: str) -> None:
+    """A command that does something to one process of a cluster."""
+
+    @local.command(name, help=f"{about} NAME is one that 'status' lists, such as store-1.")
+    @click.argument("process", metavar="NAME")
+    def command(process: str) -> None:
+        server = detached_server()
+        if server is None or not server.processes:
+            raise LocalServerError("no local cluster is up; start one with: pravega-serde local up --cluster")
+        if process not in server.processes:
+            raise LocalServerError(f"the cluster has no process {process!r}; it has {', '.join(server.processes)}")
+        chosen = server.processes[process]
+        getattr(chosen, name)()
+        click.echo(_describe_process(chosen))
+
+
+_command("terminate", "Ask a process of the cluster to end (SIGTERM).")
+_command("kill", "End a process of the cluster without warning (SIGKILL).")
+_command("pause", "Let a process of the cluster stand still (SIGSTOP).")
+_command("resume", "Let a paused process of the cluster go on (SIGCONT).")
+_command("restart", "Start a process of the cluster again, with its ports and folder; kill it before if it runs.")
 
 
 @local.command()
@@ -97,6 +135,12 @@ def _registry_up(options: RegistryOptions) -> None:
 
 def _is_up(before: DetachedServer | None) -> str:
     return "is up" if before is None else "was up already"
+
+
+def _describe_process(process: ClusterProcess) -> str:
+    if not process.running:
+        return f"  {process.name}  ended  log {process.log}"
+    return f"  {process.name}  pid {process.pid}{'  paused' if process.paused else ''}  log {process.log}"
 
 
 def _describe(server: DetachedServer) -> str:

@@ -1,5 +1,7 @@
 """Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it."""
 
+from connector.local._cluster import ClusterOptions
+from connector.local._cluster_process import ClusterProcess
 from connector.local._detached import (
     DetachedServer,
     detached_registry,
@@ -18,6 +20,8 @@ from connector.local._server import ServerOptions
 __all__ = [
     "PRAVEGA_VERSION",
     "REGISTRY_VERSION",
+    "ClusterOptions",
+    "ClusterProcess",
     "DetachedServer",
     "LocalPravega",
     "LocalSchemaRegistry",

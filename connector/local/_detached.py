@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -21,6 +21,8 @@ from filelock import FileLock
 
 from connector.errors import LocalServerError
 from connector.local._cache import cache_dir
+from connector.local._cluster import Cluster, ClusterOptions, launch_cluster
+from connector.local._cluster_process import ClusterProcess, cluster_processes
 from connector.local._process import SupervisedProcess
 from connector.local._registry_server import RegistryOptions, launch_registry
 from connector.local._server import ServerOptions, launch
@@ -41,12 +43,21 @@ _POLL_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DetachedServer:
-    """A server in the background: its address, its supervisor's process id, when it was ready (Unix time), its log."""
+    """A server in the background: its address, its supervisor's process id, when it was ready (Unix time), its log.
+
+    ``cluster`` is the folder of a cluster of processes, None for a server that is one process.
+    """
 
     uri: str
     pid: int
     started: float
     log: str
+    cluster: str | None = None
+
+    @property
+    def processes(self) -> Mapping[str, ClusterProcess]:
+        """The processes of a cluster by name; none for a server that is one process."""
+        return {} if self.cluster is None else cluster_processes(Path(self.cluster))
 
 
 class _Launched(Protocol):
@@ -60,11 +71,13 @@ class _Launched(Protocol):
     def log(self) -> Path: ...
 
 
-def start_detached(options: ServerOptions | None = None) -> DetachedServer:
+def start_detached(options: ServerOptions | ClusterOptions | None = None) -> DetachedServer:
     """Start a Pravega server that runs until :func:`stop_detached`, or return the one that runs already.
 
     Raises JavaNotFoundError, JarDownloadError, LocalServerError.
     """
+    if isinstance(options, ClusterOptions):
+        return _PRAVEGA.start(lambda lock: launch_cluster(options, lock=lock))
     return _PRAVEGA.start(lambda lock: launch(options or ServerOptions(), lock=lock))
 
 
@@ -106,7 +119,8 @@ class _Place:
             if running is not None:
                 return running
             server = launch_one(self._alive_file())
-            state = DetachedServer(server.uri, server.process.supervisor_pid, time.time(), str(server.log))
+            cluster = str(server.folder) if isinstance(server, Cluster) else None
+            state = DetachedServer(server.uri, server.process.supervisor_pid, time.time(), str(server.log), cluster)
             # Written before the server is let go: one that nobody knows of could not be stopped.
             self._write(state)
             server.process.detach()
@@ -152,7 +166,8 @@ class _Place:
 
     def _write(self, state: DetachedServer) -> None:
         partial = self._state_file().with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(state)))
+        # Without what is None: commands of an earlier version know nothing of it.
+        partial.write_text(json.dumps({name: value for name, value in asdict(state).items() if value is not None}))
         partial.replace(self._state_file())
 
     def _alive_file(self) -> Path:

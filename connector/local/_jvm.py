@@ -11,11 +11,20 @@ from connector.errors import LocalServerError
 from connector.local._ports import is_free
 from connector.local._process import SupervisedProcess
 
-__all__ = ["HOST", "LOG_NAME", "PortTakenError", "check_port", "check_running", "with_log", "write_configuration"]
+__all__ = [
+    "HOST",
+    "LOG_NAME",
+    "PortTakenError",
+    "check_port",
+    "check_running",
+    "last_words",
+    "port_taken",
+    "with_log",
+    "write_configuration",
+]
 
 HOST: Final = "127.0.0.1"
 LOG_NAME: Final = "server.log"
-_PORT_TAKEN: Final = b"Address already in use"
 _LOGBACK: Final = """\
 <configuration>
   <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
@@ -49,17 +58,22 @@ def check_running(name: str, process: SupervisedProcess, log: Path) -> None:
     """Raise LocalServerError if the server has ended, PortTakenError if it cannot have its ports."""
     code = process.exit_code()
     printed = log.read_bytes()
-    if _PORT_TAKEN in printed:
+    if port_taken(printed):
         raise PortTakenError(f"a port of the {name} was taken by another process; see {log}")
     if code is not None:
-        raise LocalServerError(f"the {name} ended with exit code {code} ({_last_words(printed)}); see {log}")
+        raise LocalServerError(f"the {name} ended with exit code {code} ({last_words(printed)}); see {log}")
 
 
-def _last_words(printed: bytes) -> str:
+def port_taken(printed: bytes) -> bool:
+    """Whether a JVM said that it cannot have a port."""
+    return b"Address already in use" in printed
+
+
+def last_words(printed: bytes) -> str:
     """What a JVM said before it ended: the cause of its last exception rather than a line of the stack."""
-    lines = printed.decode(errors="replace").strip().splitlines() or ["it said nothing"]
+    lines = [line for line in printed.decode(errors="replace").strip().splitlines() if not line.startswith("\tat ")]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines)[-1][:200]
+    return (causes or lines or ["it said nothing"])[-1][:200]
 
 
 def with_log(message: str, log: Path) -> str:

@@ -1,4 +1,4 @@
-"""Free TCP ports."""
+"""Free TCP ports, and those that somebody listens on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import socket
 from typing import Final
 
-__all__ = ["free_ports", "is_free"]
+__all__ = ["free_ports", "is_free", "listens"]
 
 # Below what Linux (32768) and macOS (49152) give to outgoing connections, any of which could take a port between the
 # moment it is found free and the moment the server listens on it.
@@ -39,4 +39,13 @@ def is_free(port: int) -> bool:
     except OSError:
         return False
     server.close()
+    return True
+
+
+def listens(endpoint: tuple[str, int], timeout: float = 10.0) -> bool:
+    """Whether a server takes connections there."""
+    try:
+        socket.create_connection(endpoint, timeout=timeout).close()
+    except OSError:
+        return False
     return True

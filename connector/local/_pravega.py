@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from connector.config import PravegaConfig
+from connector.errors import ConfigError, LocalServerError
+from connector.local._cluster import Cluster, ClusterOptions, launch_cluster
+from connector.local._cluster_process import ClusterProcess
 from connector.local._owned import OwnedServer
 from connector.local._server import Server, ServerOptions, launch
 
 __all__ = ["LocalPravega"]
 
 
-class LocalPravega(OwnedServer[Server]):
+class LocalPravega(OwnedServer[Server | Cluster]):
     """A Pravega server on this machine, for tests, demos and trying things out.
 
     ::
@@ -22,6 +28,10 @@ class LocalPravega(OwnedServer[Server]):
     (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
     ``username`` and ``password`` nobody else is let in; ``tls`` makes a certificate, which ``config`` trusts. Several
     servers may run at once.
+
+    ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (1 or 2, say) and two
+    segment stores, which ``processes`` stops, kills, pauses and starts again by name (see ClusterOptions; heap and
+    cache are those of each segment store). A cluster has neither credentials nor TLS.
     """
 
     _what = "server"
@@ -29,27 +39,33 @@ class LocalPravega(OwnedServer[Server]):
     def __init__(
         self,
         *,
-        heap_mb: int = 2048,
-        cache_mb: int = 1024,
+        cluster: bool = False,
+        controllers: int = 1,
+        heap_mb: int | None = None,
+        cache_mb: int | None = None,
         port: int = 0,
-        start_timeout: float = 180.0,
+        start_timeout: float | None = None,
         java_options: tuple[str, ...] = (),
         username: str | None = None,
         password: str | None = None,
         tls: bool = False,
     ) -> None:
-        self._options = ServerOptions(
-            heap_mb=heap_mb,
-            cache_mb=cache_mb,
-            port=port,
-            start_timeout=start_timeout,
-            java_options=java_options,
-            username=username,
-            password=password,
-            tls=tls,
-        )
+        given: dict[str, Any] = {"heap_mb": heap_mb, "cache_mb": cache_mb, "start_timeout": start_timeout}
+        common = {name: value for name, value in given.items() if value is not None}
+        common |= {"port": port, "java_options": java_options}
+        self._options: ServerOptions | ClusterOptions
+        if cluster:
+            if tls or username is not None or password is not None:
+                raise ConfigError("a local cluster has neither credentials nor TLS; use a server without cluster=True")
+            self._options = ClusterOptions(controllers=controllers, **common)
+        else:
+            if controllers != 1:
+                raise ConfigError(f"{controllers} controllers need cluster=True")
+            self._options = ServerOptions(username=username, password=password, tls=tls, **common)
 
-    def _launch(self) -> Server:
+    def _launch(self) -> Server | Cluster:
+        if isinstance(self._options, ClusterOptions):
+            return launch_cluster(self._options)
         return launch(self._options)
 
     @property
@@ -61,3 +77,23 @@ class LocalPravega(OwnedServer[Server]):
     def config(self) -> PravegaConfig:
         """The address, with the credentials and the certificate if the server wants them."""
         return self._running().config
+
+    @property
+    def processes(self) -> Mapping[str, ClusterProcess]:
+        """The processes of a cluster by name: ``zookeeper``, ``bookie-1``, ``controller-1``, ``store-1`` and so on.
+
+        Raises LocalServerError for a server that is one process.
+        """
+        return self.cluster.processes
+
+    @property
+    def cluster(self) -> Cluster:
+        """What else there is to know of a cluster; raises LocalServerError for a server that is one process."""
+        running = self._running()
+        if not isinstance(running, Cluster):
+            raise LocalServerError("this server is one process; use LocalPravega(cluster=True) for several")
+        return running
+
+    def await_ready(self, timeout: float = 180.0) -> None:
+        """Wait until every segment store of a cluster works, after a restart say; raises LocalServerError."""
+        self.cluster.await_ready(timeout)

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from connector.config import PravegaConfig
-from connector.errors import ConfigError, LocalServerError
+from connector.errors import ConfigError
 from connector.local._jars import PRAVEGA_JARS, ensure_jars
 from connector.local._java import Java, find_java
-from connector.local._jvm import (
-    HOST,
-    LOG_NAME,
-    PortTakenError,
-    check_port,
-    check_running,
-    with_log,
-    write_configuration,
-)
+from connector.local._jvm import HOST, LOG_NAME, check_port, check_running, write_configuration
 from connector.local._ports import free_ports
 from connector.local._process import SupervisedProcess
-from connector.local._ready import NotReadyError, await_ready
+from connector.local._ready import await_ready, start_until_ready
 from connector.local._security import CA_FILE, auth_settings, tls_settings
-from pravega_serde.errors import PravegaError
 
 __all__ = ["Server", "ServerOptions", "launch"]
 
@@ -114,26 +104,12 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
     """
     java = find_java()
     jars = ensure_jars(PRAVEGA_JARS, java)
-    deadline = time.monotonic() + options.start_timeout
-    while True:
-        server = _spawn(options, java, jars, lock)
-        # The segment store is silent about a port that it cannot have, so what takes long is tried once more elsewhere.
-        limit = min(deadline, time.monotonic() + options.start_timeout / 2)
-        try:
-            await_ready(server.config, (HOST, server.store_port), deadline=limit, check=server.check)
-            server.check()
-        except (PortTakenError, NotReadyError) as error:
-            last = time.monotonic() >= deadline
-            server.process.close(keep=last)
-            if last:
-                raise LocalServerError(with_log(error.message, server.log)) from error
-            # A server that ended by itself leaves its log; that of a try that is made again explains nothing.
-            shutil.rmtree(server.folder, ignore_errors=True)
-        except BaseException as error:
-            server.process.close(keep=isinstance(error, PravegaError))
-            raise
-        else:
-            return server
+
+    def await_one(server: Server, deadline: float) -> None:
+        await_ready(server.config, [(HOST, server.store_port)], deadline=deadline, check=server.check)
+        server.check()
+
+    return start_until_ready(lambda: _spawn(options, java, jars, lock), await_one, seconds=options.start_timeout)
 
 
 def _spawn(options: ServerOptions, java: Java, jars: Path, lock: Path | None) -> Server:

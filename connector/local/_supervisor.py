@@ -12,6 +12,7 @@ are also kept when the command ends by itself.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -20,13 +21,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 _NONE: Final = "-"
 _POLL_SECONDS: Final = 1.0
+_END_SECONDS: Final = 5.0
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _STDIN: Final = 0
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -35,21 +39,39 @@ def main(argv: list[str]) -> int:
     """Supervise the command in ``argv``; the exit code is the command's own, or 0 when it was ended on purpose."""
     parent, lock, folder, *command = argv
     wakeup = _wake_on_signals()
+    _adopt()
     if lock != _NONE:
         # Never closed: the kernel gives the lock back with this process.
         fcntl.flock(os.open(lock, os.O_CREAT | os.O_RDWR), fcntl.LOCK_EX)
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_dying_with(os.getpid()))  # noqa: PLW1509
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=_dying_with(os.getpid()),  # noqa: PLW1509 - there is one thread
+        # A group of its own: what the command has started ends with it.
+        process_group=0,
+    )
     if folder != _NONE:
         Path(folder, "pid").write_text(f"{child.pid}\n")
     keep = _wait(child, int(parent), wakeup)
     code = child.poll()
     if code is None:
         # Nothing that the servers here store outlives them, and an orderly end would take seconds.
-        child.kill()
-        child.wait()
+        _end_group(child)
     if folder != _NONE:
         _tidy(Path(folder), keep=keep or code is not None)
     return 0 if code is None else code if code >= 0 else 128 - code
+
+
+def _end_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill the command and what it has started, and wait until they are gone: they may be writing into the folder."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    deadline = time.monotonic() + _END_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < deadline:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.01)
 
 
 def _tidy(folder: Path, *, keep: bool) -> None:
@@ -67,6 +89,12 @@ def _wake_on_signals() -> int:
     for number in (*_ENDING_SIGNALS, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     return reader
+
+
+def _adopt() -> None:
+    """Be the parent of what the command leaves behind, so that it can be waited for (Linux only)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _dying_with(supervisor: int) -> Callable[[], None]:

@@ -55,7 +55,7 @@ def test_a_failure_in_the_middle_of_the_probe_is_no_obstacle(monkeypatch, praveg
     with PravegaClient(pravega.controller_uri) as client:
         client.create_stream("probe/probe")
         store = client.controller.endpoint(client.name("probe/probe"), 0)
-    _ready.await_ready(pravega.config, store, deadline=time.monotonic() + 60, check=lambda: None)
+    _ready.await_ready(pravega.config, [store], deadline=time.monotonic() + 60, check=lambda: None)
     assert len(attempts) == 2
 
 
@@ -119,7 +119,7 @@ def test_a_server_that_never_gets_ready_is_started_once_more(monkeypatch, temp_f
     def await_ready(*args, deadline, **others):
         limits.append(deadline - time.monotonic())
         if len(limits) == 1:
-            raise _server.NotReadyError("too slow")
+            raise _ready.NotReadyError("too slow")
         real(*args, deadline=deadline, **others)
 
     monkeypatch.setattr(_server, "await_ready", await_ready)

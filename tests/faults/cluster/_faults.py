@@ -1,0 +1,307 @@
+"""The faults: each makes itself, proves that it was made, and waits until all clients have gone on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from connector.local import ClusterProcess
+from connector.local._cluster import Cluster
+from tests.faults.cluster._scene import Scene, await_that
+from tests.faults.proxy import Proxy
+from tests.processes import stat_of
+
+__all__ = ["FAULTS", "Fault", "Run", "session"]
+
+#: Seconds that a process stands still: longer than ZooKeeper's sessions (10 s) and a failover (25 to 30 s).
+_FROZEN: Final = 60.0
+#: Seconds in which all that goes on by itself must have done so.
+_PATIENCE: Final = 240.0
+
+
+@dataclass
+class Run:
+    """One run of one fault."""
+
+    scene: Scene
+    random: random.Random
+    cluster: Cluster | None = None
+    proxies: Sequence[Proxy] = ()
+    moments: list[float] = field(default_factory=list)
+    """When something was done to the servers."""
+    frozen: float = _FROZEN
+
+    def now(self) -> float:
+        self.moments.append(time.monotonic())
+        return self.moments[-1]
+
+    def go_on(self) -> None:
+        """Wait until a new client, and then everybody, has had a success since the last moment."""
+        self.scene.await_done(self.moments[-1], _PATIENCE)
+
+    def process(self, name: str) -> ClusterProcess:
+        assert self.cluster is not None
+        return self.cluster.processes[name]
+
+    def place(self, store: str) -> tuple[str, int]:
+        assert self.cluster is not None
+        return next(place for place, name in self.cluster.stores.items() if name == store)
+
+    def await_work(self, store: str, *, away: bool = False) -> None:
+        """Wait until a segment store has containers (again), or has none any more."""
+        place = self.place(store)
+        # A store whose session has ended may end itself, and whoever runs it starts it again.
+        if not away and not self.process(store).running:
+            self.process(store).start()
+        what = f"{store} has {'no ' * away}containers"
+        await_that(what, lambda: (place in self.scene.places()) is not away, _PATIENCE)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to fail: on which servers, what it does; it returns the proof."""
+
+    about: str
+    play: Callable[[Run], str]
+    servers: str = "one"
+
+
+def _kill(run: Run, process: ClusterProcess) -> str:
+    pid = process.pid
+    run.now()
+    process.kill()
+    assert process.exit_code == -signal.SIGKILL, f"{process.name} was to be killed and ended with {process.exit_code}"
+    assert stat_of(pid)[:1] in ([], ["Z"]), f"process {pid} goes on"
+    return f"{process.name} ended by signal 9"
+
+
+def _freeze(run: Run, process: ClusterProcess, meanwhile: Callable[[], None] = lambda: None) -> str:
+    """Pause a process, and resume it when the time is over and ``meanwhile`` has returned."""
+    pid, since = process.pid, run.now()
+    process.pause()
+    try:
+        meanwhile()
+        time.sleep(max(0.0, since + run.frozen - time.monotonic()))
+        assert stat_of(pid)[:1] == ["T"], f"{process.name} did not stand still: {stat_of(pid)[:1]}"
+    finally:
+        run.now()
+        process.resume()
+    return f"{process.name} in state T for {run.frozen:g} s"
+
+
+# ---- segment stores --------------------------------------------------------------------------------------------------
+
+
+def _kill_store(run: Run, name: str) -> str:
+    run.await_work(name)
+    proof = _kill(run, run.process(name))
+    run.go_on()
+    run.await_work(name, away=True)
+    run.now()
+    run.process(name).start()
+    run.await_work(name)
+    run.go_on()
+    return f"{proof}; its containers moved away and back"
+
+
+def _freeze_store(run: Run, name: str) -> str:
+    run.await_work(name)
+
+    def meanwhile() -> None:
+        run.await_work(name, away=True)
+        run.go_on()
+
+    proof = _freeze(run, run.process(name), meanwhile)
+    run.go_on()
+    run.await_work(name)
+    return f"{proof}; its containers moved away and back"
+
+
+def _stores_and_controller(run: Run) -> str:
+    names = ("store-1", "store-2", "controller-1")
+    proofs = [_kill(run, run.process(name)) for name in names]
+    run.now()
+    for name in names:
+        run.process(name).start()
+    for name in names[:2]:
+        run.await_work(name)
+    run.go_on()
+    return ", ".join(proofs)
+
+
+# ---- controllers, bookies, ZooKeeper ---------------------------------------------------------------------------------
+
+
+def _restart(run: Run, name: str) -> str:
+    process = run.process(name)
+    before = process.pid
+    proof = _kill(run, process)
+    time.sleep(run.random.uniform(0.0, 5.0))
+    run.now()
+    process.start()
+    assert process.pid != before
+    run.go_on()
+    return f"{proof}; started again"
+
+
+def _freeze_and_go_on(run: Run, name: str) -> str:
+    proof = _freeze(run, run.process(name))
+    run.go_on()
+    return proof
+
+
+def _first_controller(run: Run) -> str:
+    """A good call has been made, then the first of two stands still: nobody may wait for its return."""
+    assert run.cluster is not None
+    assert len(run.cluster.of("controller")) == 2
+    proof = _freeze(run, run.process("controller-1"), run.go_on)
+    run.go_on()
+    return f"{proof}; all went on before it did"
+
+
+def _busy_bookie(run: Run) -> ClusterProcess:
+    """One that is being written to."""
+    assert run.cluster is not None
+    folder, names = run.cluster.folder, run.cluster.of("bookie")
+
+    def written() -> dict[str, int]:
+        return {name: sum(file.stat().st_mtime_ns for file in (folder / name).rglob("*.txn")) for name in names}
+
+    before = written()
+    busy = await_that("a bookie is written to", lambda: [n for n, at in written().items() if at > before[n]])
+    return run.process(run.random.choice(busy))
+
+
+def _kill_bookie(run: Run) -> str:
+    bookie = _busy_bookie(run)
+    proof = _kill(run, bookie)
+    run.go_on()
+    run.now()
+    bookie.start()
+    run.go_on()
+    return f"{proof.replace(bookie.name, 'a bookie with open ledgers')}"
+
+
+def _freeze_bookie(run: Run) -> str:
+    bookie = _busy_bookie(run)
+    proof = _freeze(run, bookie)
+    run.go_on()
+    return f"{proof.replace(bookie.name, 'a bookie with open ledgers')}"
+
+
+# ---- the network -----------------------------------------------------------------------------------------------------
+
+
+def _cut(run: Run) -> str:
+    before, times = sum(proxy.cuts for proxy in run.proxies), 5
+    for _ in range(times):
+        for proxy in run.proxies:
+            proxy.cut()
+        run.now()
+        run.go_on()
+    cuts = sum(proxy.cuts for proxy in run.proxies) - before
+    assert cuts >= times, f"only {cuts} cuts"
+    return "all connections cut 5 times"
+
+
+def _half_open(run: Run) -> str:
+    run.now()
+    silenced = [proxy.silence() for proxy in run.proxies]
+    assert all(silenced), f"connections through each proxy: {silenced}"
+    run.go_on()
+    return "all connections half open"
+
+
+def _throttled(run: Run) -> str:
+    before = sum(proxy.sent + proxy.returned for proxy in run.proxies)
+    run.now()
+    try:
+        for proxy in run.proxies:
+            proxy.throttle(1e6)
+            proxy.delay(0.1)
+        time.sleep(run.frozen)
+        run.go_on()
+    finally:
+        for proxy in run.proxies:
+            proxy.throttle(float("inf"))
+            proxy.delay(0.0)
+        run.now()
+    run.go_on()
+    through = sum(proxy.sent + proxy.returned for proxy in run.proxies) - before
+    assert through, "nothing went through"
+    return f"1 MB/s and 100 ms for {run.frozen:g} s"
+
+
+# ---- tokens and drivers ----------------------------------------------------------------------------------------------
+
+
+def _short_tokens(run: Run) -> str:
+    """Nothing fails; tokens end while they are in use."""
+    for _ in range(4):
+        run.now()
+        time.sleep(20.0)
+        run.go_on()
+    return "load over 4 lives of tokens of 20 s"
+
+
+def _driver_stopped(run: Run) -> str:
+    """The driver of the query stands still past its lease, another one takes over on its checkpoint; then it wakes."""
+    scene = run.scene
+    first = scene.processes["query"].pid
+    pids = session(first)
+    run.now()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    since = time.monotonic()
+    scene.take_over()
+    run.go_on()
+    time.sleep(max(0.0, since + scene.lease_ms / 1000 + 10.0 - time.monotonic()))
+    assert stat_of(first)[:1] == ["T"]
+    stopped = time.monotonic() - since
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    woken = run.now()
+    error = await_that("the first driver gives up", lambda: scene.retired_error(woken), _PATIENCE)
+    scene.end_retired()
+    run.go_on()
+    assert stopped > scene.lease_ms / 1000
+    return f"driver in state T past its lease of {scene.lease_ms / 1000:g} s; then: {error[:60]}"
+
+
+def session(leader: int) -> list[int]:
+    """All processes of a session."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [pid for pid in pids if (stat := stat_of(pid)) and stat[0] != "Z" and int(stat[3]) == leader]
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    **{
+        f"kill-store-{n}": Fault(f"`kill -9` of segment store {n}", partial(_kill_store, name=f"store-{n}"))
+        for n in (1, 2)
+    },
+    **{
+        f"freeze-store-{n}": Fault(
+            f"segment store {n} stands still for 60 s", partial(_freeze_store, name=f"store-{n}")
+        )
+        for n in (1, 2)
+    },
+    "kill-controller": Fault("`kill -9` of the controller, started again", partial(_restart, name="controller-1")),
+    "freeze-controller": Fault("the controller stands still for 60 s", partial(_freeze_and_go_on, name="controller-1")),
+    "kill-bookie": Fault("`kill -9` of a bookie that holds ledgers", _kill_bookie),
+    "freeze-bookie": Fault("a bookie that holds ledgers stands still for 60 s", _freeze_bookie),
+    "restart-zookeeper": Fault("`kill -9` of ZooKeeper, started again", partial(_restart, name="zookeeper")),
+    "stores-and-controller": Fault("both segment stores and the controller at once", _stores_and_controller),
+    "freeze-first-controller": Fault("the first of two controllers stands still for 60 s", _first_controller, "two"),
+    "cut": Fault("all connections are cut, five times", _cut, "proxied"),
+    "half-open": Fault("all connections become half open", _half_open, "proxied"),
+    "throttled": Fault("1 MB/s and 100 ms more for 60 s", _throttled, "proxied"),
+    "short-tokens": Fault("tokens that live for 20 s", _short_tokens, "tokens"),
+    "driver-stopped": Fault("a driver stands still past its lease, another one took over", _driver_stopped, "lease"),
+}

@@ -1,0 +1,30 @@
+"""The command ``pravega-serde ingest``, which notes each step that it has committed: ``_ingest NOTES ARGUMENT...``."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+from connector.cli import main
+from connector.ingest._ingester import Ingester
+from tests.faults.cluster._notes import Notes
+
+
+def _noting(notes: Notes) -> None:
+    commit = Ingester._commit
+
+    @functools.wraps(commit)
+    def wrapper(*args: Any) -> bool:
+        committed = commit(*args)
+        if committed:
+            notes.done("ingester")
+        return committed
+
+    Ingester._commit = wrapper  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    _noting(Notes(Path(sys.argv[1])))
+    main(["ingest", *sys.argv[2:]])

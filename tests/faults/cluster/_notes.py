@@ -1,0 +1,143 @@
+"""What clients note while they work, and what is counted in it: times of success, errors, numbered events."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Notes", "Tally", "Timeline"]
+
+
+class Notes:
+    """A file of lines that several threads write; times are those of ``time.monotonic()``, one clock for a machine."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._lock = file, threading.Lock()
+
+    def add(self, client: str, what: str, **more: Any) -> None:
+        line = json.dumps({"time": time.monotonic(), "client": client, "what": what, **more})
+        with self._lock, self._file.open("a") as file:
+            file.write(line + "\n")
+
+    def done(self, client: str) -> None:
+        """The client has had a success."""
+        self.add(client, "done")
+
+    def error(self, client: str, error: BaseException | str) -> None:
+        """The client has shown its user an error."""
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        self.add(client, "error", text=text.splitlines()[0][:500])
+
+
+class Timeline:
+    """What all clients and the probe note from now on, in the files ``*.notes`` of a folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._read = {file: file.stat().st_size for file in self._files()}
+        self.done: dict[str, list[float]] = defaultdict(list)
+        self.errors: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        #: Start and end of the probes that succeeded, by their ends.
+        self.probes: list[tuple[float, float]] = []
+        self.failed_probes: list[tuple[float, str]] = []
+
+    def _files(self) -> list[Path]:
+        return [] if self._folder is None else list(self._folder.glob("*.notes"))
+
+    def refresh(self) -> Timeline:
+        """Read what is new in the files; a line that is being written is left for the next time."""
+        for file in self._files():
+            with file.open("rb") as data:
+                data.seek(self._read.get(file, 0))
+                whole, end, _ = data.read().rpartition(b"\n")
+            self._read[file] = self._read.get(file, 0) + len(whole) + len(end)
+            for line in whole.splitlines():
+                self.take(json.loads(line))
+        self.probes.sort(key=lambda probe: probe[1])
+        return self
+
+    def take(self, note: Mapping[str, Any]) -> None:
+        if note["what"] == "probe":
+            self.probes.append((note["start"], note["time"]))
+        elif note["what"] == "failed probe":
+            self.failed_probes.append((note["time"], note["text"]))
+        elif note["what"] == "done":
+            self.done[note["client"]].append(note["time"])
+        elif note["what"] == "error":
+            self.errors[note["client"]].append((note["time"], note["text"]))
+
+    def well(self, after: float) -> float | None:
+        """When the first probe that was started after a moment had its success: the server was well by then."""
+        return next((end for start, end in self.probes if start >= after), None)
+
+    def next_done(self, client: str, after: float) -> float | None:
+        """When a client had its next success."""
+        return next((moment for moment in self.done[client] if moment >= after), None)
+
+    def lag(self, client: str, moments: Iterable[float]) -> float | None:
+        """Seconds from the server's being well to the client's next success, the most over the moments of a fault.
+
+        None: it had none any more.
+        """
+        lags = [0.0]
+        for moment in moments:
+            well = self.well(moment)
+            if well is None:
+                continue
+            after = self.next_done(client, well)
+            if after is None:
+                return None
+            lags.append(after - well)
+        return max(lags)
+
+    def stall(self, client: str, since: float, until: float) -> float:
+        """The longest time without a success, in seconds."""
+        moments = [since, *(moment for moment in self.done[client] if since < moment < until), until]
+        return max(after - before for before, after in pairwise(moments))
+
+
+class Tally:
+    """Counts events that are numbered from 0 on for each key, in the order in which a reader gets them."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, int] = {}
+        self.events = self.duplicated = self.out_of_order = 0
+        self._missing: set[tuple[str, int]] = set()
+
+    def add(self, key: str, number: int) -> None:
+        self.events += 1
+        last = self.last.get(key, -1)
+        if number > last:
+            self._missing |= {(key, between) for between in range(last + 1, number)}
+            self.last[key] = number
+        elif (key, number) in self._missing:
+            self._missing.remove((key, number))
+            self.out_of_order += 1
+        else:
+            self.duplicated += 1
+
+    def reached(self, marks: Mapping[str, int]) -> bool:
+        """Whether the last number of each key has been seen."""
+        return all(self.last.get(key, -1) >= number for key, number in marks.items())
+
+    def take(self, marks: Mapping[str, int], unsure: Iterable[tuple[str, int]] = ()) -> dict[str, int]:
+        """What was counted since the last time; ``unsure`` are events of which an error told that they may be lost."""
+        behind = {(key, n) for key, mark in marks.items() for n in range(self.last.get(key, -1) + 1, mark + 1)}
+        lost = (self._missing | behind) - set(map(tuple, unsure))
+        told = {
+            "events": self.events,
+            "lost": len(lost),
+            "duplicated": self.duplicated,
+            "out_of_order": self.out_of_order,
+        }
+        self.events = self.duplicated = self.out_of_order = 0
+        self._missing.clear()
+        for key, mark in marks.items():
+            self.last[key] = max(mark, self.last.get(key, -1))
+        return told
