@@ -8,6 +8,7 @@
         │   ├── InvalidNameError             a scope or stream name that the server would refuse
         │   ├── MalformedStreamCutError      text or bytes that are not a stream cut
         │   ├── UnsupportedModeError         asked for something that this version does not do
+        │   ├── VersionMismatchError         processes of one query with different versions of this project
         │   └── ColumnTypeError              a DataFrame whose columns cannot be written
         ├── ControllerError                  the controller refused, or answered with a failure
         │   ├── ControllerUnavailableError   no answer within the deadline
@@ -127,6 +128,7 @@ __all__ = [
     "TransactionUnknownError",
     "UnfinishedBatchError",
     "UnsupportedModeError",
+    "VersionMismatchError",
     "WrongHostError",
 ]
 
@@ -159,6 +161,12 @@ class UnsupportedModeError(ConfigError):
     """Something was asked for that this version does not do."""
 
     code = "PRAVEGA-UNSUPPORTED-MODE"
+
+
+class VersionMismatchError(ConfigError):
+    """Two processes of one query have different versions of this project."""
+
+    code = "PRAVEGA-VERSION-MISMATCH"
 
 
 class ColumnTypeError(ConfigError):

@@ -21,6 +21,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
 from connector.errors import ConfigError, ConnectorError
+from connector.exchange import Exchanged
 from connector.ledger import (
     Commit,
     Job,
@@ -58,7 +59,7 @@ class WriteId:
 
 
 @dataclass(frozen=True)
-class TaskPrepared(WriterCommitMessage):  # type: ignore[misc]
+class TaskPrepared(Exchanged, WriterCommitMessage):  # type: ignore[misc]
     """A task has flushed its rows into a transaction; without rows there is none."""
 
     write: WriteId

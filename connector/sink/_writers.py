@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from connector.client import EventWriter, PravegaClient, note_answer
 from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
+from connector.exchange import Exchanged
 from connector.ledger import note_batch, writer_of
 from connector.sink._encoding import EventEncoder
 from connector.sink._event_time import LatestTime, check_aggregation
@@ -33,7 +34,7 @@ _Messages = Sequence[WriterCommitMessage | None]
 
 
 @dataclass(frozen=True)
-class TaskWritten(WriterCommitMessage):  # type: ignore[misc]
+class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
     """What one task wrote; ``dropped`` counts the events that ``best_effort`` gave up.
 
     ``event_time`` is what is to be noted for its rows (milliseconds), ``query`` the streaming query that it works for.
@@ -46,7 +47,7 @@ class TaskWritten(WriterCommitMessage):  # type: ignore[misc]
     query: str = ""
 
 
-class _Writer:
+class _Writer(Exchanged):
     """What both writers share: rows in, durable events out."""
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:

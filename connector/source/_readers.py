@@ -29,6 +29,7 @@ from connector.client import (
     shared_client,
     slices_between,
 )
+from connector.exchange import Exchanged
 from connector.source._boundaries import Boundaries
 from connector.source._columns import Decoder, RowBuilder, batches
 from connector.source._data_loss import DataLoss, read_remaining, remaining_slices
@@ -62,7 +63,7 @@ def require_streams(options: SourceOptions) -> None:
 
 
 @dataclass(frozen=True)
-class SlicePartition(InputPartition):  # type: ignore[misc]
+class SlicePartition(Exchanged, InputPartition):  # type: ignore[misc]
     """One range of a segment, read by one task, up to ``stop`` if a filter passes nothing from there on."""
 
     slice: SegmentSlice
@@ -70,7 +71,7 @@ class SlicePartition(InputPartition):  # type: ignore[misc]
     stop: int | None = None
 
 
-class _Reader:
+class _Reader(Exchanged):
     """What both readers share: options and schema in, record batches out.
 
     ``schema`` is the Arrow schema of the rows, ``serializer`` decodes them, if they are to be decoded.
