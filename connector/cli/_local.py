@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from typing import Final
 
 import click
 
 from connector.local import (
+    REPOSITORY_VARIABLE,
     DetachedServer,
     RegistryOptions,
     ServerOptions,
@@ -29,6 +31,12 @@ _REGISTRY_PORT: Final = 9092
 _DEFAULTS: Final = ServerOptions()
 
 
+def _use_repository(_context: click.Context, _parameter: click.Parameter, url: str | None) -> None:
+    if url is not None:
+        # For this command, which may start two servers.
+        os.environ[REPOSITORY_VARIABLE] = url
+
+
 @click.group()
 def local() -> None:
     """Run a Pravega server on this machine. What it stores is gone when it ends."""
@@ -46,6 +54,13 @@ def local() -> None:
     default="memory",
     show_default=True,
     help="Where it keeps its groups.",
+)
+@click.option(
+    "--maven-repository",
+    metavar="URL",
+    expose_value=False,
+    callback=_use_repository,
+    help=f"Mirror of Maven Central to fetch the servers' jars from; {REPOSITORY_VARIABLE} does the same.",
 )
 def up(*, port: int, heap_mb: int, cache_mb: int, registry: bool, registry_port: int, registry_store: str) -> None:
     """Start a server that runs until 'down'; does nothing if it runs already."""

@@ -113,7 +113,7 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
     JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names the log.
     """
     java = find_java()
-    jars = ensure_jars(PRAVEGA_JARS, java)
+    jars = ensure_jars(PRAVEGA_JARS)
     deadline = time.monotonic() + options.start_timeout
     while True:
         server = _spawn(options, java, jars, lock)
