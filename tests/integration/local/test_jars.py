@@ -327,30 +327,25 @@ def test_a_server_that_drips(repository):
     assert any(repository.ranges)
 
 
-def test_an_interrupted_fetch_ends_at_once(repository, start_python):
+@pytest.fixture
+def stalled(repository, start_python, tmp_path, eventually):
+    """A fetch in a process of its own that waits for the second half of the last jar, and that jar's file."""
     repository.go_on.clear()
     process = start_python(FETCH, repository.lines)
-    assert repository.asked.wait(60)
+    part, *whole = (partial(tmp_path, repository) / name for name in PARTIAL)
+    eventually(lambda: part.exists() and part.stat().st_size > 100_000 and all(path.exists() for path in whole))
+    return process, part
+
+
+def test_an_interrupted_fetch_ends_at_once(stalled):
+    process, _ = stalled
     process.send_signal(signal.SIGINT)
     # Long before the 30 s that it would wait for the server.
     assert process.wait(15) == -signal.SIGINT
 
 
-def fetch_and_be_killed(repository, start_python):
-    """In a process of its own, while a jar is on its way."""
-    repository.go_on.clear()
-    process = start_python(FETCH, repository.lines)
-    assert repository.asked.wait(60)
-    process.kill()
-    process.wait(60)
-    repository.go_on.set()
-
-
-def test_a_process_killed_in_the_middle(repository, start_python, tmp_path, eventually):
-    repository.go_on.clear()
-    process = start_python(FETCH, repository.lines)
-    part, *whole = (partial(tmp_path, repository) / name for name in PARTIAL)
-    eventually(lambda: part.exists() and part.stat().st_size > 100_000 and all(path.exists() for path in whole))
+def test_a_process_killed_in_the_middle(repository, stalled, tmp_path):
+    process, part = stalled
     process.kill()
     process.wait(60)
     repository.go_on.set()
@@ -381,13 +376,12 @@ def test_killed_at_any_time(repository, start_python, tmp_path):
     assert_complete(fetch(repository), repository)
 
 
-def test_a_beginning_of_something_else(repository, start_python, tmp_path, eventually):
-    fetch_and_be_killed(repository, start_python)
-    part = partial(tmp_path, repository) / "second-1.0.jar.part"
-    part.write_bytes(b"not a jar")
-    repository.ranges.clear()
+def test_a_beginning_of_something_else(repository, tmp_path):
+    partial(tmp_path, repository).mkdir(parents=True)
+    (partial(tmp_path, repository) / "second-1.0.jar.part").write_bytes(b"<html>please log in</html>")
     assert_complete(fetch(repository), repository)
-    assert "bytes=9-" in repository.ranges
+    assert "bytes=26-" in repository.ranges
+    assert repository.downloads["second-1.0.jar"] == 2
 
 
 @pytest.mark.parametrize("size", [300_000, 300_001])
@@ -470,13 +464,6 @@ def test_a_jar_without_end(repository):
     path = next(path for path in repository.files if "second" in path)
     repository.files[path] *= 2
     refused(repository, "not the jar that was published")
-
-
-def test_a_mirror_takes_over_what_another_began(repository, tmp_path):
-    partial(tmp_path, repository).mkdir(parents=True)
-    (partial(tmp_path, repository) / "second-1.0.jar.part").write_bytes(b"<html>please log in</html>")
-    assert_complete(fetch(repository), repository)
-    assert repository.downloads["second-1.0.jar"] == 2
 
 
 @pytest.mark.parametrize("status", [404, 410])
