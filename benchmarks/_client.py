@@ -13,7 +13,7 @@ from benchmarks._alternate import Case, run_case
 from benchmarks._drive import Peer, PeerError
 from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
-from connector.local._jars import PRAVEGA_JARS, ensure_jars
+from connector.local import pravega_jars
 from connector.local._java import find_java
 from connector.wire import StreamName
 
@@ -54,7 +54,7 @@ def _java_peer() -> Peer:
         "-Xmx2g",
         f"-Dlogback.configurationFile={_JAVA_FOLDER / 'logback.xml'}",
         "-cp",
-        f"{ensure_jars(PRAVEGA_JARS, java)}/*",
+        f"{pravega_jars()}/*",
         str(_JAVA_FOLDER / "Peer.java"),  # a source file as the program: Java compiles it at the start
     ]
     return Peer(_JAVA, command)

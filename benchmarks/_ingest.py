@@ -24,9 +24,10 @@ from benchmarks._drive import Peer, PeerError
 from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
 from connector.client import PravegaClient
-from connector.local._jars import PRAVEGA_JARS, ensure_jars
-from connector.local._jarset import Jar, JarSet
+from connector.local import pravega_jars
+from connector.local._jars import JarSet, ensure_jars
 from connector.local._java import find_java
+from connector.local._maven import Jar
 from connector.wire import StreamName
 
 __all__ = ["run_ingest"]
@@ -47,15 +48,15 @@ SCHEMA: Final = json.dumps(
         "fields": [{"name": name, "type": kind} for name, kind in _TYPES.items()],
     }
 )
-#: What Java needs to read Parquet as Avro records; what these build upon comes with PySpark.
-_DIGESTS: Final = {
-    "parquet-avro": "a324c216f973f0c5a73c93bf9c1e105264913f97da6b522b43a71f437945d3a6",
-    "parquet-variant": "daecf8161e7bba63f7ba9fd62c1e8a77730c9a9d76a335191dc9d0a0fcaaec52",
+#: SHA-256 and size of what Java needs to read Parquet as Avro records; what these build upon comes with PySpark.
+_OF_MAVEN: Final = {
+    "parquet-avro": ("a324c216f973f0c5a73c93bf9c1e105264913f97da6b522b43a71f437945d3a6", 2198366),
+    "parquet-variant": ("daecf8161e7bba63f7ba9fd62c1e8a77730c9a9d76a335191dc9d0a0fcaaec52", 81268),
 }
 _PARQUET: Final = JarSet(
     "parquet-avro",
     "1.17.0",
-    tuple(Jar("org.apache.parquet", name, "1.17.0", "", "jar", digest) for name, digest in _DIGESTS.items()),
+    tuple(Jar("org.apache.parquet", name, "1.17.0", "", "jar", *bytes_) for name, bytes_ in _OF_MAVEN.items()),
 )
 _OF_SPARK: Final = (
     "parquet-",
@@ -109,7 +110,7 @@ def _java_peer() -> Peer:
     spark = Path(pyspark.__file__).parent / "jars"
     libraries = [str(jar) for jar in sorted(spark.glob("*.jar")) if jar.name.startswith(_OF_SPARK)]
     # Spark's first: its Avro needs a later Jackson than the server's.
-    folders = [f"{ensure_jars(_PARQUET, java)}/*", *libraries, f"{ensure_jars(PRAVEGA_JARS, java)}/*"]
+    folders = [f"{ensure_jars(_PARQUET)}/*", *libraries, f"{pravega_jars()}/*"]
     logging = f"-Dlogback.configurationFile={_JAVA_FOLDER / 'logback.xml'}"
     program = str(_JAVA_FOLDER / "IngestPeer.java")
     return Peer(_JAVA, [str(java.path), "-Xmx2g", logging, "-cp", os.pathsep.join(folders), program])

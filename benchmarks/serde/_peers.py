@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks._drive import Peer
-from connector.local._jars import REGISTRY_JARS, ensure_jars
+from connector.local import registry_jars
 from connector.local._java import find_java
 
 __all__ = ["JavaPeer", "plain_peer"]
@@ -23,7 +23,7 @@ class JavaPeer:
 
     def __init__(self, folder: Path) -> None:
         java = find_java()
-        jars = ensure_jars(REGISTRY_JARS, java)
+        jars = registry_jars()
         # The serial collector: one thread here, as everywhere else. The program is compiled at the start.
         command = [str(java.path), "-Xmx1g", "-XX:+UseSerialGC", _LOGBACK, "-cp", f"{jars}/*", str(_PROGRAM)]
         self.peer = Peer("Java", command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import click
 
 from connector.errors import LocalServerError
 from connector.local import (
+    REPOSITORY_VARIABLE,
     ClusterOptions,
     ClusterProcess,
     DetachedServer,
@@ -36,6 +38,12 @@ def _default(name: str, text: str) -> str:
     return f"{text}  [default: {one}; with --cluster {many}]"
 
 
+def _use_repository(_context: click.Context, _parameter: click.Parameter, url: str | None) -> None:
+    if url is not None:
+        # For this command, which may start two servers.
+        os.environ[REPOSITORY_VARIABLE] = url
+
+
 @click.group()
 def local() -> None:
     """Run a Pravega server on this machine. What it stores is gone when it ends."""
@@ -55,6 +63,13 @@ def local() -> None:
     default="memory",
     show_default=True,
     help="Where it keeps its groups.",
+)
+@click.option(
+    "--maven-repository",
+    metavar="URL",
+    expose_value=False,
+    callback=_use_repository,
+    help=f"Mirror of Maven Central to fetch the servers' jars from; {REPOSITORY_VARIABLE} does the same.",
 )
 def up(
     *, cluster: bool, controllers: int, registry: bool, registry_port: int, registry_store: str, **options: Any

@@ -12,6 +12,7 @@ from connector.local._detached import (
     stop_detached_registry,
 )
 from connector.local._jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
+from connector.local._maven import REPOSITORY_VARIABLE
 from connector.local._pravega import LocalPravega
 from connector.local._registry import LocalSchemaRegistry
 from connector.local._registry_server import RegistryOptions, RegistryUser
@@ -20,6 +21,7 @@ from connector.local._server import ServerOptions
 __all__ = [
     "PRAVEGA_VERSION",
     "REGISTRY_VERSION",
+    "REPOSITORY_VARIABLE",
     "ClusterOptions",
     "ClusterProcess",
     "DetachedServer",

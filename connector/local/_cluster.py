@@ -152,7 +152,7 @@ def launch_cluster(options: ClusterOptions, *, lock: Path | None = None) -> Clus
     JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names a log.
     """
     java = find_java()
-    jars = ensure_jars(PRAVEGA_JARS, java)
+    jars = ensure_jars(PRAVEGA_JARS)
     plan = partial(_Plan, options, java, jars)
     return start_until_ready(lambda: _spawn(plan, lock), _bring_up, seconds=options.start_timeout)
 

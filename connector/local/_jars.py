@@ -1,23 +1,27 @@
-"""The servers' jars in the user's cache: fetched once, complete or not there at all.
+"""Jars of the servers in the user's cache, fetched once: complete, or not there at all.
 
-Jars are collected in a folder of another name, each is compared with its digest, a manifest is written, and then the
-folder gets its name. A folder whose manifest is missing or disagrees is never used.
+A lock file beside this module has the coordinates, size and SHA-256 of each jar of a server's class path, so that no
+published description is searched and no jar that differs from the one tested is ever run; ``tools/relock.py`` makes it.
+Jars arrive in a folder ``KEY.partial``, which gets its name when all are there, with a manifest. Whatever ends a fetch,
+the next one goes on with what had arrived.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from filelock import FileLock, Timeout
+from rich.filesize import decimal
 
 from connector.errors import JarDownloadError
-from connector.local._cache import cache_dir
-from connector.local._ivy import resolve
-from connector.local._jarset import Jar, JarSet
-from connector.local._java import Java, find_java
+from connector.local._cache import CACHE_VARIABLE, cache_dir
+from connector.local._maven import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, Repository, download
 from connector.local._progress import JarProgress
 
 __all__ = [
@@ -25,10 +29,48 @@ __all__ = [
     "PRAVEGA_VERSION",
     "REGISTRY_JARS",
     "REGISTRY_VERSION",
+    "JarSet",
     "ensure_jars",
     "pravega_jars",
     "registry_jars",
 ]
+
+_MANIFEST: Final = "manifest.json"
+_LOCK_SECONDS: Final = 3600.0
+_FETCH_SECONDS: Final = 1800.0
+_READ_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Class path of a server."""
+
+    name: str
+    version: str
+    jars: tuple[Jar, ...]
+
+    @classmethod
+    def load(cls, name: str, version: str) -> JarSet:
+        """Read the lock file that ships with this package."""
+        lines = cls.lock_file(name, version).read_text().splitlines()
+        return cls(name, version, tuple(Jar.from_line(line) for line in lines if not line.startswith("#")))
+
+    @staticmethod
+    def lock_file(name: str, version: str) -> Path:
+        """Where the lock file of a set is."""
+        return Path(__file__).with_name(f"{name}-{version}.lock")
+
+    @property
+    def key(self) -> str:
+        """Name of the set's folder in the cache: it changes with every jar."""
+        text = "\n".join(jar.identity for jar in self.jars)
+        return f"{self.name}-{self.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all jars."""
+        return sum(jar.size for jar in self.jars)
+
 
 PRAVEGA_VERSION: Final = "0.13.0"
 PRAVEGA_JARS: Final = JarSet.load("pravega-standalone", PRAVEGA_VERSION)
@@ -36,43 +78,52 @@ REGISTRY_VERSION: Final = "0.6.0"
 # A folder of their own: their versions of what both servers use differ.
 REGISTRY_JARS: Final = JarSet.load("schemaregistry", REGISTRY_VERSION)
 
-_MANIFEST: Final = "manifest.json"
-_LOCK_SECONDS: Final = 3600.0
-_ATTEMPTS: Final = 2
 
+def pravega_jars(repository: str | None = None) -> Path:
+    """Folder with the jars of the Pravega server and the Java client, fetched now if they are not there yet.
 
-def pravega_jars() -> Path:
-    """The folder with the jars of the Pravega server and the Java client, fetched now if they are not there yet.
-
-    Raises JavaNotFoundError, JarDownloadError.
+    ``repository`` is the root URL of a mirror of Maven Central; if None, PRAVEGA_SERDE_MAVEN_REPOSITORY says so, else
+    it is Maven Central. Raises JarDownloadError; ConfigError for an invalid URL.
     """
-    return ensure_jars(PRAVEGA_JARS, find_java())
+    return ensure_jars(PRAVEGA_JARS, repository)
 
 
-def registry_jars() -> Path:
-    """The folder with the jars of the schema registry's server, Java client and Java serializers, fetched if need be.
-
-    Raises JavaNotFoundError, JarDownloadError.
-    """
-    return ensure_jars(REGISTRY_JARS, find_java())
+def registry_jars(repository: str | None = None) -> Path:
+    """As :func:`pravega_jars`, for the schema registry's server, Java client and Java serializers."""
+    return ensure_jars(REGISTRY_JARS, repository)
 
 
-def ensure_jars(jars: JarSet, java: Java) -> Path:
-    """The folder with the set's jars, fetched now if they are not there yet.
+def ensure_jars(
+    jars: JarSet,
+    repository: str | None = None,
+    *,
+    seconds: float = _FETCH_SECONDS,
+    read_seconds: float = _READ_SECONDS,
+) -> Path:
+    """Folder with the set's jars, fetched now if they are not there yet.
 
-    Several processes may call this at once: one fetches, the others wait. Raises JarDownloadError.
+    Several processes may call this at once: one fetches, the others wait. ``seconds`` bounds the whole fetch,
+    ``read_seconds`` the wait for a connection or for the next bytes of an answer. Raises as :func:`pravega_jars`.
     """
     home = cache_dir() / "jars"
     folder = home / jars.key
     if _is_complete(folder):
         return folder
-    home.mkdir(parents=True, exist_ok=True)
-    with JarProgress(f"Server jars ({jars.name} {jars.version})") as progress:
-        lock = _acquire(home / f"{jars.key}.lock", progress)
-        with lock:
+    source = Repository(repository or os.environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL, read_seconds)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with (
+            JarProgress(f"Server jars ({jars.name} {jars.version})") as progress,
+            _acquire(home / f"{jars.key}.lock", progress),
+        ):
             # Another process may have fetched them while this one waited.
             if not _is_complete(folder):
-                _fetch(jars, java, folder, progress)
+                _fetch(jars, source, folder, progress, seconds)
+    except OSError as error:
+        raise JarDownloadError(
+            f"cannot write the server's jars to {home}: {error.strerror or error}; make room for {decimal(jars.size)} "
+            f"there, or name another folder in {CACHE_VARIABLE}"
+        ) from error
     return folder
 
 
@@ -91,56 +142,35 @@ def _acquire(path: Path, progress: JarProgress) -> FileLock:
     return lock
 
 
-def _fetch(jars: JarSet, java: Java, folder: Path, progress: JarProgress) -> None:
-    partial = folder.with_name(f"{folder.name}.partial")
-    ivy_cache = folder.with_name(f"{folder.name}.ivy")
-    for attempt in range(1, _ATTEMPTS + 1):
-        # What a process that was killed in here left behind.
-        shutil.rmtree(partial, ignore_errors=True)
-        _keep_whole(jars, ivy_cache)
-        progress.expect(len(jars.jars))
-        try:
-            resolve(jars.ivy_module(), java, cache=ivy_cache, target=partial, progress=progress)
-            _seal(jars, partial)
-        except JarDownloadError as error:
-            if attempt == _ATTEMPTS:
-                raise
-            progress.say(f"{error.message}; trying again")
-        else:
-            break
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
-    # A second copy of every jar, of no use any more.
-    shutil.rmtree(ivy_cache, ignore_errors=True)
-
-
-def _keep_whole(jars: JarSet, ivy_cache: Path) -> None:
-    """Leave in Ivy's cache only jars that are right, which need not be fetched again after a cut-off download."""
-    known = {jar.file_name: jar for jar in jars.jars}
-    for path in [path for path in ivy_cache.rglob("*") if path.is_file()]:
-        jar = known.get(path.name)
-        if jar is None or not jar.is_at(path):
-            path.unlink()
-
-
-def _seal(jars: JarSet, folder: Path) -> None:
-    """Compare every jar with its digest, then write the manifest that makes the folder complete."""
-    wrong = [jar.file_name for jar in jars.jars if not jar.is_at(folder / jar.file_name)]
-    if wrong:
-        raise JarDownloadError(
-            f"{len(wrong)} of the server's {len(jars.jars)} jars are not what they should be: {', '.join(wrong[:3])}"
-        )
-    manifest = {jar.file_name: _size(jar, folder) for jar in jars.jars}
-    (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1))
-
-
-def _size(jar: Jar, folder: Path) -> int:
-    return (folder / jar.file_name).stat().st_size
-
-
 def _is_complete(folder: Path) -> bool:
     try:
         manifest = json.loads((folder / _MANIFEST).read_text())
         return bool(manifest) and all((folder / name).stat().st_size == size for name, size in manifest.items())
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def _fetch(jars: JarSet, source: Repository, folder: Path, progress: JarProgress, seconds: float) -> None:
+    partial = folder.with_name(f"{folder.name}.partial")
+    partial.mkdir(exist_ok=True)
+    missing = _remove_unusable(jars, partial)
+    arrived = jars.size - sum(jar.size for jar in missing)
+    arrived += sum(path.stat().st_size for path in partial.glob("*.part"))
+    progress.begin(jars.size, arrived, source.root)
+    download(missing, partial, source, progress, seconds)
+    progress.end()
+    (partial / _MANIFEST).write_text(json.dumps({jar.file_name: jar.size for jar in jars.jars}, indent=1))
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+    # What a version that fetched with Ivy may have left when it was killed.
+    shutil.rmtree(folder.with_name(f"{folder.name}.ivy"), ignore_errors=True)
+
+
+def _remove_unusable(jars: JarSet, partial: Path) -> list[Jar]:
+    """Leave only whole jars and beginnings of the others in the folder; return the others."""
+    missing = [jar for jar in jars.jars if not jar.is_at(partial / jar.file_name)]
+    usable = {f"{jar.file_name}.part" for jar in missing} | {jar.file_name for jar in set(jars.jars) - set(missing)}
+    for path in list(partial.iterdir()):
+        if path.name not in usable:
+            path.unlink()
+    return missing

@@ -1,14 +1,17 @@
-"""Shows how far a download is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a download: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
 from typing import Final, Self, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 __all__ = ["JarProgress"]
 
@@ -16,61 +19,64 @@ _LINE_SECONDS: Final = 3.0
 
 
 class JarProgress:
-    """Context manager that is told of each jar. Writes to ``file``, standard error if None.
+    """Bytes, rate and time left of a download, as a context manager; nothing is shown before :meth:`begin`.
 
-    Nothing is shown before the first call.
+    Writes to ``file``, standard error if None; ``clock`` tells seconds.
     """
 
-    def __init__(self, title: str, *, file: TextIO | None = None) -> None:
-        self._title = title
-        self._file = sys.stderr if file is None else file
-        self._bar: Progress | None = None
-        self._task = TaskID(0)
-        self._expected = self._found = self._arrived = 0
-        self._last_line = float("-inf")
+    def __init__(self, title: str, *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._title, self._clock = title, clock
+        console = Console(file=sys.stderr if file is None else file)
+        self._terminal = console.file.isatty() and not console.is_dumb_terminal
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        rates = (TransferSpeedColumn(), TimeRemainingColumn())
+        # It also keeps the rate where no bar is shown.
+        self._bar = Progress(*columns, *rates, console=console, transient=True, get_time=clock)
+        self._task = self._bar.add_task(title, start=False, total=0)
+        self._began = self._last_line = float("-inf")
 
     def __enter__(self) -> Self:
-        if self._file.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-            self._bar = Progress(*columns, console=Console(file=self._file), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._title, total=None)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._bar is not None:
+        if self._terminal:
             self._bar.stop()
 
-    def expect(self, count: int) -> None:
-        """Begin counting (again): so many jars are to come."""
-        self._expected, self._found, self._arrived = count, 0, 0
-        self._show()
+    @property
+    def state(self) -> str:
+        """Bytes that are there, of how many."""
+        task = self._bar.tasks[0]
+        return f"{decimal(int(task.completed))} of {decimal(int(task.total or 0))}"
 
-    def found(self) -> None:
-        """One more jar is known to be there; this takes most of the time."""
-        self._found += 1
-        self._show()
+    def begin(self, total: int, arrived: int, source: str) -> None:
+        """Start with ``total`` bytes to come from ``source``, of which ``arrived`` are there from an earlier fetch."""
+        self._began = self._clock()
+        self._bar.reset(self._task, total=total, completed=arrived)
+        if self._terminal:
+            self._bar.start()
+        self.say(f"{self._title}: {self.state} here, the rest from {source}")
+        self._last_line = self._clock()
 
-    def arrived(self) -> None:
-        """One more jar is here."""
-        self._arrived += 1
-        self._show()
+    def advance(self, count: int) -> None:
+        """Add bytes that have arrived; a negative number takes away bytes that were dropped."""
+        if count < 0:
+            # The rate is that of what comes.
+            self._bar.update(self._task, advance=count)
+        else:
+            self._bar.advance(self._task, count)
+        if not self._terminal and self._clock() - self._last_line >= _LINE_SECONDS:
+            self._last_line = self._clock()
+            task = self._bar.tasks[0]
+            rate = f", {decimal(int(task.speed))}/s" if task.speed else ""
+            left = "" if task.time_remaining is None else f", {timedelta(seconds=task.time_remaining)} left"
+            self.say(f"{self._title}: {self.state}{rate}{left}")
+
+    def end(self) -> None:
+        """Say that all is there."""
+        self.say(f"{self._title}: complete after {self._clock() - self._began:.1f} s")
 
     def say(self, text: str) -> None:
-        """A line of its own."""
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-        else:
-            print(text, file=self._file, flush=True)
-
-    def _show(self) -> None:
-        text = f"{self._title}: {self._found} of {self._expected} found, {self._arrived} fetched"
-        if self._bar is not None:
-            self._bar.update(
-                self._task, description=text, completed=self._found + self._arrived, total=2 * self._expected
-            )
-        elif self._arrived == self._expected or time.monotonic() - self._last_line >= _LINE_SECONDS:
-            self._last_line = time.monotonic()
-            self.say(text)
+        """Write a line of its own."""
+        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -114,7 +114,7 @@ def launch_registry(options: RegistryOptions, *, lock: Path | None = None) -> Re
     JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names the log.
     """
     java = find_java()
-    jars = ensure_jars(REGISTRY_JARS, java)
+    jars = ensure_jars(REGISTRY_JARS)
     deadline = time.monotonic() + options.start_timeout
     while True:
         server = _spawn(options, java, jars, lock)

@@ -103,7 +103,7 @@ def launch(options: ServerOptions, *, lock: Path | None = None) -> Server:
     JavaNotFoundError, JarDownloadError, LocalServerError; nothing is left running then, and the text names the log.
     """
     java = find_java()
-    jars = ensure_jars(PRAVEGA_JARS, java)
+    jars = ensure_jars(PRAVEGA_JARS)
 
     def await_one(server: Server, deadline: float) -> None:
         await_ready(server.config, [(HOST, server.store_port)], deadline=deadline, check=server.check)

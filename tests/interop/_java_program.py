@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from benchmarks._drive import Peer
-from connector.local._jars import PRAVEGA_JARS, ensure_jars
+from connector.local import pravega_jars
 from connector.local._java import find_java
 from connector.wire import StreamName
 from tests.interop._javac import compile_java
@@ -26,7 +26,7 @@ class JavaProgram:
 
     def __init__(self, name: str, controller: str) -> None:
         java = find_java()
-        jars = ensure_jars(PRAVEGA_JARS, java)
+        jars = pravega_jars()
         logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
         self._peer = Peer(name, [str(java.path), "-Xmx512m", logback, "-cp", f"{_classes()}:{jars}/*", name])
         self._controller = controller
@@ -56,5 +56,5 @@ def _classes() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="java-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     java = find_java()
-    compile_java(java, _SOURCES.glob("*.java"), folder, ensure_jars(PRAVEGA_JARS, java))
+    compile_java(java, _SOURCES.glob("*.java"), folder, pravega_jars())
     return folder

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from connector.local._jars import ensure_jars
-from connector.local._jarset import JarSet
+from connector.local import registry_jars
 from connector.local._java import find_java
 from pravega_serde.registry import SchemaInfo, event_type
 from tests.interop._javac import compile_java
@@ -20,7 +19,6 @@ __all__ = ["JavaRegistry"]
 
 _TESTS: Final = Path(__file__).parents[1]
 _SOURCES: Final = Path(__file__).parent / "java_registry"
-_JARS: Final = JarSet.load("schemaregistry", "0.6.0")
 _SECONDS: Final = 180
 
 
@@ -34,7 +32,7 @@ class JavaRegistry:
         java = find_java()
         self._few, self._groups = few, [",".join(groups)] if groups else []
         self._uri, self._folder, self._java = uri, folder, java.path
-        jars = ensure_jars(_JARS, java)
+        jars = registry_jars()
         self._classes = f"{folder}/classes:{jars}/*"
         compile_java(java, _SOURCES.glob("*.java"), folder / "classes", jars)
         (folder / "gold.pb").write_bytes(self.alarm_schema().data)

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
-from connector.local._jars import PRAVEGA_JARS, ensure_jars
+from connector.local import pravega_jars
 from connector.local._java import find_java
 from connector.local._jvm import write_configuration
 from connector.local._ports import free_ports, is_free
@@ -38,7 +38,7 @@ class RestartablePravega:
 
     def __init__(self) -> None:
         java = find_java()
-        self._command = [str(java.path), "-cp", f"{ensure_jars(PRAVEGA_JARS, java)}/*"]
+        self._command = [str(java.path), "-cp", f"{pravega_jars()}/*"]
         self._temporary = tempfile.TemporaryDirectory(prefix="pravega-cluster-", ignore_cleanup_errors=True)
         self._folder = Path(self._temporary.name)
         self._zookeeper, self._controller, self._rest, self._store, self._admin, self._health = free_ports(6)

@@ -1,6 +1,8 @@
-"""What is shown while jars arrive."""
+"""Progress that is shown while jars arrive."""
 
 import io
+
+import pytest
 
 from connector.local._progress import JarProgress
 
@@ -10,28 +12,70 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_lines_where_there_is_no_terminal():
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize("variable", ["TERM", "FORCE_COLOR"])
+def test_lines_where_there_is_no_terminal(monkeypatch, variable):
+    monkeypatch.setenv(variable, "xterm")
+    file, clock = io.StringIO(), Clock()
+    with JarProgress("Jars", file=file, clock=clock) as progress:
+        assert file.getvalue() == ""
+        progress.begin(100_000_000, 10_000_000, "https://example.org/")
+        # For 4 s: one line, after 3 s.
+        for _ in range(32):
+            clock.now += 0.125
+            progress.advance(1_250_000)
+        progress.advance(-20_000_000)
+        clock.now += 4
+        progress.advance(0)
+        progress.end()
+    assert file.getvalue().splitlines() == [
+        "Jars: 10.0 MB of 100.0 MB here, the rest from https://example.org/",
+        "Jars: 40.0 MB of 100.0 MB, 10.0 MB/s, 0:00:06 left",
+        # The four seconds without a byte count.
+        "Jars: 30.0 MB of 100.0 MB, 4.9 MB/s, 0:00:15 left",
+        "Jars: complete after 8.0 s",
+    ]
+    assert progress.state == "30.0 MB of 100.0 MB"
+
+
+def test_a_long_line_is_one_line():
     file = io.StringIO()
     with JarProgress("Jars", file=file) as progress:
-        assert file.getvalue() == ""
-        progress.expect(3)
-        for _ in range(3):
-            progress.found()
-        for _ in range(3):
-            progress.arrived()
-    lines = file.getvalue().splitlines()
-    assert lines[0] == "Jars: 0 of 3 found, 0 fetched"
-    assert lines[-1] == "Jars: 3 of 3 found, 3 fetched"
-    assert "\x1b" not in file.getvalue()
+        progress.say("[one] " + 100 * "word ")
+    assert file.getvalue() == "[one] " + 100 * "word " + "\n"
 
 
 def test_a_bar_on_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    file = Terminal()
-    with JarProgress("Jars", file=file) as progress:
-        progress.expect(3)
-        progress.arrived()
+    monkeypatch.setenv("COLUMNS", "120")
+    file, clock = Terminal(), Clock()
+    with JarProgress("Jars", file=file, clock=clock) as progress:
+        progress.begin(3_000_000, 0, "https://example.org/")
+        for _ in range(3):
+            clock.now += 1
+            progress.advance(500_000)
         progress.say("[one] more thing")
-    assert "\x1b" in file.getvalue()
-    assert "Jars" in file.getvalue()
-    assert "[one] more thing" in file.getvalue()
+    text = file.getvalue()
+    assert "\x1b" in text
+    assert "1.5/3.0 MB" in text
+    assert "500.0 kB/s" in text
+    assert "0:00:03" in text
+    assert "[one] more thing" in text
+
+
+def test_lines_on_a_terminal_without_cursor(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    file, clock = Terminal(), Clock()
+    with JarProgress("Jars", file=file, clock=clock) as progress:
+        progress.begin(3_000_000, 0, "https://example.org/")
+        clock.now += 3
+        progress.advance(500_000)
+    assert "\x1b" not in file.getvalue()
+    assert file.getvalue().splitlines()[-1].startswith("Jars: 500.0 kB of 3.0 MB")

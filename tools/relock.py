@@ -1,0 +1,186 @@
+"""Make the lock file of a server's jars anew: ``python -m tools.relock pravega-standalone`` (or ``schemaregistry``).
+
+For maintainers, after a change of a recipe below: here, and nowhere else, stands what is asked for and what is left
+out. The Ivy that PySpark ships follows the published descriptions from there, which takes a few minutes; it needs
+Java, the extra ``spark`` and Maven Central. The version that ``connector.local`` uses is raised afterwards, when its
+lock file is there. ``--check`` writes nothing and fails if the file would change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+import pyspark
+
+from connector.local._jars import JarSet
+from connector.local._java import find_java
+from connector.local._maven import Jar
+
+__all__ = ["main"]
+
+_SECONDS: Final = 1800.0
+_JAR_NAME: Final = "[artifact]-[revision](-[classifier]).[ext]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    organisation: str
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """``beside`` is asked for with the server; ``forced`` versions win over what the published descriptions ask for."""
+
+    server: _Module
+    forced: tuple[_Module, ...]
+    excluded_organisations: tuple[str, ...]
+    excluded_modules: tuple[str, ...]
+    beside: tuple[_Module, ...] = ()
+
+
+_REGISTRY_VERSION: Final = "0.6.0"
+_REGISTRY_JACKSON: Final = "2.12.7"
+
+_RECIPES: Final = {
+    "pravega-standalone": _Recipe(
+        server=_Module("io.pravega", "pravega-standalone", "0.13.0"),
+        # The published description leaves protobuf-java at 2.5.0, which the controller cannot run with.
+        forced=(_Module("com.google.protobuf", "protobuf-java", "3.19.6"),),
+        excluded_organisations=(
+            # Long-term storage on other systems, which a server on one machine never touches.
+            "org.apache.hadoop",
+            "com.azure",
+            "com.google.cloud",
+            "software.amazon.awssdk",
+            "com.emc.ecs",
+            # Its old ASM breaks the REST server on Java 17.
+            "com.sun.jersey",
+            # Logging goes through logback alone.
+            "log4j",
+        ),
+        excluded_modules=("slf4j-reload4j",),
+    ),
+    "schemaregistry": _Recipe(
+        server=_Module("io.pravega", "schemaregistry-server", _REGISTRY_VERSION),
+        # With which Java programs write and read what the registry describes.
+        beside=(
+            _Module("io.pravega", "schemaregistry-client", _REGISTRY_VERSION),
+            _Module("io.pravega", "schemaregistry-serializers", _REGISTRY_VERSION),
+        ),
+        # The versions that wrote the vectors under tests/vectors: those which the serializers ask for.
+        forced=(
+            _Module("org.apache.avro", "avro", "1.11.1"),
+            _Module("com.google.protobuf", "protobuf-java", "3.21.7"),
+            _Module("com.google.protobuf", "protobuf-java-util", "3.21.7"),
+            *(
+                _Module("com.fasterxml.jackson.core", name, _REGISTRY_JACKSON)
+                for name in ("jackson-annotations", "jackson-core", "jackson-databind")
+            ),
+        ),
+        excluded_organisations=(),
+        # The first was never published; logging goes through logback alone.
+        excluded_modules=("pravega-keycloak-client", "slf4j-simple"),
+    ),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Resolve a recipe and write its lock file; with --check, 1 if it would change."""
+    parser = argparse.ArgumentParser(prog="python -m tools.relock", description="Make a lock file of jars anew.")
+    parser.add_argument("name", choices=_RECIPES)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the file would change")
+    chosen = parser.parse_args(arguments)
+    recipe = _RECIPES[chosen.name]
+    with tempfile.TemporaryDirectory() as folder:
+        jars = sorted(_resolve(_ivy_module(recipe), Path(folder)))
+    title = f"# {chosen.name} {recipe.server.version} and all that it needs, with SHA-256 and bytes"
+    head = f"{title}; made by python -m tools.relock {chosen.name}"
+    text = "\n".join([head, *(jar.to_line() for jar in jars)]) + "\n"
+    path = JarSet.lock_file(chosen.name, recipe.server.version)
+    if chosen.check:
+        same = path.read_text() == text
+        print(f"{path} {'is up to date' if same else 'would change'}")  # noqa: T201
+        return 0 if same else 1
+    path.write_text(text)
+    print(f"{len(jars)} jars in {path}")  # noqa: T201
+    return 0
+
+
+def _ivy_module(recipe: _Recipe) -> str:
+    asked = (recipe.server, *recipe.beside)
+    wanted = [*((module, "false") for module in asked), *((module, "true") for module in recipe.forced)]
+    return "\n".join(
+        [
+            '<ivy-module version="2.0">',
+            f'  <info organisation="pravega-serde" module={quoteattr(recipe.server.name)}/>',
+            '  <configurations><conf name="default"/></configurations>',
+            "  <dependencies>",
+            *(
+                f"    <dependency org={quoteattr(module.organisation)} name={quoteattr(module.name)} "
+                f'rev={quoteattr(module.version)} force="{force}" conf="default->default"/>'
+                for module, force in wanted
+            ),
+            *(f"    <exclude org={quoteattr(name)}/>" for name in recipe.excluded_organisations),
+            *(f"    <exclude module={quoteattr(name)}/>" for name in recipe.excluded_modules),
+            "  </dependencies>",
+            "</ivy-module>\n",
+        ]
+    )
+
+
+def _resolve(module: str, folder: Path) -> list[Jar]:
+    """Jars that the ``ivy.xml`` text asks for and all that these depend on, fetched into the folder."""
+    cache, target = folder / "ivy", folder / "jars"
+    cache.mkdir()
+    (cache / "ivy.xml").write_text(module)
+    (cache / "settings.xml").write_text(
+        "<ivysettings>\n"
+        f"  <caches defaultCacheDir={quoteattr(str(cache))}/>\n"
+        '  <settings defaultResolver="main"/>\n'
+        '  <resolvers><ibiblio name="main" m2compatible="true"/></resolvers>\n'
+        "</ivysettings>\n"
+    )
+    (ivy,) = Path(pyspark.__file__).with_name("jars").glob("ivy-*.jar")
+    command = [
+        str(find_java().path),
+        # Ivy would otherwise make a folder in the user's home.
+        f"-Divy.default.ivy.user.dir={cache}",
+        *("-jar", str(ivy)),
+        *("-settings", str(cache / "settings.xml")),
+        *("-ivy", str(cache / "ivy.xml")),
+        *("-confs", "default"),
+        *("-retrieve", f"{target}/{_JAR_NAME}"),
+    ]
+    subprocess.run(command, check=True, timeout=_SECONDS, stdout=sys.stderr)
+    (report,) = cache.glob("*-default.xml")
+    return _jars(report, target)
+
+
+def _jars(report: Path, folder: Path) -> list[Jar]:
+    """Jars that Ivy's report names, with the digests and sizes of the files."""
+    jars = []
+    for module in ElementTree.parse(report).getroot().iter("module"):  # noqa: S314 - Ivy has just written it
+        for revision in module.iter("revision"):
+            for artifact in revision.iter("artifact"):
+                place = module.attrib["organisation"], artifact.attrib["name"], revision.attrib["name"]
+                classifier = artifact.get("extra-1.m.classifier", "")
+                jar = Jar(*place, classifier, artifact.attrib["ext"], sha256="", size=0)
+                data = (folder / jar.file_name).read_bytes()
+                digest = hashlib.sha256(data).hexdigest()
+                jars.append(Jar(*place, classifier, jar.extension, digest, len(data)))
+    return jars
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
