@@ -261,7 +261,9 @@ class SegmentStores:
 
         return self.health.persist(_logger, f"stream {stream}", deadline or self.deadline(), confirmed, failed)
 
-    def segment_infos(self, stream: StreamName, segment_ids: Iterable[int]) -> dict[int, SegmentInfo]:
+    def segment_infos(
+        self, stream: StreamName, segment_ids: Iterable[int], *, deadline: Deadline | None = None
+    ) -> dict[int, SegmentInfo]:
         """State of each segment, asked on as few connections as possible.
 
         One does not exist only if the controller agrees.
@@ -285,7 +287,7 @@ class SegmentStores:
                 if segment_id not in infos:
                     self.forget(stream, segment_id, error)
 
-        self.health.persist(_logger, f"stream {stream}", self.deadline(), attempt, failed)
+        self.health.persist(_logger, f"stream {stream}", deadline or self.deadline(), attempt, failed)
         return infos
 
     def _check_missing(self, stream: StreamName, infos: dict[int, SegmentInfo], deadline: Deadline) -> None:

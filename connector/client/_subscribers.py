@@ -21,7 +21,7 @@ from connector.client import _controller_calls as calls
 from connector.client._controller_channel import Rpc
 from connector.client._controller_messages import cut_message, stream_message
 from connector.client._proto import controller_pb2 as pb
-from connector.errors import ConfigError
+from connector.errors import ConfigError, ControllerError
 from connector.wire import StreamCut, StreamName
 
 if TYPE_CHECKING:
@@ -170,8 +170,14 @@ class Subscriber:
         if self._controller.update_subscriber(self._made(), cut):
             return
         # The group is older than the stream, or somebody has renewed it.
-        self._id = None
-        self._id = self._controller.renew_subscriber(self.stream, self._made())
+        made = self._remade()
+        try:
+            self._id = self._controller.renew_subscriber(self.stream, made)
+        except ControllerError:
+            # It was renewed since, by somebody else or by a request of ours whose answer was lost.
+            if (now := self._remade()) == made:
+                raise
+            self._id = now
         self._controller.update_subscriber(self._id, cut)
 
     def remove(self) -> bool:
@@ -180,6 +186,10 @@ class Subscriber:
             return False
         made, self._id = self._made(), None
         return self._controller.delete_subscriber(self.stream, made)
+
+    def _remade(self) -> SubscriberId:
+        self._id = None
+        return self._made()
 
     def _made(self) -> SubscriberId:
         if self._id is None:
