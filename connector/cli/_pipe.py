@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -73,6 +74,7 @@ def pipe(
     router = _router(key, key_field, key_pattern)
     opened = _input(listen, connect, acknowledge=acknowledge)
     with (
+        contextlib.closing(opened),
         PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=failover_timeout) as client,
         _common.take_signals(functools.partial(_stop, opened)),
         _Abandoned(client, stream, max_event_size=max_event_size, max_in_flight=buffer) as writer,
@@ -90,7 +92,6 @@ def pipe(
         try:
             job.run()
         finally:
-            opened.close()
             if not quiet:
                 _show(job.summary, StreamName.parse(stream), keyed=router is not None)
     if job.summary.errors:

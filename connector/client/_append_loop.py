@@ -297,8 +297,12 @@ class AppendLoop:
                 self._postpone(lane, result)
 
     def _errand_failed(self, kind: str, lane: _Lane, error: Exception) -> None:
-        if kind == "large" and isinstance(error, SegmentSealedError | NoSuchSegmentError):
+        if isinstance(error, NoSuchSegmentError) and kind == "large":
             self._refused(lane, error)
+            return
+        if isinstance(error, SegmentSealedError) and kind == "large":
+            if lane.session.state is AppendState.READY:  # else its connection was lost: the next set-up comes first
+                self._refused(lane, error)
             return
         if not isinstance(error, ConnectorError) or not error.retriable:
             raise error

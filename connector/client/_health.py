@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from connector.client._deadline import QUIET, Deadline
-from connector.errors import ConfigError, DeadlineExceededError
+from connector.errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
 from pravega_serde.errors import PravegaError
 
 __all__ = ["DEFAULT_FAILOVER_TIMEOUT", "DEFAULT_TIMEOUT", "Attempts", "ClusterHealth", "Counters"]
@@ -244,7 +244,10 @@ class Attempts:
             self._deadline = self._deadline or self._health.deadline()
         self._failures += 1
         # An attempt that had no time of its own only hides why the others failed.
-        if self._reason is None or not isinstance(error, DeadlineExceededError):
+        late = isinstance(error, DeadlineExceededError) or (
+            isinstance(error, ControllerUnavailableError) and self.deadline.passed
+        )
+        if self._reason is None or not late:
             self._reason = error
         self._health.count("retries", self._logger, f"{self._what}: trying again after: {error.message}")
         if self._troubled >= OUTAGE_AFTER:
@@ -268,7 +271,10 @@ class Attempts:
             raise error
         failed(error)
         if not self.again(error):
-            raise self.given_up() from error
+            given_up = self.given_up()
+            if given_up is error:
+                raise error
+            raise given_up from error
 
     def given_up(self) -> PravegaError:
         """The error for what was not done in time: the reason of the attempts."""

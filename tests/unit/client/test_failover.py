@@ -4,7 +4,9 @@ A frozen store takes connections and says nothing, as a stopped process does; a 
 forgotten its segments, which live elsewhere by then.
 """
 
+import base64
 import contextlib
+import json
 import logging
 import socket
 import threading
@@ -13,7 +15,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import ControllerClient, _append_loop, _tail
+from connector.client import ControllerClient, EventWriter, _append_loop, _tail
 from connector.client._health import ClusterHealth
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -22,6 +24,7 @@ from connector.errors import (
     DeadlineExceededError,
     PravegaError,
     StreamSealedError,
+    TokenExpiredError,
 )
 from connector.wire import (
     GetStreamSegmentInfo,
@@ -172,7 +175,7 @@ class TestDeadHost:
             writer = client.writer(stream.name)
             began = time.monotonic()
             for number in range(20):
-                writer.write_column(pa.array([b"dead", b"alive %d" % number]), pa.array(["key-1", "key-0"]))
+                writer.write_column(pa.array([b"dead", b"alive %d" % number]), pa.array(["key-0", "key-2"]))
             while len(events_in(other, stream, 1)) < 20:
                 assert time.monotonic() - began < 4, "an attempt at the other one has 5"
                 time.sleep(0.01)
@@ -210,20 +213,24 @@ def test_a_follower_that_raised_goes_on_when_it_is_polled_again(stream, store, o
         assert poll_until(reader, 1, seconds=5) == [b"a"]
 
 
+def write_in_a_block(writer, then):
+    with writer:
+        writer.write(b"a")
+        then(writer)
+
+
 def test_a_block_of_a_writer_ends_after_one_timeout(stream, store):
     store.freeze()
     with stream.client() as client:
         began = time.monotonic()
-        with pytest.raises(DeadlineExceededError), client.writer(stream.name, timeout=2) as writer:
-            writer.write(b"a")
-            writer.flush()
+        with pytest.raises(DeadlineExceededError):
+            write_in_a_block(client.writer(stream.name, timeout=2), EventWriter.flush)
         assert 2 <= time.monotonic() - began < 3.5
 
 
 def test_a_block_that_fails_otherwise_still_writes(stream, client):
-    with pytest.raises(ZeroDivisionError), client.writer(stream.name) as writer:
-        writer.write(b"a")
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        write_in_a_block(client.writer(stream.name), lambda _: 1 / 0)
     assert events_in(stream.store, stream) == [b"a"]
 
 
@@ -338,6 +345,21 @@ class TestFrozenController:
             assert second.count("checkScopeExists") == 1
 
 
+# ---------------------------------------------------------------- tokens
+
+
+@pytest.mark.parametrize("seconds", [20, 1, -5], ids=["short", "shorter", "a clock that is fast"])
+def test_tokens_of_a_short_life_are_used(stream, store, seconds):
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": time.time() + seconds}).encode()).decode().rstrip("=")
+    stream.valid_token = f"head.{claims}.signature"
+    with stream.client() as client, client.follow(stream.name, start_of(stream)) as reader:
+        with client.writer(stream.name) as writer:
+            writer.write(b"a")
+        assert poll_until(reader, 1, seconds=5) == [b"a"]
+        assert client.tail(stream.name) == StreamCut(stream.name, {0: 9})
+    assert stream.asked["delegation_token"] < 10
+
+
 # ---------------------------------------------------------------- patience
 
 
@@ -406,7 +428,7 @@ class TestTold:
         assert len(warnings) == 2
         assert "trying for 20 s more; last: no connection" in warnings[0]
         assert warnings[1].startswith("stream scope/stream: goes on after ")
-        retries = [r for r in caplog.records if "trying again after" in r.getMessage()]
+        retries = [r for r in caplog.records if r.getMessage().startswith("stream scope/stream: trying again after")]
         assert len(retries) == 1
 
     def test_a_short_trouble_is_no_outage(self, stream, store, client, caplog):
@@ -421,7 +443,35 @@ class TestTold:
         stream.valid_token = "old"
         assert client.stores.token(stream.name, write=False) == "old"
         assert client.counters.as_dict()["token_refreshes"] == 0
-        client.stores._tokens[stream.name, False] = ("old", time.time())
+        client.stores.forget(stream.name, 0, TokenExpiredError("refused"))
         stream.valid_token = "new"
         assert client.stores.token(stream.name, write=False) == "new"
         assert client.counters.as_dict()["token_refreshes"] == 1
+
+    def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
+        monkeypatch.setattr("connector.client._health.NOTE_EVERY", 0.2)
+        health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
+        with caplog.at_level(logging.INFO, logger="connector.client"):
+            for _ in range(100):
+                health.count("reconnects", logger, "lost")
+            health.count("segment_moves", logger, "moved")
+            assert [r.getMessage() for r in caplog.records] == ["lost", "moved"]
+            time.sleep(0.21)
+            health.count("reconnects", logger, "lost again")
+        assert caplog.records[-1].getMessage() == "lost again (and 99 more of this kind before)"
+        assert health.counters.as_dict()["reconnects"] == 101
+
+    def test_outages_at_the_same_time_count_once(self, monkeypatch):
+        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
+        first, second = (health.attempts(logger, what) for what in ("first", "second"))
+        first.failed(ControllerUnavailableError("gone"))
+        second.failed(ControllerUnavailableError("gone too"))
+        assert health.trouble is not None
+        assert health.trouble.startswith("first: in trouble for 0 s, trying for ")
+        first.done()
+        assert health.trouble is not None
+        assert health.trouble.startswith("second: ")
+        second.close()
+        assert health.trouble is None
+        assert health.counters.as_dict()["outages"] == 1

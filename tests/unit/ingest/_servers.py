@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
 from connector.client._deadline import Deadline
@@ -33,7 +32,6 @@ class Servers(ControllerClient):
         self.committed: list[uuid.UUID] = []
         self.overtaken: list[tuple[uuid.UUID, uuid.UUID]] = []
         """Transactions that were COMMITTING when the commit of another one was asked for, and that one."""
-        self.before_status: Callable[[uuid.UUID], object] = lambda _transaction: None
         self._looked = 0
         self._order = threading.RLock()
 
@@ -100,8 +98,9 @@ class Servers(ControllerClient):
     ) -> TransactionStatus:
         return self.streams[stream].abort_transaction(stream, transaction)
 
-    def transaction_status(self, stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
-        self.before_status(transaction)
+    def transaction_status(
+        self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
         with self._order:
             if transaction in self.committing:
                 self._looked += 1

@@ -65,7 +65,8 @@ def token_ended(session: Session, request: Any) -> None:
 
 
 def nothing(session: Session, request: Any) -> None:
-    """As by a store that is frozen."""
+    """As by a store that is frozen from now on."""
+    session.deaf = True
 
 
 @pytest.fixture
@@ -104,8 +105,15 @@ def trouble(store: FakeSegmentStore, monkeypatch: pytest.MonkeyPatch) -> Callabl
 @pytest.mark.parametrize("part", ["#transaction", "scope/stream-ingest/"])
 @pytest.mark.parametrize(("answer", "times"), [(no_segment, 4), (wrong_host, 4), (token_ended, 4), (nothing, 1)])
 def test_it_goes_on_by_itself(
-    servers: Servers, run: Run, trouble: Any, answer: Callable[..., None], times: int, part: str
+    servers: Servers,
+    run: Run,
+    trouble: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[..., None],
+    times: int,
+    part: str,
 ):
+    monkeypatch.setattr("connector.client._append_loop._KEEP_ALIVE_SECONDS", 1.0)
     asked = trouble(answer, part, times)
     summary = run()
     assert len(asked) == times
@@ -207,11 +215,11 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     monkeypatch.setattr("connector.ingest._referee._DOUBT", 0.01)
     status, unknown = servers.transaction_status, []
 
-    def blind(stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+    def blind(stream: StreamName, transaction: uuid.UUID, **options: Any) -> TransactionStatus:
         if denied and len(unknown) < 2:
             unknown.append(transaction)
             return TransactionStatus.UNKNOWN
-        return status(stream, transaction)
+        return status(stream, transaction, **options)
 
     denied = deny(NO_SEGMENT, 1)
     monkeypatch.setattr(servers, "transaction_status", blind)
