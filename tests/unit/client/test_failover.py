@@ -491,3 +491,12 @@ class TestTold:
         second.close()
         assert health.trouble is None
         assert health.counters.as_dict()["outages"] == 1
+
+    def test_an_outage_ends_with_who_has_it(self, monkeypatch):
+        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        health = ClusterHealth()
+        attempts = health.attempts(logging.getLogger("connector.client.test"), "a reader that was not closed")
+        attempts.failed(ControllerUnavailableError("gone"))
+        assert health.trouble is not None
+        del attempts
+        assert health.trouble is None
