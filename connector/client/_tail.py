@@ -174,8 +174,7 @@ class TailReader:
             self._failed(tail, error)
 
     def _begin(self, kind: str, about: Any, work: Callable[[Deadline], Any], tail: _SegmentTail) -> None:
-        deadline = tail.attempts.share()
-        self._errands.begin((kind, about), lambda: work(deadline))
+        self._errands.begin((kind, about), lambda: work(tail.attempts.share()))
 
     def _locate(self, segment_id: int, deadline: Deadline) -> None:
         self._stores.endpoint(self._stream, segment_id, deadline)
