@@ -42,9 +42,9 @@ U = TypeVar("U")
 class PravegaClient:
     """Connection to a Pravega cluster; thread safe, cheap to make: nothing is opened before it is needed.
 
-    ``config`` is a PravegaConfig or a controller URI. Until a server of the cluster has answered in this process, a call
-    may take ``timeout`` seconds: a wrong address is an error within it. From then on the client goes on by itself, and
-    a call waits up to ``failover_timeout`` seconds for servers that fail, freeze, or hand segments over; it logs a
+    ``config`` is a PravegaConfig or a controller URI. Until a server of the cluster has answered in this process, a
+    call may take ``timeout`` seconds: a wrong address is an error within it. From then on the client goes on by itself,
+    and a call waits up to ``failover_timeout`` seconds for servers that fail, freeze, or hand segments over; it logs a
     warning after 10 s. ``service`` goes on from the start: for what runs unattended and has reached the cluster before.
     A timeout that is given to a call rules over both.
     """

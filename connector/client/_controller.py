@@ -62,11 +62,11 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
     A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
     ControllerError says so.
 
-    Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout`` seconds,
-    and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends by it. It
-    raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or StreamNotFoundError
-    (never created by a call that only asks), ControllerFailureError (trouble of the controller's own that lasted), or
-    ControllerError for any other refusal. What a call has changed when it returns is durable.
+    Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout``
+    seconds, and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends
+    by it. It raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or
+    StreamNotFoundError (never created by a call that only asks), ControllerFailureError (trouble of the controller's
+    own that lasted), or ControllerError for any other refusal. What a call has changed when it returns is durable.
 
     A creation or deletion whose answer was lost is repeated, and then finds its own work done: its result is then
     False, as if somebody else had been first.

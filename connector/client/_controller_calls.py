@@ -47,7 +47,7 @@ def _no_transaction(failure: Failure) -> ConnectorError | None:
     """
     target, said = failure.target, failure.said
     if failure.code is grpc.StatusCode.INTERNAL:
-        return ControllerError(f"the controller could not begin a transaction on {target}: {said[:_SAID]}")
+        return ControllerFailureError(f"the controller could not begin a transaction on {target}: {said[:_SAID]}")
     if failure.code is not grpc.StatusCode.UNKNOWN or "lease" not in said:
         return None
     bound = re.search(r"max value is (\d+)", said)

@@ -10,6 +10,7 @@ from connector.client import _controller_calls as calls
 from connector.client._controller_channel import Rpc
 from connector.client._controller_messages import cut_message, stream_message
 from connector.client._deadline import Deadline
+from connector.client._health import ClusterHealth
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import ConfigError, ControllerError
 from connector.wire import StreamCut, StreamName
@@ -23,6 +24,8 @@ R = TypeVar("R", bound=Message)
 
 
 class _Caller(Protocol):
+    health: ClusterHealth
+
     def _call(
         self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
     ) -> R: ...
@@ -53,10 +56,10 @@ class EventTimeCalls:
             return status == statuses.SUCCESS
         raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
 
-    def remove_writer(self: _Caller, stream: StreamName, writer_id: str) -> bool:
+    def remove_writer(self: _Caller, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
         """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
         request = pb.RemoveWriterRequest(writer=writer_id, stream=stream_message(stream))
-        status = self._call(calls.REMOVE_WRITER, request, stream).result
+        status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
         if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
             return status == pb.RemoveWriterResponse.SUCCESS
         raise ControllerError(f"writer {writer_id} of stream {stream} could not be removed")

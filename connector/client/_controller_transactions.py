@@ -94,10 +94,12 @@ class TransactionCalls:
             attempts.close()
         return CreatedTransaction(decode_transaction(response.txnId), decode_ranges(response.activeSegments))
 
-    def transaction_status(self: _Caller, stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+    def transaction_status(
+        self: _Caller, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
         """What became of a transaction; UNKNOWN also for a stream that does not exist."""
         request = transaction_message(stream, transaction)
-        return _status(self._call(calls.TRANSACTION_STATE, request, stream))
+        return _status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
 
     def ping_transaction(
         self: _Caller, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
@@ -142,7 +144,8 @@ class TransactionCalls:
 
         ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
         What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
-        readers see the events, which ``wait`` waits for as long as there is time. Raises TransactionAbortedError,
+        readers see the events, which ``wait`` waits for as long as there is time. Transactions that are COMMITTING at
+        the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
         deadline = self.health.deadline(timeout)

@@ -9,8 +9,8 @@ from connector.errors import DeadlineExceededError
 
 __all__ = ["Deadline"]
 
-# Seconds without a byte after which an attempt is given up for another one, and the controller is asked anew: waiting on
-# is in vain where a server is frozen and another one has taken over.
+# Seconds without a byte after which an attempt is given up for another one, and the controller is asked anew: waiting
+# on is in vain where a server is frozen and another one has taken over.
 QUIET: Final = 5.0
 _SHORTEST_QUIET: Final = 1.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import Counter
+from collections.abc import Callable
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
 from connector.client._deadline import Deadline
@@ -33,6 +34,10 @@ class FakeStream(ControllerClient):
         self.name = StreamName("scope", "stream")
         self.asked: Counter[str] = Counter()
         self.exists = True
+        self.places: dict[int, FakeSegmentStore] = {}
+        """Where segments live that have left ``store``."""
+        self.on_endpoint: Callable[[int], None] = lambda number: None
+        """Called with a segment before the controller says where it lives."""
         self.valid_token = ""
         self.transactions: dict[uuid.UUID, TransactionStatus] = {}
         bounds = [i / segments for i in range(segments + 1)]
@@ -108,7 +113,8 @@ class FakeStream(ControllerClient):
 
     def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
         self._ask("endpoint")
-        return self.store.endpoint
+        self.on_endpoint(segment_id)
+        return self.places.get(segment_id, self.store).endpoint
 
     def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         self._ask("delegation_token")
@@ -132,7 +138,9 @@ class FakeStream(ControllerClient):
     def transaction_segment(self, number: int, transaction: uuid.UUID) -> str:
         return transaction_segment_name(self.segment(number), transaction)
 
-    def transaction_status(self, stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+    def transaction_status(
+        self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
         self._ask("transaction_status")
         return self.transactions.get(transaction, TransactionStatus.UNKNOWN)
 
@@ -188,5 +196,5 @@ class FakeStream(ControllerClient):
 
     def _ask(self, what: str) -> None:
         self.asked[what] += 1
-        if not self.exists and what != "stream_exists":
+        if not self.exists and what not in ("stream_exists", "endpoint", "delegation_token"):
             raise StreamNotFoundError(f"there is no stream {self.name}")

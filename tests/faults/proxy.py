@@ -31,6 +31,7 @@ class Proxy:
         self._delay = 0.0
         self._flowing = threading.Event()
         self._flowing.set()
+        self._stuck: list[threading.Event] = []
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
@@ -104,13 +105,14 @@ class Proxy:
             with self._lock:
                 self.connections += 1
                 self._pairs.append((near, far))
-            self._start(self._forward, near, far, True)
-            self._start(self._forward, far, near, False)
+                flowing = self._flowing
+            self._start(self._forward, near, far, True, flowing)
+            self._start(self._forward, far, near, False, flowing)
 
-    def _forward(self, source: socket.socket, sink: socket.socket, up: bool) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, up: bool, flowing: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                self._flowing.wait()
+                flowing.wait()
                 if self._delay:
                     time.sleep(self._delay)
                 data, cut = self._counted(data, up)
@@ -132,10 +134,19 @@ class Proxy:
             self.sent += len(data)
             return data, cut
 
+    def stall_open(self) -> None:
+        """Forward nothing more on the connections that are open now; new ones go through."""
+        with self._lock:
+            self._stuck.append(self._flowing)
+            self._flowing.clear()
+            self._flowing = threading.Event()
+            self._flowing.set()
+
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
         self._listener.close()
-        self._flowing.set()
+        for stuck in (self._flowing, *self._stuck):
+            stuck.set()
         self.cut()
         for thread in self._threads:
             thread.join()
