@@ -17,7 +17,7 @@ class Pinged:
     def __init__(self) -> None:
         self.id, self.pings = uuid.uuid4(), 0
 
-    def ping(self) -> None:
+    def ping(self, *, timeout: float | None = None) -> None:
         self.pings += 1
 
 
