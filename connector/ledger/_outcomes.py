@@ -69,9 +69,9 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.UNCOMPARED: (
         ReplayDiffersError,
         (
-            "batch {last} is committed, and nothing is known of this earlier one, so it cannot be told whether its "
-            "rows ({came}) are in the stream, and they were not written. Write them under a number above {last}; or, "
-            "if they are there, set accept_recorded_batch to {batch} for one run: it is passed over"
+            "batch {last} is committed, and nothing is known of this earlier one, so it cannot be told whether the "
+            "rows that came ({came}) are in the stream, and they were not written. Write them under a number above "
+            "{last}; or, if they are there, set accept_recorded_batch to {batch} for one run: it is passed over"
         ),
     ),
     Outcome.LOST: (

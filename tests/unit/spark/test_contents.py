@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connector.ledger import Content
 from connector.sink import _contents
-from connector.sink._contents import CHUNK, LONGEST, RowTotal
+from connector.sink._contents import LONGEST, RowTotal
 
 Row = tuple[bytes, str | None]
 BINARY, M = pa.binary(), 2**64 - 1
@@ -151,17 +151,44 @@ def test_no_keys_are_null_keys():
     assert without.content == defined([(b"a", None), (b"b", None)])
 
 
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_contents, "CHUNK", 100)
+    monkeypatch.setattr(_contents, "_WORDS", 300)
+    monkeypatch.setattr(_contents, "_SAMPLE", 80)
+
+
 @pytest.mark.parametrize("size", [0, 7, 8, 100, LONGEST, LONGEST + 1])
+@pytest.mark.usefixtures("small_chunks")
 def test_many_rows_of_one_length_are_hashed_side_by_side(size: int):
     chance = random.Random(size)
-    data = [(chance.randbytes(size), str(n) * (n % 3)) for n in range(CHUNK + 100)]
+    data: list[Row] = [(chance.randbytes(size), str(n)) for n in range(250)]
     assert content(data) == defined(data)
 
 
+@pytest.mark.usefixtures("small_chunks")
 def test_many_rows_of_all_lengths_are_hashed_in_rounds():
     chance = random.Random(1)
-    data = [(chance.randbytes(chance.choice([0, 3, 8, 90, 100, 110, 2000])), None) for _ in range(CHUNK + 100)]
+    data: list[Row] = [(chance.randbytes(chance.choice([0, 3, 8, 90, 100, 110, 2000])), None) for _ in range(250)]
     assert content(data) == defined(data)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+@pytest.mark.usefixtures("small_chunks")
+def test_keys_that_come_often_are_hashed_once(kind: pa.DataType):
+    data: list[Row] = [(b"event %d" % n, (None, "", "k", "key 3", "k" * 1500)[n % 5]) for n in range(250)]
+    total = RowTotal()
+    total.add(pa.array([event for event, _ in data]), pa.array([key for _, key in data]).cast(kind))
+    assert total.content == defined(data)
+
+
+def test_what_lies_behind_a_null_key_does_not_count():
+    text, offsets = pa.py_buffer(b"a" * 2000 + b"??" + b"e" * 2000), pa.array([0, 2000, 2002, 4002], pa.int32())
+    keys = pa.Array.from_buffers(pa.string(), 3, [pa.py_buffer(b"\x05"), offsets.buffers()[1], text])
+    assert keys.to_pylist() == ["a" * 2000, None, "e" * 2000]
+    total = RowTotal()
+    total.add(pa.array([b"1", b"2", b"3"]), keys)
+    assert total.content == defined([(b"1", "a" * 2000), (b"2", None), (b"3", "e" * 2000)])
 
 
 def test_numbers_that_differ_in_few_bits_do_not_collide():
