@@ -16,9 +16,12 @@ from tests.faults.cluster._stage import Record, Stage, Verdict, table
 from tests.faults.exactly_once._summary import write_into
 
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "guarantees.md"
-_NEW_PAGE = (
-    "# Guarantees\n\n<!-- generated cluster: python -m tests.faults.cluster --document -->\n<!-- end of generated -->\n"
-)
+_MARKERS = """
+## Faults of a cluster
+
+<!-- generated cluster: python -m tests.faults.cluster --runs 20 --json FILE; … --json FILE --document -->
+<!-- end of generated -->
+"""
 
 
 @click.group(help=__doc__, invoke_without_command=True)
@@ -45,8 +48,9 @@ def main(
         sys.exit(not names)
     record = Record(file)
     if document:
-        if not _DOCUMENT.exists():
-            _DOCUMENT.write_text(_NEW_PAGE)
+        page = _DOCUMENT.read_text() if _DOCUMENT.exists() else "# Guarantees\n"
+        if "<!-- generated cluster:" not in page:
+            _DOCUMENT.write_text(page + _MARKERS)
         write_into(_DOCUMENT, "cluster", table(record.verdicts))
         return
     play(record, names, runs, seed)

@@ -24,8 +24,8 @@ __all__ = ["EVENTS", "SECONDS"]
 
 _EVERY: Final = 1.0
 #: What a probe may take: longer than a healthy server needs on a busy machine, shorter than a failover.
-SECONDS: Final = 8.0
-_MOST: Final = 8
+SECONDS: Final = 12.0
+_MOST: Final = 4
 EVENTS: Final = 32
 
 

@@ -110,7 +110,8 @@ class Scene:
             yield {"name": name, "source": str(source), "target": str(target), "checkpoint": checkpoint}
             source = target
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What tells a process where the servers are, and how to be let in."""
         settings = {
             "PYTHONPATH": str(_ROOT),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -139,7 +140,7 @@ class Scene:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", *words],
                 cwd=self.folder,
-                env={**os.environ, **self._environment()},
+                env={**os.environ, **self.environment()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if answers else log,
                 stderr=log,
