@@ -11,6 +11,7 @@
         │   └── ColumnTypeError              a DataFrame whose columns cannot be written
         ├── ControllerError                  the controller refused, or answered with a failure
         │   ├── ControllerUnavailableError   no answer within the deadline
+        │   ├── ControllerFailureError       a failure of the controller's own, which may pass
         │   ├── AuthenticationError          credentials missing, wrong, or without the permission
         │   ├── ScopeNotFoundError
         │   ├── StreamNotFoundError
@@ -78,6 +79,7 @@ __all__ = [
     "ConnectionLostError",
     "ConnectorError",
     "ControllerError",
+    "ControllerFailureError",
     "ControllerUnavailableError",
     "DataLossError",
     "DeadlineExceededError",
@@ -176,6 +178,13 @@ class ControllerUnavailableError(ControllerError):
     """No controller answered within the deadline."""
 
     code = "PRAVEGA-CONTROLLER-UNAVAILABLE"
+    retriable = True
+
+
+class ControllerFailureError(ControllerError):
+    """The controller answered with a failure of its own: a store that it needs is away, or somebody was faster."""
+
+    code = "PRAVEGA-CONTROLLER-FAILURE"
     retriable = True
 
 

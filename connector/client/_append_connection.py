@@ -32,6 +32,8 @@ class AppendConnection:
         self._decoder = MessageDecoder()
         self._output: deque[memoryview] = deque()
         self._last_output = time.monotonic()
+        self.heard = False
+        """Whether the store has said anything."""
         self.owes_since = math.inf  # when (monotonic) the first request went out after the last answer
         self.send(encode(Hello()))
 
@@ -57,6 +59,8 @@ class AppendConnection:
         """Queue bytes; they go out with the next flush."""
         self._output.append(memoryview(data))
         self._last_output = time.monotonic()
+        self.heard = False
+        """Whether the store has said anything."""
         self.owes_since = min(self.owes_since, self._last_output)
 
     def flush(self) -> None:
@@ -84,12 +88,12 @@ class AppendConnection:
             raise ConnectionLostError(f"the connection to {self._where} was lost: {error}") from None
         if not data:
             raise ConnectionLostError(f"{self._where} closed the connection")
-        self.owes_since = math.inf
+        self.owes_since, self.heard = math.inf, True
         return [m for m in self._decoder.feed(data) if not isinstance(m, Hello | KeepAlive)]
 
     def gone_silent(self, seconds: float) -> ConnectionLostError:
         """The error for a store that owes an answer for too long."""
-        return ConnectionLostError(f"{self._where} has not answered for {seconds:g} s")
+        return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
 
     def close(self) -> None:
         """Close the socket; unsent bytes are dropped."""

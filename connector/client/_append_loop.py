@@ -1,26 +1,32 @@
 """The thread behind a writer: moves blocks into segments over non-blocking connections until they are durable.
 
-Callers hand over blocks with :meth:`AppendLoop.submit` and wait with :meth:`AppendLoop.flush`. Everything else,
-connecting, set-ups, acknowledgements, scaling, lost connections, happens in the one thread, so no session needs a lock.
+Callers hand over blocks with :meth:`AppendLoop.push` and wait with :meth:`AppendLoop.flush`. Everything else, set-ups,
+acknowledgements, scaling, lost connections, happens in the one thread, so no session needs a lock. What may block is an
+errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and waits
+for it; the others go on.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-import socket
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from connector.client._append_connection import AppendConnection
 from connector.client._connection import Endpoint, wait_ready
-from connector.client._deadline import Deadline
+from connector.client._deadline import QUIET, Deadline
 from connector.client._destinations import Destination
+from connector.client._errands import Errands
+from connector.client._health import Attempts
 from connector.client._large_events import append_large_event
+from connector.client._policies import Successor
 from connector.client._routes import Routes
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import (
@@ -50,12 +56,13 @@ __all__ = ["AppendLoop"]
 SEGMENT_WINDOW: Final = 8 << 20
 # Connections to one segment store: several let it work for several containers at once.
 _CONNECTIONS_PER_ENDPOINT: Final = 4
-_KEEP_ALIVE_SECONDS: Final = 20.0
-# A store that owes an answer for so long is taken for gone: a host that lost its power closes no connection. Wrongly
-# done it costs little, since a new connection starts from what the store has.
-SILENCE_SECONDS: Final = 30.0
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 2.0
+_KEEP_ALIVE_SECONDS: Final = 5.0
+# A store that owes an answer for so long is taken for gone: one that is frozen, or a host that lost its power, closes
+# no connection. Wrongly done it costs little, since a new connection starts from what the store has.
+SILENCE_SECONDS: Final = 10.0
+# An attempt at a large event: some hundred MB at a slow store.
+_LARGE_SECONDS: Final = 30.0
+_logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -64,9 +71,11 @@ class _Lane:
 
     segment_id: int
     session: AppendSession
+    attempts: Attempts
     connection: AppendConnection | None = None
     retry_at: float = 0.0
-    pause: float = _FIRST_PAUSE
+    busy: bool = False  # an errand is under way for it
+    ended: SegmentStoreError | None = None  # what a store said of its end, until it is known what follows
 
 
 class AppendLoop:
@@ -96,8 +105,9 @@ class AppendLoop:
         self._lanes: dict[int, _Lane] = {}
         self._connections: dict[tuple[Endpoint, int], AppendConnection] = {}
         self._request_id = 0
-        self._wake_read, self._wake_write = socket.socketpair()
-        self._wake_read.setblocking(False)
+        self._now = 0.0  # when the lanes were looked through last
+        self._awaited: Deadline | None = None  # of the caller that waits, or has waited last
+        self._errands = Errands(f"pravega-writer {self._stream}")
         self._thread = threading.Thread(target=self._run, name=f"pravega-writer {self._stream}", daemon=True)
         self._thread.start()
 
@@ -129,10 +139,7 @@ class AppendLoop:
 
     def wake(self) -> None:
         """Make the thread look at once."""
-        try:
-            self._wake_write.send(b"\0", socket.MSG_DONTWAIT)
-        except OSError:
-            pass  # the pipe is full, so the thread wakes anyway; or it is closed, and there is nothing to wake
+        self._errands.wake()
 
     def close(self) -> None:
         """End the thread; what is not durable is given up."""
@@ -142,11 +149,11 @@ class AppendLoop:
             self._changed.notify_all()
         self.wake()
         self._thread.join()
-        self._wake_write.close()
-        self._wake_read.close()
+        self._errands.close()
 
     def _wait(self, deadline: Deadline) -> None:
         self._raise_failure()
+        self._awaited = deadline
         try:
             left = deadline.remaining(f"writing to stream {self._stream}")
         except DeadlineExceededError as error:
@@ -173,6 +180,8 @@ class AppendLoop:
         finally:
             for connection in self._connections.values():
                 connection.close()
+            for lane in self._lanes.values():
+                lane.attempts.close()
 
     def _fail(self, error: ConnectorError) -> None:
         with self._changed:
@@ -181,6 +190,7 @@ class AppendLoop:
 
     def _step(self) -> None:
         self._take_inbox()
+        self._now = time.monotonic()
         for lane in list(self._lanes.values()):
             self._push(lane)
         self._wait_for_io()
@@ -202,55 +212,103 @@ class AppendLoop:
         if lane is None:
             name = self._destination.segment_name(segment_id)
             session = AppendSession(name, uuid.uuid4().bytes, window=SEGMENT_WINDOW)
-            lane = self._lanes[segment_id] = _Lane(segment_id, session)
+            attempts = self._stores.health.attempts(_logger, f"writing to stream {self._stream}")
+            lane = self._lanes[segment_id] = _Lane(segment_id, session, attempts)
         lane.session.enqueue(block)
 
     def _push(self, lane: _Lane) -> None:
         """Connect the lane if it has work, and send what its window allows."""
-        session = lane.session
-        if session.state in (AppendState.IDLE, AppendState.SEALED):
-            if (session.unacknowledged or session.state is AppendState.SEALED) and time.monotonic() >= lane.retry_at:
-                self._set_up(lane)
+        if lane.busy or lane.retry_at > self._now:
             return
-        if lane.connection is not None:
-            for buffer in session.to_send(self._next_request_id()):
-                lane.connection.send(buffer)
-            self._flush_connection(lane.connection)
-        if (large := session.due_large_block()) is not None:
-            self._append_large(lane, large)
+        session = lane.session
+        if lane.ended is not None:
+            self._begin("end", lane, partial(self._destination.successors, lane.segment_id, lane.ended))
+        elif session.state in (AppendState.IDLE, AppendState.SEALED):
+            if session.unacknowledged or session.state is AppendState.SEALED:
+                self._set_up(lane)
+        else:
+            if lane.connection is not None:
+                for buffer in session.to_send(self._next_request_id()):
+                    lane.connection.send(buffer)
+                self._flush_connection(lane.connection)
+            if (large := session.due_large_block()) is not None:
+                self._begin("large", lane, partial(self._append_large, lane.segment_id, session.segment, large))
 
     def _set_up(self, lane: _Lane) -> None:
-        try:
-            endpoint = self._stores.endpoint(self._stream, lane.segment_id)
-            connection = self._connection(endpoint, lane.segment_id)
-            token = self._stores.token(self._stream, write=True)
-            connection.lanes[lane.session.segment] = lane.segment_id
-            connection.writers[lane.session.writer_id] = lane.segment_id
-            connection.send(lane.session.setup(self._next_request_id(), token))
-        except ConnectorError as error:
-            if not error.retriable:
-                raise
-            self._postpone(lane, error)
+        """Bind the lane to a connection to its segment's store, as far as that is there already."""
+        endpoint = self._stores.known_endpoint(self._stream, lane.segment_id)
+        token = self._stores.known_token(self._stream, write=True)
+        if endpoint is None or token is None:
+            self._begin("locate", lane, partial(self._locate, lane.segment_id))
             return
+        key = (endpoint, lane.segment_id % _CONNECTIONS_PER_ENDPOINT)
+        connection = self._connections.get(key)
+        if connection is None:
+            deadline = lane.attempts.share()
+            self._errands.begin(("connect", key), lambda: AppendConnection(endpoint, self._stores.pool.tls, deadline))
+            return
+        connection.lanes[lane.session.segment] = lane.segment_id
+        connection.writers[lane.session.writer_id] = lane.segment_id
+        connection.send(lane.session.setup(self._next_request_id(), token))
         lane.connection = connection
         self._flush_connection(connection)
 
-    def _connection(self, endpoint: Endpoint, segment_id: int) -> AppendConnection:
-        key = (endpoint, segment_id % _CONNECTIONS_PER_ENDPOINT)
-        connection = self._connections.get(key)
-        if connection is None:
-            connection = AppendConnection(endpoint, self._stores.pool.tls, Deadline(self._stores.timeout))
-            self._connections[key] = connection
-        return connection
+    # ---------------------------------------------------------------- errands
 
-    def _append_large(self, lane: _Lane, block: Block) -> None:
-        self.wake()  # what waited for this block goes on at once
-        try:
-            append_large_event(self._stores, self._stream, lane.segment_id, lane.session.segment, block.data)
-        except (SegmentSealedError, NoSuchSegmentError) as error:
+    def _begin(self, kind: str, lane: _Lane, work: Callable[[Deadline], Any]) -> None:
+        lane.busy = True
+        deadline = lane.attempts.share(_LARGE_SECONDS if kind == "large" else QUIET)
+        self._errands.begin((kind, lane.segment_id), lambda: work(deadline))
+
+    def _locate(self, segment_id: int, deadline: Deadline) -> None:
+        self._stores.endpoint(self._stream, segment_id, deadline)
+        self._stores.token(self._stream, write=True, deadline=deadline)
+
+    def _append_large(self, segment_id: int, segment: str, block: Block, deadline: Deadline) -> None:
+        append_large_event(self._stores, self._stream, segment_id, segment, block.data, deadline)
+
+    def _run_errands(self) -> None:
+        """Take what errands brought. Raises what cannot pass."""
+        for key, result in self._errands.take():
+            kind, about = key
+            if kind == "connect":
+                self._connected(about, result)
+                continue
+            lane = self._lanes[about]
+            lane.busy = False
+            if isinstance(result, Exception):
+                self._errand_failed(kind, lane, result)
+            elif kind == "end":
+                self._reroute(lane, result)
+            elif kind == "large":
+                self._acknowledged(lane, lane.session.large_block_done())
+
+    def _connected(self, key: tuple[Endpoint, int], result: AppendConnection | Exception) -> None:
+        if isinstance(result, AppendConnection):
+            self._connections[key] = result
+            return
+        if not isinstance(result, ConnectorError) or not result.retriable:
+            raise result
+        endpoint, number = key
+        for lane in self._lanes.values():
+            waits = lane.connection is None and not lane.busy and lane.segment_id % _CONNECTIONS_PER_ENDPOINT == number
+            # None: forgotten just now, for another segment of that store.
+            if waits and self._stores.known_endpoint(self._stream, lane.segment_id) in (endpoint, None):
+                self._postpone(lane, result)
+
+    def _errand_failed(self, kind: str, lane: _Lane, error: Exception) -> None:
+        if isinstance(error, NoSuchSegmentError) and kind == "large":
             self._refused(lane, error)
             return
-        self._acknowledged(lane, lane.session.large_block_done())
+        if isinstance(error, SegmentSealedError) and kind == "large":
+            if lane.session.state is AppendState.READY:  # else its connection was lost: the next set-up comes first
+                self._refused(lane, error)
+            return
+        if not isinstance(error, ConnectorError) or not error.retriable:
+            raise error
+        if lane.session.state is not AppendState.DONE:
+            lane.ended = None  # the controller knows nothing of an end: what says so is asked again
+        self._postpone(lane, error)
 
     def _next_request_id(self) -> int:
         self._request_id += 1
@@ -261,26 +319,31 @@ class AppendLoop:
     def _wait_for_io(self) -> None:
         connections = list(self._connections.values())
         busy = [c for c in connections if c.has_output]
-        sources: list[AppendConnection | socket.socket] = [self._wake_read, *connections]
+        sources: list[AppendConnection | Errands] = [self._errands, *connections]
         readable, writable = wait_ready(sources, busy, self._pause())
-        if self._wake_read in readable:
-            self._wake_read.recv(4096)
+        self._run_errands()  # here, so that what woke the thread is looked for after it
         for connection in connections:
             if connection in writable:
                 self._flush_connection(connection)
             if connection in readable:
                 self._read(connection)
-            elif time.monotonic() >= connection.owes_since + SILENCE_SECONDS:
-                self._lost(connection, connection.gone_silent(SILENCE_SECONDS))
+            elif time.monotonic() >= connection.owes_since + self._patience(connection):
+                self._lost(connection, connection.gone_silent(time.monotonic() - connection.owes_since))
             elif connection.idle_for(_KEEP_ALIVE_SECONDS):
                 connection.send(encode(KeepAlive()))
 
+    def _patience(self, connection: AppendConnection) -> float:
+        """Seconds that a store may owe an answer; one that has never given any has less."""
+        quiet = SILENCE_SECONDS if connection.heard else min(QUIET, SILENCE_SECONDS)
+        if time.monotonic() < connection.owes_since + quiet:
+            return quiet
+        shares = [lane.attempts.share(quiet).seconds for lane in self._lanes.values() if lane.connection is connection]
+        return max([quiet, *(share for share in shares if share > quiet)])
+
     def _pause(self) -> float:
         """Seconds until something is due that no socket announces."""
-        retries = [
-            lane.retry_at for lane in self._lanes.values() if lane.connection is None and lane.session.unacknowledged
-        ]
-        silences = [connection.owes_since + SILENCE_SECONDS for connection in self._connections.values()]
+        retries = [lane.retry_at for lane in self._lanes.values() if lane.retry_at > self._now]
+        silences = [connection.owes_since + self._patience(connection) for connection in self._connections.values()]
         due = min([self._collect_at, *retries, *silences]) - time.monotonic()
         return min(max(0.0, due), _KEEP_ALIVE_SECONDS)
 
@@ -292,7 +355,9 @@ class AppendLoop:
 
     def _read(self, connection: AppendConnection) -> None:
         try:
-            for message in connection.receive():
+            messages = connection.receive()
+            self._stores.health.answered()
+            for message in messages:
                 self._handle(connection, message)
         except SegmentStoreError as error:
             if not error.retriable:
@@ -306,7 +371,8 @@ class AppendLoop:
             if lane is not None:
                 self._acknowledged(lane, lane.session.receive(message))
                 if lane.session.state is AppendState.DONE:
-                    self._reroute(lane)
+                    lane.connection = None
+                    lane.ended = SegmentSealedError(f"segment {lane.session.segment} is sealed")
             return
         name = getattr(message, "segment", None)
         error = error_of(message, name or f"of stream {self._stream}")
@@ -319,15 +385,17 @@ class AppendLoop:
     def _refused(self, lane: _Lane, error: SegmentStoreError) -> None:
         if not isinstance(error, SegmentSealedError | NoSuchSegmentError):
             raise error
-        self._destination.check_refusal(error)
         if isinstance(error, SegmentSealedError):
             lane.session.sealed()
-        else:
-            self._reroute(lane)
+            return
+        lane.ended = error
+        if lane.connection is not None:  # where it may be believed, nothing of what waits can be in the segment
+            self._lost(lane.connection, error)
 
     def _lost(self, connection: AppendConnection, error: SegmentStoreError) -> None:
         """Start over on a new connection, which also is how any passing refusal is settled."""
         connection.close()
+        self._stores.health.count("reconnects", _logger, f"stream {self._stream}: {error.message}")
         self._connections = {key: c for key, c in self._connections.items() if c is not connection}
         for lane in self._lanes.values():
             if lane.connection is connection:
@@ -338,21 +406,21 @@ class AppendLoop:
     def _postpone(self, lane: _Lane, error: ConnectorError) -> None:
         self._trouble = error
         self._stores.forget(self._stream, lane.segment_id, error)
-        lane.retry_at = time.monotonic() + lane.pause
-        lane.pause = min(2 * lane.pause, _LONGEST_PAUSE)
+        lane.retry_at = time.monotonic() + lane.attempts.failed(error, self._awaited)
 
     def _acknowledged(self, lane: _Lane, size: int) -> None:
         if not size:
             return
-        lane.pause = _FIRST_PAUSE
+        lane.attempts.done()
         with self._changed:
             self._in_flight -= size
             self._changed.notify_all()
 
-    def _reroute(self, lane: _Lane) -> None:
-        """Give what a sealed segment did not take to its successors, before anything that comes later."""
+    def _reroute(self, lane: _Lane, successors: list[Successor]) -> None:
+        """Give what a segment that has ended did not take to its successors, before anything that comes later."""
         del self._lanes[lane.segment_id]
-        self._routes.replace(lane.segment_id, self._destination.successors(lane.segment_id))
+        lane.attempts.done()
+        self._routes.replace(lane.segment_id, successors)
         for block in lane.session.take_unacknowledged():
             for target, part in block.split(self._routes.targets(block.positions)):
                 self._enqueue(target, part)

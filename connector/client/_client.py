@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from types import TracebackType
-from typing import Any, Final, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from connector.client._blocks import MAX_EVENT_SIZE
 from connector.client._connection import ConnectionPool, Tls
 from connector.client._controller import ControllerClient
 from connector.client._cuts import tail_cut
-from connector.client._deadline import DEFAULT_TIMEOUT
 from connector.client._events import RawEvents, SupportsSerialize
+from connector.client._health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from connector.client._policies import RetentionPolicy, ScalingPolicy
 from connector.client._reader import EventBatch, read_slices, slices_between
 from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
@@ -37,23 +37,43 @@ T = TypeVar("T")
 S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741 - a synchronizer's initial values and updates
 U = TypeVar("U")
-# Writing waits this long for room or for acknowledgements before it gives up: a segment may be moving to another store.
-WRITE_TIMEOUT: Final = 60.0
 
 
 class PravegaClient:
     """Connection to a Pravega cluster; thread safe, cheap to make: nothing is opened before it is needed.
 
-    ``config`` is a PravegaConfig or a controller URI. ``timeout`` bounds each call, in seconds.
+    ``config`` is a PravegaConfig or a controller URI. Until a server of the cluster has answered in this process, a
+    call may take ``timeout`` seconds: a wrong address is an error within it. From then on the client goes on by itself,
+    and a call waits up to ``failover_timeout`` seconds for servers that fail, freeze, or hand segments over; it logs a
+    warning after 10 s. ``service`` goes on from the start: for what runs unattended and has reached the cluster before.
+    A timeout that is given to a call rules over both.
     """
 
-    def __init__(self, config: PravegaConfig | str | None = None, *, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(
+        self,
+        config: PravegaConfig | str | None = None,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        failover_timeout: float = DEFAULT_FAILOVER_TIMEOUT,
+        service: bool = False,
+    ) -> None:
         if not isinstance(config, PravegaConfig):
             config = PravegaConfig.resolve(controller=config)
         self.config = config
-        self.controller = ControllerClient(config, timeout=timeout)
-        self.stores = SegmentStores(self.controller, ConnectionPool(_tls(config)), timeout)
+        self.health = ClusterHealth(timeout, failover_timeout, service=service)
+        self.controller = ControllerClient(config, health=self.health)
+        self.stores = SegmentStores(self.controller, ConnectionPool(_tls(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
+
+    @property
+    def counters(self) -> Counters:
+        """What has happened so far: retries, reconnects, moved segments, refreshed tokens, outages."""
+        return self.health.counters
+
+    @property
+    def trouble(self) -> str | None:
+        """One line about an outage that goes on now, of 10 s or more; None when all is well."""
+        return self.health.trouble
 
     # ---------------------------------------------------------------- streams
 
@@ -113,7 +133,7 @@ class PravegaClient:
         router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float = WRITE_TIMEOUT,
+        timeout: float | None = None,
         writer_id: str | None = None,
     ) -> EventWriter[bytes]: ...
 
@@ -126,7 +146,7 @@ class PravegaClient:
         router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float = WRITE_TIMEOUT,
+        timeout: float | None = None,
         writer_id: str | None = None,
     ) -> EventWriter[T]: ...
 
@@ -135,14 +155,14 @@ class PravegaClient:
         stream: StreamName | str,
         serializer: SupportsSerialize[Any] | None = None,
         *,
-        timeout: float = WRITE_TIMEOUT,
+        timeout: float | None = None,
         **options: Any,
     ) -> EventWriter[Any]:
         """A writer of events to a stream; without a serializer it takes bytes.
 
         ``router`` gives the routing keys, ``max_event_size`` and ``max_in_flight`` are counts of bytes, ``timeout`` is
-        in seconds, ``writer_id`` is the name under which it notes event time. Raises StreamNotFoundError,
-        StreamSealedError.
+        in seconds, by default what the client allows; ``writer_id`` is the name under which it notes event time.
+        Raises StreamNotFoundError, StreamSealedError.
         """
         return EventWriter(self.stores, self.name(stream), serializer or RawEvents(), timeout=timeout, **options)
 
@@ -153,7 +173,7 @@ class PravegaClient:
         *,
         lease: float = DEFAULT_LEASE,
         max_event_size: int = MAX_EVENT_SIZE,
-        timeout: float = WRITE_TIMEOUT,
+        timeout: float | None = None,
         writer_id: str | None = None,
         **options: Any,
     ) -> TransactionalWriter[T]:

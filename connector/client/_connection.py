@@ -8,6 +8,7 @@ import select
 import socket
 import ssl
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from connector.client._deadline import Deadline
+from connector.client._health import ClusterHealth
 from connector.errors import AuthenticationError, ConnectionLostError, ProtocolError
 from connector.wire import Hello, KeepAlive, Message, decode, encode, parse_header
 
@@ -24,6 +26,11 @@ Endpoint = tuple[str, int]
 
 # A reply to a read of 1 MiB fits without growing; the buffer is used again for every message.
 _FIRST_BUFFER: Final = (1 << 20) + 4096
+# Seconds after which the system gives up a peer that acknowledges nothing: a host that lost its power says no goodbye.
+_UNACKNOWLEDGED: Final = 30
+_PROBE_AFTER: Final = 10
+_PROBE_EVERY: Final = 5
+_WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # Idle connections kept for each endpoint; more are closed when they are given back.
 _MAX_IDLE: Final = 8
 
@@ -40,7 +47,7 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
     """A connected socket to a segment store. Raises ConnectionLostError, AuthenticationError for its certificate."""
     try:
         sock = socket.create_connection(endpoint, timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _set_options(sock)
         if tls is None:
             return sock
         return tls.context.wrap_socket(sock, server_hostname=tls.server_name or endpoint[0])
@@ -53,6 +60,19 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
         raise ConnectionLostError(
             f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
         ) from None
+
+
+def _set_options(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _PROBE_AFTER),
+        ("TCP_KEEPINTVL", _PROBE_EVERY),
+        ("TCP_KEEPCNT", (_UNACKNOWLEDGED - _PROBE_AFTER) // _PROBE_EVERY),
+        ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED * 1000),
+    ):
+        if hasattr(socket, name):  # not every system has them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class _Waitable(Protocol):
@@ -94,8 +114,15 @@ class Connection:
         self.endpoint = endpoint
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
         self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
+        self._sock.setblocking(False)
+        self._input = select.poll()
+        self._input.register(self._sock, select.POLLIN)
         self._buffer = bytearray(_FIRST_BUFFER)
         self._header = memoryview(bytearray(8))
+        self._type: int | None = None  # of the message whose body is under way
+        self._view, self._filled = self._header, 0
+        self.heard_at = time.monotonic()
+        """When bytes arrived last, or the connection was opened."""
         try:
             self.send(encode(Hello()), deadline)
             if not isinstance(hello := self.receive(deadline), Hello):
@@ -119,12 +146,15 @@ class Connection:
 
     def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
         """Send all of ``data``. Raises ConnectionLostError, DeadlineExceededError."""
+        rest = memoryview(data)
         try:
-            self._sock.settimeout(deadline.remaining(f"sending to {self._where}"))
-            self._sock.sendall(data)
-        except TimeoutError:
-            deadline.remaining(f"sending to {self._where}")
-            raise
+            while rest:
+                left = deadline.remaining(f"sending to {self._where}")
+                try:
+                    rest = rest[self._sock.send(rest) :]
+                    deadline.progress()
+                except _WOULD_BLOCK:
+                    wait_ready([], [self], left)
         except OSError as error:
             raise ConnectionLostError(f"the connection to {self._where} was lost while sending: {error}") from None
 
@@ -134,30 +164,42 @@ class Connection:
         Raises ConnectionLostError, DeadlineExceededError, ProtocolError.
         """
         while True:
-            self._read_into(self._header, deadline)
-            type_code, length = parse_header(self._header)
-            if length > len(self._buffer):
-                self._buffer = bytearray(length)
-            body = memoryview(self._buffer)[:length]
-            self._read_into(body, deadline)
-            message = decode(type_code, body)
-            if not isinstance(message, KeepAlive):
+            heard = self.heard_at
+            message = self.receive_now()
+            if message is not None:
                 return message
+            if self.heard_at != heard:
+                deadline.progress()
+            self._input.poll(math.ceil(deadline.remaining(f"an answer of {self._where}") * 1000))
 
-    def _read_into(self, view: memoryview, deadline: Deadline) -> None:
-        filled, size = 0, len(view)
+    def receive_now(self) -> Message | None:
+        """The next message if all of it has arrived; as :meth:`receive`, without waiting."""
         try:
-            while filled < size:
-                self._sock.settimeout(deadline.remaining(f"an answer of {self._where}"))
-                count = self._sock.recv_into(view[filled:])
-                if not count:
-                    raise ConnectionLostError(f"{self._where} closed the connection")
-                filled += count
-        except TimeoutError:
-            deadline.remaining(f"an answer of {self._where}")
-            raise ConnectionLostError(f"{self._where} did not answer") from None
+            while True:
+                while self._filled < len(self._view):
+                    count = self._sock.recv_into(self._view[self._filled :])
+                    if not count:
+                        raise ConnectionLostError(f"{self._where} closed the connection")
+                    self._filled += count
+                    self.heard_at = time.monotonic()
+                if self._type is None:
+                    self._type, length = parse_header(self._header)
+                    if length > len(self._buffer):
+                        self._buffer = bytearray(length)
+                    self._view, self._filled = memoryview(self._buffer)[:length], 0
+                    continue
+                message = decode(self._type, self._view)
+                self._type, self._view, self._filled = None, self._header, 0
+                if not isinstance(message, KeepAlive):
+                    return message
+        except _WOULD_BLOCK:
+            return None
         except OSError as error:
             raise ConnectionLostError(f"the connection to {self._where} was lost: {error}") from None
+
+    def gone_silent(self, seconds: float) -> ConnectionLostError:
+        """The error for a store that owes an answer for too long."""
+        return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
 
     def close(self) -> None:
         """Close the socket."""
@@ -167,8 +209,9 @@ class Connection:
 class ConnectionPool:
     """Idle connections by endpoint. Thread safe; a forked process starts with none of its parent's."""
 
-    def __init__(self, tls: Tls | None) -> None:
-        self._tls = tls
+    def __init__(self, tls: Tls | None, health: ClusterHealth | None = None) -> None:
+        """``health`` is told of every store that answers."""
+        self._tls, self._health = tls, health
         self._lock = threading.Lock()
         self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
         self._pid = os.getpid()
@@ -185,7 +228,17 @@ class ConnectionPool:
                 if connection.is_usable():
                     return connection
                 connection.close()
-        return Connection(endpoint, self._tls, deadline)
+        connection = Connection(endpoint, self._tls, deadline)
+        if self._health is not None:
+            self._health.answered()
+        return connection
+
+    def drop(self, endpoint: Endpoint) -> None:
+        """Close the idle connections to a store that has failed."""
+        with self._lock:
+            if self._pid == os.getpid():
+                for connection in self._idle.pop(endpoint, ()):
+                    connection.close()
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection that has no reply outstanding."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
 from connector.client import _controller_calls as calls
 from connector.client._checks import check_order, check_scaling, is_scaled
-from connector.client._controller_channel import Budget, ControllerChannel, Rpc, not_found
+from connector.client._controller_channel import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 from connector.client._controller_event_time import EventTimeCalls
 from connector.client._controller_messages import (
     cut_message,
@@ -26,22 +28,25 @@ from connector.client._controller_messages import (
     stream_without_token,
 )
 from connector.client._controller_transactions import TransactionCalls
+from connector.client._deadline import Deadline
+from connector.client._health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
 from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
 from connector.client._proto import controller_pb2 as pb
 from connector.client._subscribers import SubscriberCalls
 from connector.config import PravegaConfig
 from connector.errors import (
-    ConfigError,
     ControllerError,
+    ControllerFailureError,
     ControllerUnavailableError,
     DeadlineExceededError,
     MalformedStreamCutError,
+    ScopeNotFoundError,
     StreamNotFoundError,
 )
 from connector.wire import SegmentRange, StreamCut, StreamName
 
-DEFAULT_TIMEOUT: Final = 15.0  # seconds; a wrong address is reported within this
-SCALE_TIMEOUT: Final = 60.0  # seconds; scaling takes 0.1–0.5 s on a quiet server, and waits for open ones before it
+_logger: Final = logging.getLogger(__name__)
+_PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
 FIRST_POLL: Final = 0.02  # seconds between two looks at a scaling, doubled up to
 LONGEST_POLL: Final = 0.25
@@ -59,27 +64,38 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
     A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
     ControllerError says so.
 
-    Nothing is connected before the first call. Every call ends within ``timeout`` seconds, repetitions included, and
-    raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or StreamNotFoundError
-    (never created by a call that only asks), or ControllerError for any other refusal. What a call has changed when
-    it returns is durable.
+    Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout``
+    seconds, and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends
+    by it. It raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or
+    StreamNotFoundError (never created by a call that only asks), ControllerFailureError (trouble of the controller's
+    own that lasted), or ControllerError for any other refusal. What a call has changed when it returns is durable.
 
     A creation or deletion whose answer was lost is repeated, and then finds its own work done: its result is then
     False, as if somebody else had been first.
     """
 
-    def __init__(self, config: PravegaConfig, *, timeout: float = DEFAULT_TIMEOUT) -> None:
-        if timeout <= 0:
-            raise ConfigError(f"the timeout must be more than 0 s, not {timeout!r}")
+    def __init__(
+        self,
+        config: PravegaConfig,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        failover_timeout: float = DEFAULT_FAILOVER_TIMEOUT,
+        health: ClusterHealth | None = None,
+    ) -> None:
+        """``health`` is that of the client that this is a part of, which has its own timeouts."""
         self._config = config
-        self._timeout = timeout
-        self._channel = ControllerChannel(config)
+        self.health = health or ClusterHealth(timeout, failover_timeout)
+        self._channel = ControllerChannel(config, self.health)
 
     def __repr__(self) -> str:
-        return f"ControllerClient({self._config.controller!r}, timeout={self._timeout})"
+        return f"ControllerClient({self._config.controller!r}, timeout={self.health.timeout})"
 
     def __reduce__(self) -> tuple[Callable[[PravegaConfig], ControllerClient], tuple[PravegaConfig]]:
-        return functools.partial(ControllerClient, timeout=self._timeout), (self._config,)
+        health = self.health
+        made = functools.partial(
+            _unpickled, timeout=health.timeout, failover_timeout=health.failover_timeout, service=health.service
+        )
+        return made, (self._config,)
 
     def __enter__(self) -> ControllerClient:
         return self
@@ -97,15 +113,14 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def create_scope(self, scope: str) -> bool:
         """Create a scope; False if it existed."""
-        status = self._call(calls.CREATE_SCOPE, scope_message(scope), scope).status
-        return calls.outcome(pb.CreateScopeStatus.Status, status, "create scope", scope)
+        return self._change(calls.CREATE_SCOPE, scope_message(scope), "create scope", scope)
 
     def delete_scope(self, scope: str) -> bool:
         """Delete an empty scope; False if there was none."""
-        status = self._call(calls.DELETE_SCOPE, scope_message(scope), scope).status
-        if status == pb.DeleteScopeStatus.SCOPE_NOT_FOUND:
+        try:
+            return self._change(calls.DELETE_SCOPE, scope_message(scope), "delete scope", scope)
+        except ScopeNotFoundError:
             return False
-        return calls.outcome(pb.DeleteScopeStatus.Status, status, "delete scope", scope)
 
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
@@ -113,11 +128,11 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def list_scopes(self) -> list[str]:
         """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
-        budget = Budget(self._timeout)
+        deadline = self.health.deadline()
         found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
-            page = self._call(calls.LIST_SCOPES, pb.ScopesRequest(continuationToken=token), None, budget)
+            page = self._call(calls.LIST_SCOPES, pb.ScopesRequest(continuationToken=token), None, deadline)
             if found.issuperset(page.scopes):  # an empty page ends the list; one of old names would never end it
                 return sorted(found)
             found.update(page.scopes)
@@ -133,9 +148,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def create_stream_with(self, stream: StreamName, config: StreamConfig) -> bool:
         """Create a stream with tags and the rarer settings; False if it existed, whatever its configuration."""
-        request = encode_config(stream, config)
-        status = self._call(calls.CREATE_STREAM, request, stream).status
-        return calls.outcome(pb.CreateStreamStatus.Status, status, "create stream", stream)
+        return self._change(calls.CREATE_STREAM, encode_config(stream, config), "create stream", stream)
 
     def stream_exists(self, stream: StreamName) -> bool:
         """Whether there is such a stream."""
@@ -143,12 +156,12 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
         """All streams of a scope, sorted; with ``internal`` also those that Pravega made, such as ``_MARK…``."""
-        budget = Budget(self._timeout)
+        deadline = self.health.deadline()
         found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
             request = pb.StreamsInScopeRequest(scope=scope_message(scope), continuationToken=token)
-            page = self._call(calls.LIST_STREAMS, request, scope, budget)
+            page = self._call(calls.LIST_STREAMS, request, scope, deadline)
             calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
             names = {info.stream for info in page.streams}
             if found >= names:
@@ -162,52 +175,64 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
         """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
-        self._update(calls.UPDATE_STREAM, encode_config(stream, config), "update stream", stream)
+        self._change(calls.UPDATE_STREAM, encode_config(stream, config), "update stream", stream)
 
     def truncate_stream(self, cut: StreamCut) -> None:
         """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
 
         The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
         """
-        hint = "the cut lies before the stream's head, or does not cover all routing keys"
-        self._update(calls.TRUNCATE_STREAM, cut_message(cut), "truncate stream", cut.stream, hint)
+        self._change(calls.TRUNCATE_STREAM, cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut))
+
+    def _check(self, cut: StreamCut) -> None:
+        """Raise ControllerError for a cut that the stream cannot be truncated at."""
+        try:
+            head = self.head_cut(cut.stream)
+            possible = self.is_cut_valid(cut) and bool(self.segments_between(head, cut))
+        except MalformedStreamCutError:
+            possible = False
+        if not possible:
+            raise ControllerError(
+                f"cannot truncate stream {cut.stream}: the cut lies before the stream's head, or does not cover all "
+                "routing keys"
+            )
 
     def seal_stream(self, stream: StreamName) -> None:
         """Let nothing more be written to a stream. Sealing it again changes nothing."""
-        self._update(calls.SEAL_STREAM, stream_message(stream), "seal stream", stream)
+        self._change(calls.SEAL_STREAM, stream_message(stream), "seal stream", stream)
 
     def delete_stream(self, stream: StreamName) -> bool:
         """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
-        status = self._call(calls.DELETE_STREAM, stream_message(stream), stream).status
-        if status == pb.DeleteStreamStatus.STREAM_NOT_FOUND:
+        try:
+            return self._change(calls.DELETE_STREAM, stream_message(stream), "delete stream", stream)
+        except StreamNotFoundError:
             return False
-        return calls.outcome(pb.DeleteStreamStatus.Status, status, "delete stream", stream)
 
     # ---- segments and their order ----
 
-    def current_segments(self, stream: StreamName) -> list[SegmentRange]:
+    def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         """The segments that take events now, by id; empty for a sealed stream."""
-        return self._current(stream, Budget(self._timeout))
+        return self._current(stream, deadline)
 
     def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
         """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
         request = pb.GetEpochSegmentsRequest(streamInfo=stream_message(stream), epoch=epoch)
         return decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
 
-    def head_cut(self, stream: StreamName) -> StreamCut:
+    def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
         """The cut of the oldest events that the stream still has."""
         request = pb.GetSegmentsRequest(streamInfo=stream_without_token(stream), timestamp=0)
-        locations = self._call(calls.SEGMENTS_AT, request, stream).segments
+        locations = self._call(calls.SEGMENTS_AT, request, stream, deadline).segments
         return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
 
-    def successors(self, stream: StreamName, segment_id: int) -> list[Successor]:
+    def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
         """The segments that follow a sealed one, by id; empty for one that is open or the last of a sealed stream."""
-        entries = self._call(calls.SUCCESSORS, segment_message(stream, segment_id), stream).segments
+        entries = self._call(calls.SUCCESSORS, segment_message(stream, segment_id), stream, deadline).segments
         ranges = decode_ranges(entry.segment for entry in entries)
         predecessors = {entry.segment.segmentId.segmentId: tuple(sorted(entry.value)) for entry in entries}
         return [Successor(value, predecessors[value.id]) for value in ranges]
 
-    def segments_between(self, start: StreamCut, end: StreamCut) -> list[int]:
+    def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
         """Ids of the segments from ``start`` to ``end``, those of the cuts included, in an order to read them.
 
         Truncated segments are listed as well. MalformedStreamCutError if ``end`` lies before ``start``.
@@ -215,7 +240,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
         check_order(start, end)
         request = pb.StreamCutRange(streamInfo=stream_message(start.stream), to=end.positions)
         getattr(request, "from").update(start.positions)  # a word of Python's own
-        response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream)
+        response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream, deadline)
         return sorted(segment.segmentId for segment in response.segments)
 
     def is_cut_valid(self, cut: StreamCut) -> bool:
@@ -231,92 +256,151 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
         seal: Sequence[int],
         ranges: Sequence[tuple[float, float]],
         *,
-        timeout: float = SCALE_TIMEOUT,
+        timeout: float | None = None,
     ) -> list[SegmentRange]:
         """Replace the segments ``seal`` by new ones with the key ranges ``ranges``; give the current ones afterwards.
 
         Raises ConfigError when a segment is not current or the ranges do not cover exactly what the sealed segments
         covered, StreamSealedError, and DeadlineExceededError when it is not done in time (it goes on at the server).
         """
-        budget = Budget(timeout)
-        check_scaling(stream, self._current(stream, budget), seal, ranges)
+        check_scaling(stream, self._current(stream, None if timeout is None else Deadline(timeout)), seal, ranges)
+        deadline = self.health.deadline(timeout)
         request = pb.ScaleRequest(
             streamInfo=stream_message(stream),
             sealedSegments=seal,
             newKeyRanges=[pb.ScaleRequest.KeyRangeEntry(start=low, end=high) for low, high in ranges],
             scaleTimestamp=time.time_ns() // 1_000_000,
         )
+        attempts = self.health.attempts(_logger, f"scale stream {stream}", deadline)
         try:
-            response = self._call(calls.SCALE, request, stream, budget)
-        except ControllerUnavailableError:
-            # It may have been started, or even be done. While it runs, the same request joins it.
-            if is_scaled(current := self._current(stream, budget), seal, ranges):
-                return current
-            response = self._call(calls.SCALE, request, stream, budget)
-        calls.outcome(pb.ScaleResponse.ScaleStreamStatus, response.status, "scale stream", stream)
-        self._await_scaling(stream, response.epoch, budget)
-        return self._current(stream, budget)
+            while True:
+                try:
+                    response = self._call(calls.SCALE, request, stream, deadline)
+                    calls.outcome(pb.ScaleResponse.ScaleStreamStatus, response.status, "scale stream", stream)
+                    break
+                except (ControllerUnavailableError, ControllerFailureError) as error:
+                    # It may have been started, or even be done. While it runs, the same request joins it.
+                    if is_scaled(current := self._current(stream, deadline), seal, ranges):
+                        return current
+                    if not attempts.again(error):
+                        raise
+        finally:
+            attempts.close()
+        self._await_scaling(stream, response.epoch, deadline)
+        return self._current(stream, deadline)
 
     # ---- the way to the segment stores ----
 
-    def endpoint(self, stream: StreamName, segment_id: int) -> tuple[str, int]:
+    def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
         """Host and port of the segment store that has a segment. It is not checked that there is such a segment.
 
         A server that knows no name of its own is looked for at the controller's host.
         """
-        uri = self._call(calls.URI, segment_message(stream, segment_id), stream)
+        uri = self._call(calls.URI, segment_message(stream, segment_id), stream, deadline)
         return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
 
-    def delegation_token(self, stream: StreamName, *, write: bool) -> str:
+    def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
         request = stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
-        return self._call(calls.DELEGATION_TOKEN, request, stream).delegationToken
+        return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
 
     # ---- inside ----
 
-    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, budget: Budget | None = None) -> R:
-        budget = budget or Budget(self._timeout)
+    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
+        deadline = deadline or self.health.deadline()
         try:
-            return self._channel.call(rpc, request, target, budget)
+            return self._channel.call(rpc, request, target, deadline, lambda: self._is_well(target, deadline))
         except StreamNotFoundError:
             assert isinstance(target, StreamName)
-            raise self._missing(rpc.name, target, budget) from None
+            raise self._missing(rpc.name, target, deadline) from None
 
-    def _update(
-        self, rpc: Rpc[Q, pb.UpdateStreamStatus], request: Q, action: str, stream: StreamName, hint: str = ""
-    ) -> None:
-        budget = Budget(self._timeout)
-        status = self._call(rpc, request, stream, budget).status
+    def _is_well(self, target: StreamName | str | None, deadline: Deadline) -> bool:
+        """Whether the controller can tell what it knows of a stream now."""
+        if not isinstance(target, StreamName):
+            return True
+        request = stream_without_token(target)
         try:
-            calls.outcome(pb.UpdateStreamStatus.Status, status, action, stream, hint)
-        except StreamNotFoundError:
-            raise self._missing(rpc.name, stream, budget) from None
+            self._channel.call(_PROBE, request, target, deadline.share(), _always)
+        except ControllerError as error:
+            return not error.retriable
+        return True
 
-    def _missing(self, action: str, stream: StreamName, budget: Budget) -> ControllerError:
+    def _settled(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> R:
+        """Ask until the controller answers with a status that is no failure of its own; that answer.
+
+        The status FAILURE covers all trouble of the controller's own; ``refusal`` raises where it is a refusal. Raises
+        ControllerFailureError if it lasts longer than a failover does.
+        """
+        deadline = self.health.deadline()
+        attempts = self.health.attempts(_logger, f"{action} {target}", Deadline(min(PASSING_SECONDS, deadline.seconds)))
+        try:
+            while calls.failed(response := self._call(rpc, request, target, deadline)):
+                if refusal is not None:
+                    refusal()
+                error = ControllerFailureError(f"cannot {action} {target}: the controller could not do it")
+                if not attempts.again(error):
+                    raise error
+            return response
+        finally:
+            attempts.close()
+
+    def _change(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> bool:
+        """Ask for a change until the controller has made or refused it; whether anything was changed."""
+        response: Any = self._settled(rpc, request, action, target, refusal)
+        try:
+            return calls.outcome(response.Status, response.status, action, target)
+        except StreamNotFoundError:
+            if rpc is calls.DELETE_STREAM or not isinstance(target, StreamName):
+                raise
+            raise self._missing(rpc.name, target, self.health.deadline()) from None
+
+    def _missing(self, action: str, stream: StreamName, deadline: Deadline) -> ControllerError:
         """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
         try:
-            if self._channel.call(calls.STREAM_EXISTS, stream_message(stream), stream, budget).exists:
+            if self._channel.call(calls.STREAM_EXISTS, stream_message(stream), stream, deadline, _always).exists:
                 return ControllerError(f"{stream} has no such segment or epoch ({action})")
-            scope = self._channel.call(calls.SCOPE_EXISTS, scope_message(stream.scope), stream.scope, budget)
+            scope = self._channel.call(calls.SCOPE_EXISTS, scope_message(stream.scope), stream.scope, deadline, _always)
             return not_found(stream if scope.exists else stream.scope)
         except ControllerError:  # one error is enough: the controller has just become unreachable
             return not_found(stream)
 
-    def _current(self, stream: StreamName, budget: Budget) -> list[SegmentRange]:
+    def _current(self, stream: StreamName, deadline: Deadline | None) -> list[SegmentRange]:
         return decode_ranges(
-            self._call(calls.CURRENT_SEGMENTS, stream_without_token(stream), stream, budget).segmentRanges
+            self._call(calls.CURRENT_SEGMENTS, stream_without_token(stream), stream, deadline).segmentRanges
         )
 
-    def _await_scaling(self, stream: StreamName, epoch: int, budget: Budget) -> None:
+    def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
         statuses = pb.ScaleStatusResponse
         request = pb.ScaleStatusRequest(streamInfo=stream_message(stream), epoch=epoch)
         pause = FIRST_POLL
-        while (status := self._call(calls.CHECK_SCALE, request, stream, budget).status) == statuses.IN_PROGRESS:
-            if budget.left() <= pause:
+        while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
+            if deadline.left <= pause:
                 raise DeadlineExceededError(
-                    f"stream {stream} was not scaled within {budget.seconds:g} s; the controller goes on with it: "
+                    f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller goes on with it: "
                     f"look at current_segments later, or allow a longer timeout"
                 )
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_POLL)
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
+
+
+def _unpickled(config: PravegaConfig, *, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
+    return ControllerClient(config, health=ClusterHealth(timeout, failover_timeout, service=service))
+
+
+def _always() -> bool:
+    return True

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from connector.client._controller_channel import Rpc, not_found
+from google.protobuf.message import Message
+
+from connector.client._controller_channel import Failure, Rpc, not_found
+from connector.client._grpc import grpc
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import (
     ConnectorError,
     ControllerError,
+    ControllerFailureError,
     InvalidNameError,
     LeaseRangeError,
     MalformedStreamCutError,
@@ -22,21 +26,32 @@ DEFAULT_SHORTEST_LEASE: Final = 10.0
 _SAID: Final = 160  # characters of a server's text that an error repeats
 
 
-def _no_range(target: StreamName | str | None, _said: str) -> ConnectorError:
+def _no_range(failure: Failure) -> ConnectorError | None:
+    # A wrong range comes as UNKNOWN without a text, and so does trouble with the controller's own metadata.
+    if failure.code is not grpc.StatusCode.UNKNOWN or not failure.is_well():
+        return None
     return MalformedStreamCutError(
-        f"the controller finds no way in {target} from the start cut to the end cut: the end must not lie before the "
-        f"start, and both must be cuts of this stream (not of a deleted one of its name)"
+        f"the controller finds no way in {failure.target} from the start cut to the end cut: the end must not lie "
+        "before the start, and both must be cuts of this stream (not of a deleted one of its name)"
     )
 
 
-def _no_such_segments(target: StreamName | str | None, _said: str) -> ConnectorError:
-    return MalformedStreamCutError(f"the controller does not know the cut's segments in {target}")
+def _no_such_segments(failure: Failure) -> ConnectorError | None:
+    if failure.code is not grpc.StatusCode.UNKNOWN or not failure.is_well():
+        return None
+    return MalformedStreamCutError(f"the controller does not know the cut's segments in {failure.target}")
 
 
-def _no_lease(target: StreamName | str | None, said: str) -> ConnectorError:
-    """A lease outside the bounds comes as UNKNOWN with a free text, in which only the upper bound is a number."""
-    if "lease" not in said:
-        return ControllerError(f"the controller could not begin a transaction on {target}: {said[:_SAID]}")
+def _no_transaction(failure: Failure) -> ConnectorError | None:
+    """A lease outside the bounds comes as UNKNOWN with a free text, in which only the upper bound is a number.
+
+    For a sealed stream the controller answers INTERNAL, as for any trouble of its own: who asks must look.
+    """
+    target, said = failure.target, failure.said
+    if failure.code is grpc.StatusCode.INTERNAL:
+        return ControllerFailureError(f"the controller could not begin a transaction on {target}: {said[:_SAID]}")
+    if failure.code is not grpc.StatusCode.UNKNOWN or "lease" not in said:
+        return None
     bound = re.search(r"max value is (\d+)", said)
     if bound is None:
         return LeaseRangeError(
@@ -54,17 +69,21 @@ def _no_lease(target: StreamName | str | None, said: str) -> ConnectorError:
 ABORT_TRANSACTION: Final = Rpc("abortTransaction", pb.TxnRequest, pb.TxnStatus)
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
 COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus)
-CREATE_READER_GROUP: Final = Rpc("createReaderGroup", pb.ReaderGroupConfiguration, pb.CreateReaderGroupResponse)
-CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus)
-CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus)
+CREATE_READER_GROUP: Final = Rpc(
+    "createReaderGroup", pb.ReaderGroupConfiguration, pb.CreateReaderGroupResponse, works=True
+)
+CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus, works=True)
+CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus, works=True)
 # Repeated after a lost answer it begins another one; the first, which nobody knows, ends with its lease.
-CREATE_TRANSACTION: Final = Rpc("createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, unknown=_no_lease)
+CREATE_TRANSACTION: Final = Rpc(
+    "createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, works=True, verdict=_no_transaction
+)
 CURRENT_SEGMENTS: Final = Rpc("getCurrentSegments", pb.StreamInfo, pb.SegmentRanges)
-CUT_VALID: Final = Rpc("isStreamCutValid", pb.StreamCut, pb.StreamCutValidityResponse, unknown=_no_such_segments)
+CUT_VALID: Final = Rpc("isStreamCutValid", pb.StreamCut, pb.StreamCutValidityResponse, verdict=_no_such_segments)
 DELEGATION_TOKEN: Final = Rpc("getDelegationToken", pb.StreamInfo, pb.DelegationToken)
-DELETE_READER_GROUP: Final = Rpc("deleteReaderGroup", pb.ReaderGroupInfo, pb.DeleteReaderGroupStatus)
-DELETE_SCOPE: Final = Rpc("deleteScope", pb.ScopeInfo, pb.DeleteScopeStatus)
-DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus)
+DELETE_READER_GROUP: Final = Rpc("deleteReaderGroup", pb.ReaderGroupInfo, pb.DeleteReaderGroupStatus, works=True)
+DELETE_SCOPE: Final = Rpc("deleteScope", pb.ScopeInfo, pb.DeleteScopeStatus, works=True)
+DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus, works=True)
 EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.SegmentRanges)
 LIST_SCOPES: Final = Rpc("listScopes", pb.ScopesRequest, pb.ScopesResponse)
 LIST_STREAMS: Final = Rpc("listStreamsInScope", pb.StreamsInScopeRequest, pb.StreamsInScopeResponse)
@@ -72,19 +91,21 @@ NOTE_TIMESTAMP: Final = Rpc("noteTimestampFromWriter", pb.TimestampFromWriter, p
 PING_TRANSACTION: Final = Rpc("pingTransaction", pb.PingTxnRequest, pb.PingTxnStatus)
 REMOVE_WRITER: Final = Rpc("removeWriter", pb.RemoveWriterRequest, pb.RemoveWriterResponse)
 # Repeated after it took effect, it would be refused: its segments are sealed by then.
-SCALE: Final = Rpc("scale", pb.ScaleRequest, pb.ScaleResponse, repeatable=False)
+SCALE: Final = Rpc("scale", pb.ScaleRequest, pb.ScaleResponse, repeatable=False, works=True)
 SCOPE_EXISTS: Final = Rpc("checkScopeExists", pb.ScopeInfo, pb.ExistsResponse)
-SEAL_STREAM: Final = Rpc("sealStream", pb.StreamInfo, pb.UpdateStreamStatus)
+SEAL_STREAM: Final = Rpc("sealStream", pb.StreamInfo, pb.UpdateStreamStatus, works=True)
 SEGMENTS_AT: Final = Rpc("getSegments", pb.GetSegmentsRequest, pb.SegmentsAtTime)
-SEGMENTS_BETWEEN: Final = Rpc("getSegmentsBetween", pb.StreamCutRange, pb.StreamCutRangeResponse, unknown=_no_range)
+SEGMENTS_BETWEEN: Final = Rpc("getSegmentsBetween", pb.StreamCutRange, pb.StreamCutRangeResponse, verdict=_no_range)
 STREAM_CONFIG: Final = Rpc("getStreamConfiguration", pb.StreamInfo, pb.StreamConfig)
 STREAM_EXISTS: Final = Rpc("checkStreamExists", pb.StreamInfo, pb.ExistsResponse)
 SUBSCRIBERS: Final = Rpc("listSubscribers", pb.StreamInfo, pb.SubscribersResponse)
 SUCCESSORS: Final = Rpc("getSegmentsImmediatelyFollowing", pb.SegmentId, pb.SuccessorResponse)
 TRANSACTION_STATE: Final = Rpc("checkTransactionState", pb.TxnRequest, pb.TxnState)
-TRUNCATE_STREAM: Final = Rpc("truncateStream", pb.StreamCut, pb.UpdateStreamStatus)
-UPDATE_READER_GROUP: Final = Rpc("updateReaderGroup", pb.ReaderGroupConfiguration, pb.UpdateReaderGroupResponse)
-UPDATE_STREAM: Final = Rpc("updateStream", pb.StreamConfig, pb.UpdateStreamStatus)
+TRUNCATE_STREAM: Final = Rpc("truncateStream", pb.StreamCut, pb.UpdateStreamStatus, works=True)
+UPDATE_READER_GROUP: Final = Rpc(
+    "updateReaderGroup", pb.ReaderGroupConfiguration, pb.UpdateReaderGroupResponse, works=True
+)
+UPDATE_STREAM: Final = Rpc("updateStream", pb.StreamConfig, pb.UpdateStreamStatus, works=True)
 UPDATE_SUBSCRIBER: Final = Rpc("updateSubscriberStreamCut", pb.SubscriberStreamCut, pb.UpdateSubscriberStatus)
 URI: Final = Rpc("getURI", pb.SegmentId, pb.NodeUri)
 
@@ -101,7 +122,7 @@ _DONE: Final = {
     "STREAM_EXISTS": False,
 }
 _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
-    "FAILURE": (ControllerError, "the controller could not do it"),
+    "FAILURE": (ControllerFailureError, "the controller could not do it"),
     "PRECONDITION_FAILED": (
         ControllerError,
         "the stream is being scaled by somebody else, or would have fewer segments than its scaling policy asks for",
@@ -118,12 +139,12 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "STREAM_NOT_SEALED": (ControllerError, "it is not sealed; seal it first"),
     "STREAM_SEALED": (StreamSealedError, "it is sealed"),
     "INVALID_INPUT": (ControllerError, "the controller does not know of it"),
-    "INTERNAL_ERROR": (ControllerError, "the controller could not do it"),
+    "INTERNAL_ERROR": (ControllerFailureError, "the controller could not do it"),
 }
 
 
-def outcome(enum: _Enum, number: int, action: str, target: StreamName | str, hint: str = "") -> bool:
-    """Whether something was changed; raises for an outcome that is a refusal. ``hint`` explains a bare FAILURE."""
+def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> bool:
+    """Whether something was changed; raises for an outcome that is a refusal, or a failure that may pass."""
     try:
         name = enum.Name(number)
     except ValueError:  # proto3 hands on the numbers of a newer server
@@ -136,6 +157,13 @@ def outcome(enum: _Enum, number: int, action: str, target: StreamName | str, hin
     if name == "STREAM_NOT_FOUND":
         raise not_found(target)
     error, reason = _REFUSED.get(name, (ControllerError, f"the controller answered {name}"))
-    if name == "FAILURE" and hint:
-        reason = hint
     raise error(f"cannot {action} {target}: {reason}")
+
+
+def failed(response: Message) -> bool:
+    """Whether the outcome in an answer is a failure of the controller's own, which may pass."""
+    for field in response.DESCRIPTOR.fields:
+        if field.enum_type is not None and field.name in ("status", "result"):
+            value = field.enum_type.values_by_number.get(getattr(response, field.name))
+            return value is not None and value.name in ("FAILURE", "INTERNAL_ERROR")
+    return False

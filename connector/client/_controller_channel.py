@@ -1,14 +1,15 @@
 """Calls to the controller: one lazy gRPC channel per process and endpoint, deadlines, retries, errors.
 
-A budget of seconds covers a call with all its repetitions. Whether a call is repeated depends on the gRPC code alone;
-the texts that come with it are free prose (often a Java stack trace) and only quoted.
+A deadline covers a call with all its attempts, each of which gets a share of the time: a controller that says nothing
+must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
+code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +17,16 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 
+from connector.client._deadline import QUIET, Deadline
 from connector.client._grpc import FORK_HANDLERS, grpc
+from connector.client._health import Attempts, ClusterHealth
 from connector.config import PravegaConfig
 from connector.errors import (
     AuthenticationError,
     ConfigError,
     ConnectorError,
     ControllerError,
+    ControllerFailureError,
     ControllerUnavailableError,
     ScopeNotFoundError,
     StreamNotFoundError,
@@ -30,10 +34,12 @@ from connector.errors import (
 from connector.wire import StreamName
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
-FIRST_PAUSE: Final = 0.1  # seconds before the first repetition; a restarted controller takes seconds to be back
-LONGEST_PAUSE: Final = 1.0
-LAST_ATTEMPT: Final = 0.05  # seconds kept back for it: enough to connect and ask, where there is somebody
-CONFLICT_ATTEMPTS: Final = 3  # for the codes below, which as often as not stay: longer waiting would only hide them
+CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them
+# Seconds for which they are repeated where they cannot: twice a failover, during which the controller's own metadata is
+# away (25 to 30 s). What lasts longer has another reason, which waiting would hide.
+PASSING_SECONDS: Final = 60.0
+# Seconds for an answer that waits for work: to create a stream, say, whose segments' stores are told one by one.
+QUIET_WORK: Final = 15.0
 QUOTED: Final = 160  # characters of a server's text that an error repeats
 MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
 
@@ -56,12 +62,17 @@ _OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.min_reconnect_backoff_ms", 3000),  # also the time for one attempt to connect, 20 s if left alone
+    # Pings as rare as Java's client sends them (servers refuse them under 5 min). What they are here for is the second
+    # option, which is the TCP user timeout as well: a host that is gone is noticed while it owes acknowledgements.
+    ("grpc.keepalive_time_ms", 360_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.client_idle_timeout_ms", 120_000),  # before routers and balancers forget the connection without a word
     ("grpc.max_receive_message_length", MAX_ANSWER),
     ("grpc.use_local_subchannel_pool", 1),  # or the back-off of one client would delay another's first call
     ("grpc.enable_http_proxy", 0),  # segment stores are reached directly as well; Java ignores http_proxy too
 )
 
+_logger: Final = logging.getLogger(__name__)
 Target = StreamName | str | None  # the stream, or the scope, that a call is about
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
@@ -79,22 +90,24 @@ class Rpc(Generic[Q, R]):
     """Message that it answers with."""
     repeatable: bool = True
     """Whether doing it twice is the same as doing it once, so that it may be repeated after a lost answer."""
-    unknown: Callable[[Target, str], ConnectorError] | None = None
-    """The error that the code UNKNOWN stands for here, where the controller has no better one; gets its text too."""
+    works: bool = False
+    """Whether the answer waits for work at the server, as long as that takes."""
+    verdict: Callable[[Failure], ConnectorError | None] | None = None
+    """What a code for passing trouble stands for here instead, if it comes again and again; None: it is trouble."""
 
 
-class Budget:
-    """Seconds that a call, or several calls for one purpose, may take with all repetitions."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A code that came again and again, for :attr:`Rpc.verdict`."""
 
-    __slots__ = ("_end", "seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds left, never negative."""
-        return max(self._end - time.monotonic(), 0.0)
+    code: grpc.StatusCode
+    """The code."""
+    said: str
+    """The text that came with it."""
+    target: Target
+    """What the call is about."""
+    is_well: Callable[[], bool]
+    """Whether the controller answers another question about the target now."""
 
 
 _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
@@ -117,8 +130,16 @@ _ADVICE: Final = {
 
 @dataclass(slots=True)
 class _Connection:
+    """A channel, which ends with the last call that uses it."""
+
     channel: Any
     stubs: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    process: int = field(default_factory=os.getpid)
+
+    def __del__(self) -> None:
+        if self.process == os.getpid():
+            with contextlib.suppress(Exception):  # at the end of the interpreter parts of gRPC may be gone
+                self.channel.close()
 
     def stub(self, rpc: Rpc[Q, R]) -> Callable[..., R]:
         stub = self.stubs.get(rpc.name)
@@ -136,8 +157,8 @@ class ControllerChannel:
 
     _first_process: ClassVar[int | None] = None  # the one in which gRPC was first used, for all clients
 
-    def __init__(self, config: PravegaConfig) -> None:
-        self._config = config
+    def __init__(self, config: PravegaConfig, health: ClusterHealth) -> None:
+        self._config, self._health = config, health
         self._endpoints = config.endpoints
         authorization = config.authorization
         self._metadata = (("authorization", authorization),) if authorization else ()
@@ -158,35 +179,66 @@ class ControllerChannel:
         for key in [key for key in self._connections if key[0] == os.getpid()]:
             self._connections.pop(key).channel.close()
 
-    def call(self, rpc: Rpc[Q, R], request: Q, target: Target, budget: Budget) -> R:
-        """The answer, within the budget, repetitions included.
+    def call(self, rpc: Rpc[Q, R], request: Q, target: Target, deadline: Deadline, is_well: Callable[[], bool]) -> R:
+        """The answer, by the deadline, all attempts included.
 
-        ``target`` is the stream, or the scope, that the call is about. Raises ControllerUnavailableError,
-        AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of target), ControllerError.
+        ``target`` is the stream, or the scope, that the call is about; ``is_well`` is for :class:`Failure`. Raises
+        ControllerUnavailableError, AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of
+        target), ControllerFailureError, ControllerError.
         """
-        attempts = 0
+        attempts = self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline)
+        passing = Deadline(min(PASSING_SECONDS, deadline.seconds))
+        count = 0
         unreachable = False
-        while True:
-            turn = self._turn
-            try:
-                stub = self._connection(turn).stub(rpc)
-                return stub(request, timeout=budget.left(), metadata=self._metadata)
-            except grpc.RpcError as error:
-                code, details = error.code(), error.details()
-            except ValueError:  # what gRPC raises for a channel that another thread has closed
-                if not self._closed:
-                    raise
-                raise _closed_error() from None
-            attempts += 1
-            if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED:
-                code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
-            if not _repeats(rpc, code, attempts) or budget.left() <= LAST_ATTEMPT:
-                raise self._error(rpc, code, details, target, budget.seconds)
-            unreachable = code is grpc.StatusCode.UNAVAILABLE
-            if unreachable and self._turn == turn:
-                self._turn = turn + 1  # unless another thread has moved on already
-            pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-            time.sleep(max(min(pause, budget.left() - LAST_ATTEMPT), 0.0))
+        try:
+            while True:
+                turn = self._turn
+                try:
+                    return self._ask(turn, rpc, request, attempts)
+                except grpc.RpcError as failed:
+                    code, details = failed.code(), failed.details()
+                count += 1
+                if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
+                    code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
+                unreachable = code is grpc.StatusCode.UNAVAILABLE
+                if unreachable or code is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    self._move_on(turn)
+                elif code in _MOMENTARY and rpc.verdict is not None and count >= CONFLICT_ATTEMPTS:
+                    verdict = rpc.verdict(Failure(code, details or "", target, is_well))
+                    if verdict is not None:
+                        raise verdict
+                error = self._error(rpc, code, details, target, deadline.seconds)
+                if not rpc.repeatable or not error.retriable or (code in _MOMENTARY and passing.passed):
+                    raise error
+                if not attempts.again(error):
+                    raise error
+        finally:
+            attempts.close()
+
+    def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
+        """One attempt at the endpoint whose turn it is."""
+        connection = self._connection(turn)
+        try:
+            answer = connection.stub(rpc)(
+                request, timeout=attempts.share(QUIET_WORK if rpc.works else QUIET).left, metadata=self._metadata
+            )
+        except ValueError:  # what gRPC raises for a channel that another thread has closed
+            if not self._closed:
+                raise
+            raise _closed_error() from None
+        attempts.done()
+        self._health.answered()
+        return answer
+
+    def _move_on(self, turn: int) -> None:
+        """Go to the next endpoint, by a new connection, unless another thread has done so already.
+
+        Behind one address there may be several controllers: so a new connection helps where there is one endpoint.
+        Calls that other threads have on the old one end in their own time.
+        """
+        if self._turn == turn:
+            self._connections.pop((os.getpid(), turn % len(self._endpoints)), None)
+            self._turn = turn + 1
 
     def _connection(self, turn: int) -> _Connection:
         if self._closed:
@@ -197,8 +249,6 @@ class ControllerChannel:
             self._check_process(key[0])
             opened = _Connection(self._open(*self._endpoints[key[1]]))
             connection = self._connections.setdefault(key, opened)
-            if connection is not opened:
-                opened.channel.close()
         return connection
 
     @staticmethod
@@ -229,8 +279,6 @@ class ControllerChannel:
         where = f"the controller at {self._config.controller}"
         if code is grpc.StatusCode.NOT_FOUND and target is not None:
             return not_found(target)
-        if code is grpc.StatusCode.UNKNOWN and rpc.unknown is not None:
-            return rpc.unknown(target, details or "")
         if code is grpc.StatusCode.CANCELLED and self._closed:
             return _closed_error()
         if code is grpc.StatusCode.UNAUTHENTICATED and not self._metadata:
@@ -238,7 +286,8 @@ class ControllerChannel:
         if code in _SAID:
             error, text = _SAID[code]
             return error(f"{where} {text.format(timeout=timeout)} ({call}): {_ADVICE[code]}")
-        return ControllerError(f"{where} failed in {call} with {code.name}{_quote(details)}")
+        error = ControllerFailureError if code in _MOMENTARY else ControllerError
+        return error(f"{where} failed in {call} with {code.name}{_quote(details)}")
 
 
 def _closed_error() -> ControllerError:
@@ -250,12 +299,6 @@ def not_found(target: StreamName | str) -> ControllerError:
     if isinstance(target, StreamName):
         return StreamNotFoundError(f"there is no stream {target}: check the name, or create it first")
     return ScopeNotFoundError(f"there is no scope {target}: check the name, or create it first")
-
-
-def _repeats(rpc: Rpc[Q, R], code: grpc.StatusCode, attempts: int) -> bool:
-    if not rpc.repeatable:
-        return False
-    return code is grpc.StatusCode.UNAVAILABLE or (code in _MOMENTARY and attempts < CONFLICT_ATTEMPTS)
 
 
 def _quote(details: str | None) -> str:

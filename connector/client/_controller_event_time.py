@@ -7,8 +7,10 @@ from typing import Final, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from connector.client import _controller_calls as calls
-from connector.client._controller_channel import Budget, Rpc
+from connector.client._controller_channel import Rpc
 from connector.client._controller_messages import cut_message, stream_message
+from connector.client._deadline import Deadline
+from connector.client._health import ClusterHealth
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import ConfigError, ControllerError
 from connector.wire import StreamCut, StreamName
@@ -22,7 +24,13 @@ R = TypeVar("R", bound=Message)
 
 
 class _Caller(Protocol):
-    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, budget: Budget | None = None) -> R: ...
+    health: ClusterHealth
+
+    def _call(
+        self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
+    ) -> R: ...
+
+    def _settled(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R: ...
 
 
 def check_millis(millis: int) -> int:
@@ -45,15 +53,15 @@ class EventTimeCalls:
         request = pb.TimestampFromWriter(
             writer=writer_id, position=cut_message(position), timestamp=check_millis(millis)
         )
-        status = self._call(calls.NOTE_TIMESTAMP, request, stream).result
+        status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
         if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
             return status == statuses.SUCCESS
         raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
 
-    def remove_writer(self: _Caller, stream: StreamName, writer_id: str) -> bool:
+    def remove_writer(self: _Caller, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
         """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
         request = pb.RemoveWriterRequest(writer=writer_id, stream=stream_message(stream))
-        status = self._call(calls.REMOVE_WRITER, request, stream).result
+        status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
         if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
             return status == pb.RemoveWriterResponse.SUCCESS
         raise ControllerError(f"writer {writer_id} of stream {stream} could not be removed")

@@ -6,6 +6,7 @@ answer can get lost. Neither is read as a decision: the state is asked until it 
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Final, Protocol, TypeVar
 from google.protobuf.message import Message
 
 from connector.client import _controller_calls as calls
-from connector.client._controller_channel import Budget, Rpc
+from connector.client._controller_channel import Rpc
 from connector.client._controller_event_time import check_millis
 from connector.client._controller_messages import (
     decode_ranges,
@@ -22,12 +23,15 @@ from connector.client._controller_messages import (
     stream_message,
     transaction_message,
 )
+from connector.client._deadline import Deadline
+from connector.client._health import ClusterHealth
 from connector.client._proto import controller_pb2 as pb
 from connector.client._transaction_status import CreatedTransaction, TransactionStatus, status_error
 from connector.errors import (
     AuthenticationError,
     ConfigError,
     ControllerError,
+    ControllerFailureError,
     ControllerUnavailableError,
     LeaseRangeError,
     OutcomeUnknownError,
@@ -39,6 +43,7 @@ from connector.wire import SegmentRange, StreamName
 
 __all__ = ["TransactionCalls"]
 
+_logger: Final = logging.getLogger(__name__)
 FIRST_POLL: Final = 0.02  # seconds between two looks at a state, doubled up to
 LONGEST_POLL: Final = 0.25
 MAX_LEASE_MS: Final = 2**63 - 1  # a Java long; the server's own bound is far below
@@ -51,11 +56,13 @@ _STATES: Final = {getattr(pb.TxnState, status.name): status for status in Transa
 
 
 class _Caller(Protocol):
-    _timeout: float
+    health: ClusterHealth
 
-    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, budget: Budget | None = None) -> R: ...
+    def _call(
+        self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
+    ) -> R: ...
 
-    def _current(self, stream: StreamName, budget: Budget) -> list[SegmentRange]: ...
+    def _current(self, stream: StreamName, deadline: Deadline | None) -> list[SegmentRange]: ...
 
 
 class TransactionCalls:
@@ -67,43 +74,62 @@ class TransactionCalls:
         Raises LeaseRangeError, StreamNotFoundError, StreamSealedError.
         """
         _check_lease(lease_ms)
-        budget = Budget(self._timeout)
+        deadline = self.health.deadline()
+        attempts = self.health.attempts(_logger, f"begin a transaction on stream {stream}", deadline)
         request = pb.CreateTxnRequest(streamInfo=stream_message(stream), lease=lease_ms)
         try:
-            response = self._call(calls.CREATE_TRANSACTION, request, stream, budget)
-        except (AuthenticationError, ControllerUnavailableError):
-            raise
-        except ControllerError:
-            # For a sealed stream it answers INTERNAL, as for any trouble of its own.
-            if not self._current(stream, budget):
-                raise StreamSealedError(f"stream {stream} is sealed; no transaction can be begun on it") from None
-            raise
+            while True:
+                try:
+                    response = self._call(calls.CREATE_TRANSACTION, request, stream, deadline)
+                    break
+                except ControllerFailureError as error:
+                    # For a sealed stream it answers INTERNAL, as for any trouble of its own.
+                    if not self._current(stream, deadline):
+                        raise StreamSealedError(
+                            f"stream {stream} is sealed; no transaction can be begun on it"
+                        ) from None
+                    if not attempts.again(error):
+                        raise
+        finally:
+            attempts.close()
         return CreatedTransaction(decode_transaction(response.txnId), decode_ranges(response.activeSegments))
 
-    def transaction_status(self: _Caller, stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+    def transaction_status(
+        self: _Caller, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
         """What became of a transaction; UNKNOWN also for a stream that does not exist."""
         request = transaction_message(stream, transaction)
-        return _status(self._call(calls.TRANSACTION_STATE, request, stream))
+        return _status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
 
-    def ping_transaction(self: _Caller, stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> None:
+    def ping_transaction(
+        self: _Caller, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
         """Let an open transaction stay so for ``lease_ms`` milliseconds from now; a lease can grow by this.
 
         Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError: the
         lease it had before goes on then.
         """
         _check_lease(lease_ms)
-        budget = Budget(self._timeout)
+        deadline = self.health.deadline(timeout)
         request = pb.PingTxnRequest(
             streamInfo=stream_message(stream), txnId=transaction_message(stream, transaction).txnId, lease=lease_ms
         )
-        pauses = _Pauses(budget)
-        while (status := self._call(calls.PING_TRANSACTION, request, stream, budget).status) != pb.PingTxnStatus.OK:
-            if status != pb.PingTxnStatus.DISCONNECTED:
-                raise _ping_error(status, stream, transaction, lease_ms)
-            if not pauses.wait():  # a controller that starts or stops; another one may have the transaction soon
-                raise ControllerUnavailableError(
-                    f"no controller kept transaction {transaction} of stream {stream} alive within {budget.seconds:g} s"
+        attempts = self.health.attempts(_logger, f"ping transaction {transaction} of stream {stream}", deadline)
+        try:
+            while (
+                status := self._call(calls.PING_TRANSACTION, request, stream, deadline).status
+            ) != pb.PingTxnStatus.OK:
+                if status != pb.PingTxnStatus.DISCONNECTED:
+                    raise _ping_error(status, stream, transaction, lease_ms)
+                # A controller that starts or stops; another one may have the transaction soon.
+                error = ControllerUnavailableError(
+                    f"no controller kept transaction {transaction} of stream {stream} alive within "
+                    f"{deadline.seconds:g} s"
                 )
+                if not attempts.again(error):
+                    raise error
+        finally:
+            attempts.close()
 
     def commit_transaction(
         self: _Caller,
@@ -118,17 +144,20 @@ class TransactionCalls:
 
         ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
         What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
-        readers see the events, which ``wait`` waits for as long as there is time. Raises TransactionAbortedError,
+        readers see the events, which ``wait`` waits for as long as there is time. Transactions that are COMMITTING at
+        the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
-        budget = Budget(self._timeout if timeout is None else timeout)
+        deadline = self.health.deadline(timeout)
         wish = _COMMIT if noted is None else replace(_COMMIT, noted=(noted[0], check_millis(noted[1])))
-        status = _settle(self, wish, stream, transaction, budget)
+        status = _settle(self, wish, stream, transaction, deadline)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
-        pauses = _Pauses(budget)
-        while wait and status is not TransactionStatus.COMMITTED and pauses.wait():
-            status = _ask_status(self, stream, transaction, budget) or status
+        pause = FIRST_POLL
+        while wait and status is not TransactionStatus.COMMITTED and deadline.left > pause:
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_POLL)
+            status = _ask_status(self, stream, transaction, deadline) or status
         return status
 
     def abort_transaction(
@@ -139,8 +168,8 @@ class TransactionCalls:
         On return it is decided: ABORTING or ABORTED. Raises TransactionCommittedError, TransactionUnknownError, and
         OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
-        budget = Budget(self._timeout if timeout is None else timeout)
-        status = _settle(self, _ABORT, stream, transaction, budget)
+        deadline = self.health.deadline(timeout)
+        status = _settle(self, _ABORT, stream, transaction, deadline)
         if not status.is_aborted:
             raise status_error(status, "abort", stream, transaction)
         return status
@@ -184,22 +213,6 @@ def _ping_error(
             return ControllerError(f"cannot ping {where}: the controller answered status {status}")
 
 
-class _Pauses:
-    """Growing pauses within a budget."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._next = FIRST_POLL
-
-    def wait(self) -> bool:
-        """Wait for a moment; False, at once, when the time is up."""
-        if self._budget.left() <= self._next:
-            return False
-        time.sleep(self._next)
-        self._next = min(2 * self._next, LONGEST_POLL)
-        return True
-
-
 @dataclass(frozen=True, slots=True)
 class _Wish:
     """What is wanted of a transaction, and the status that it has as soon as that is decided."""
@@ -216,40 +229,45 @@ _ABORT: Final = _Wish(calls.ABORT_TRANSACTION, "abort", "aborted", TransactionSt
 
 
 def _settle(
-    caller: _Caller, wish: _Wish, stream: StreamName, transaction: uuid.UUID, budget: Budget
+    caller: _Caller, wish: _Wish, stream: StreamName, transaction: uuid.UUID, deadline: Deadline
 ) -> TransactionStatus:
     """Ask for a commit or an abort until the transaction is no longer OPEN; its status then."""
     request = transaction_message(stream, transaction)
     if wish.noted is not None:
         request.writerId, request.timestamp = wish.noted
-    pauses = _Pauses(budget)
-    while True:
-        trouble = "the controller answered with a failure"
-        try:
-            # Half of what is left: a controller that does not answer must leave time to ask for the state.
-            answer = caller._call(wish.rpc, request, stream, Budget(budget.left() / 2))
-            if answer.status == pb.TxnStatus.SUCCESS:
-                return wish.decided
-        except AuthenticationError:
-            raise
-        except ControllerError as error:
-            trouble = error.message
-        status = _ask_status(caller, stream, transaction, budget)
-        if status is not None and status is not TransactionStatus.OPEN:
-            return status
-        if not pauses.wait():
-            raise OutcomeUnknownError(
-                f"whether transaction {transaction} of stream {stream} is {wish.done} could not be learned within "
-                f"{budget.seconds:g} s ({trouble}); ask for its status, or {wish.action} it again"
-            )
+    attempts = caller.health.attempts(_logger, f"{wish.action} transaction {transaction} of stream {stream}", deadline)
+    try:
+        while True:
+            try:
+                # Half of what is left: a controller that does not answer must leave time to ask for the state.
+                answer = caller._call(wish.rpc, request, stream, Deadline(deadline.left / 2))
+                if answer.status == pb.TxnStatus.SUCCESS:
+                    return wish.decided
+                trouble = ControllerFailureError("the controller answered with a failure")
+            except AuthenticationError:
+                raise
+            except ControllerError as error:
+                trouble = ControllerFailureError(error.message)
+            status = _ask_status(caller, stream, transaction, deadline)
+            if status is not None and status is not TransactionStatus.OPEN:
+                return status
+            if not attempts.again(trouble):
+                raise OutcomeUnknownError(
+                    f"whether transaction {transaction} of stream {stream} is {wish.done} could not be learned within "
+                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {wish.action} it again"
+                )
+    finally:
+        attempts.close()
 
 
 def _ask_status(
-    caller: _Caller, stream: StreamName, transaction: uuid.UUID, budget: Budget
+    caller: _Caller, stream: StreamName, transaction: uuid.UUID, deadline: Deadline
 ) -> TransactionStatus | None:
     """The status, or None when the controller does not tell."""
     try:
-        return _status(caller._call(calls.TRANSACTION_STATE, transaction_message(stream, transaction), stream, budget))
+        return _status(
+            caller._call(calls.TRANSACTION_STATE, transaction_message(stream, transaction), stream, deadline)
+        )
     except AuthenticationError:
         raise
     except ControllerError:

@@ -1,32 +1,28 @@
-"""Deadlines and retries, one way for the whole client."""
+"""Deadlines: how long a call may take, and how long one attempt of it may wait for a sign of life."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Final
 
-import tenacity
-
 from connector.errors import DeadlineExceededError
-from pravega_serde.errors import PravegaError
 
-__all__ = ["DEFAULT_TIMEOUT", "Deadline", "retrying"]
+__all__ = ["Deadline"]
 
-# Seconds. Long enough for a segment container to move to another store (seen: 5 to 10 s), short enough for a person.
-DEFAULT_TIMEOUT: Final = 15.0
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 2.0
+# Seconds without a byte after which an attempt is given up for another one, and the controller is asked anew: waiting
+# on is in vain where a server is frozen and another one has taken over.
+QUIET: Final = 5.0
+_SHORTEST_QUIET: Final = 1.0
 
 
 class Deadline:
     """A moment by which something must be done."""
 
-    __slots__ = ("_at", "seconds")
+    __slots__ = ("_at", "_end", "seconds")
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._at = time.monotonic() + seconds
+        self._at = self._end = time.monotonic() + seconds
 
     def remaining(self, what: str) -> float:
         """Seconds left, more than 0. Raises DeadlineExceededError that names ``what`` was not done."""
@@ -36,31 +32,27 @@ class Deadline:
         return left
 
     @property
+    def left(self) -> float:
+        """Seconds left, never negative."""
+        return max(self._at - time.monotonic(), 0.0)
+
+    @property
     def passed(self) -> bool:
         """Whether the moment has come."""
         return time.monotonic() >= self._at
 
+    def share(self, troubled: float = 0.0, quiet: float = QUIET) -> Deadline:
+        """The deadline of one attempt: seconds without a sign of life, and never later than this one.
 
-def _is_retriable(error: BaseException) -> bool:
-    return isinstance(error, PravegaError) and error.retriable and not isinstance(error, DeadlineExceededError)
+        ``quiet`` is how long a healthy server may be silent, ``troubled`` how many seconds have gone by in attempts
+        that failed. An attempt gets a fifth of them if that is more: so an answer that is slow gets its time, and a
+        recovery is noticed at most a fifth later.
+        """
+        quiet = max(min(quiet, self.seconds / 3), _SHORTEST_QUIET, troubled / 5)
+        part = Deadline(min(quiet, self.left))
+        part._end = self._at
+        return part
 
-
-def retrying(timeout: float, before_retry: Callable[[BaseException], None] | None = None) -> tenacity.Retrying:
-    """Run a callable again after retriable errors, with growing pauses, for at most ``timeout`` seconds.
-
-    The last error is raised as it was. ``before_retry`` sees each error before the pause.
-    """
-
-    def notice(state: tenacity.RetryCallState) -> None:
-        outcome = state.outcome
-        if before_retry is not None and outcome is not None and (error := outcome.exception()) is not None:
-            before_retry(error)
-
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception(_is_retriable),
-        # Not after: an attempt without time would replace the reason of the last one by its own lateness.
-        stop=tenacity.stop_before_delay(timeout),
-        wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE, max=_LONGEST_PAUSE),
-        before_sleep=notice,
-        reraise=True,
-    )
+    def progress(self) -> None:
+        """Note a sign of life: the attempt's seconds begin anew, up to the end of the whole."""
+        self._at = min(self._end, time.monotonic() + self.seconds)

@@ -7,14 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from connector.client._controller import ControllerClient
+from connector.client._deadline import Deadline
 from connector.client._policies import Successor
-from connector.errors import (
-    NoSuchSegmentError,
-    SegmentSealedError,
-    SegmentStoreError,
-    StreamNotFoundError,
-    StreamSealedError,
-)
+from connector.errors import SegmentStoreError, StreamNotFoundError, StreamSealedError, WrongHostError
 from connector.wire import SegmentRange, StreamName, segment_name, transaction_segment_name
 
 __all__ = ["Destination", "StreamDestination", "TransactionDestination"]
@@ -36,12 +31,11 @@ class Destination(Protocol):
         """Name of a segment on the wire."""
         ...
 
-    def check_refusal(self, error: SegmentSealedError | NoSuchSegmentError) -> None:
-        """Raise what a segment's end means, unless it has successors that go on."""
-        ...
+    def successors(self, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> list[Successor]:
+        """The segments that go on for one of which a store says by ``error`` that it takes no more.
 
-    def successors(self, segment_id: int) -> list[Successor]:
-        """The segments that go on for one that has ended. Raises StreamSealedError where there are none."""
+        Raises what its end means where none do, and WrongHostError where the controller does not know of an end.
+        """
         ...
 
 
@@ -63,21 +57,23 @@ class StreamDestination:
         """Name of a segment on the wire."""
         return segment_name(self.stream, segment_id)
 
-    def check_refusal(self, error: SegmentSealedError | NoSuchSegmentError) -> None:
-        """Raise StreamNotFoundError for a stream that was deleted.
+    def successors(self, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> list[Successor]:
+        """The segments after one that has ended. Raises StreamSealedError, StreamNotFoundError, WrongHostError.
 
-        A segment that is missing while its stream is there was sealed, and truncated away since then: nothing of what
-        waits for it can be in it.
+        A segment that is missing while its stream is there, and not current, was sealed, and truncated away since then:
+        nothing of what waits for it can be in it.
         """
-        if isinstance(error, NoSuchSegmentError) and not self._controller.stream_exists(self.stream):
-            raise StreamNotFoundError(f"stream {self.stream} was deleted while it was written to")
-
-    def successors(self, segment_id: int) -> list[Successor]:
-        """The segments after one that has ended. Raises StreamSealedError."""
-        successors = self._controller.successors(self.stream, segment_id)
-        if not successors:
+        try:
+            current = self._controller.current_segments(self.stream, deadline=deadline)
+        except StreamNotFoundError:
+            raise StreamNotFoundError(f"stream {self.stream} was deleted while it was written to") from None
+        if not current:
             raise self._sealed()
-        return successors
+        if segment_id not in {r.id for r in current}:
+            successors = self._controller.successors(self.stream, segment_id, deadline=deadline)
+            if successors:
+                return successors
+        raise WrongHostError(f"{error.message}, says a segment store, but the controller knows of no end")
 
     def _sealed(self) -> StreamSealedError:
         return StreamSealedError(f"stream {self.stream} is sealed; nothing more can be written to it")
@@ -94,7 +90,7 @@ class TransactionDestination:
         stream: StreamName,
         transaction: uuid.UUID,
         segments: Sequence[SegmentRange],
-        ended: Callable[[SegmentStoreError], Exception],
+        ended: Callable[[SegmentStoreError, Deadline], Exception],
     ) -> None:
         """``ended`` makes the error for a transaction that takes no more events."""
         self.stream = stream
@@ -110,10 +106,7 @@ class TransactionDestination:
         """Name of the transaction's segment beside a parent."""
         return transaction_segment_name(segment_name(self.stream, segment_id), self._transaction)
 
-    def check_refusal(self, error: SegmentSealedError | NoSuchSegmentError) -> None:
-        """Raise what became of the transaction."""
-        raise self._ended(error) from None
-
-    def successors(self, segment_id: int) -> list[Successor]:
-        """None: the transaction has ended. Raises what became of it."""
-        raise self._ended(SegmentSealedError(f"segment {self.segment_name(segment_id)} is sealed"))
+    def successors(self, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> list[Successor]:
+        """None: the transaction has ended. Raises what became of it, and WrongHostError if it is open."""
+        del segment_id  # all of them end with the transaction
+        raise self._ended(error, deadline) from None

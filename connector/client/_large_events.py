@@ -31,22 +31,18 @@ __all__ = ["append_large_event"]
 _PIECE: Final = 4 << 20
 
 
-def append_large_event(
-    stores: SegmentStores, stream: StreamName, segment_id: int, segment: str, framed: memoryview
+def append_large_event(  # noqa: PLR0917
+    stores: SegmentStores, stream: StreamName, segment_id: int, segment: str, framed: memoryview, deadline: Deadline
 ) -> None:
-    """Append one framed event of any size; it is durable and visible as a whole on return.
+    """Append one framed event of any size; it is durable and visible as a whole on return. One attempt.
 
     ``segment`` is the name of the segment to append to: that of ``segment_id``, or a transaction's beside it. Raises
-    SegmentSealedError, NoSuchSegmentError. An answer to the merge that was lost makes the event be written again: such
-    an event may come twice.
+    SegmentSealedError, NoSuchSegmentError, and what is retriable. Where the answer to the merge was lost, another
+    attempt writes the event again: such an event may come twice.
     """
-
-    def attempt(deadline: Deadline) -> None:
-        token = stores.token(stream, write=True)
-        with stores.pool.lease(stores.endpoint(stream, segment_id), deadline) as connection:
-            _write_and_merge(connection, segment, token, framed, deadline)
-
-    stores.run(stream, segment_id, attempt)
+    token = stores.token(stream, write=True, deadline=deadline)
+    with stores.pool.lease(stores.endpoint(stream, segment_id, deadline), deadline) as connection:
+        _write_and_merge(connection, segment, token, framed, deadline)
 
 
 def _write_and_merge(connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline) -> None:

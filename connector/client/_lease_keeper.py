@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -19,6 +20,9 @@ MAX_TRANSACTIONS: Final = 10_000
 # Seconds until the next round after one that no controller answered: leases go on meanwhile.
 _RETRY: Final = 1.0
 _SHORTEST_INTERVAL: Final = 0.1
+# Seconds for one ping, of all its attempts: the others are due as well.
+_PING_SECONDS: Final = 5.0
+_logger: Final = logging.getLogger(__name__)
 
 
 def ping_interval(lease: float) -> float:
@@ -121,14 +125,20 @@ class LeaseKeeper:
         pause = _RETRY
         failure: ConnectorError | None = None
         try:
-            transaction.ping()
+            transaction.ping(timeout=_PING_SECONDS)
         except TransactionError as error:
             failure = error
         except ConnectorError as error:
+            if self._trouble is None:
+                _logger.warning(
+                    "%r is not kept open, its lease of %g s runs: %s", transaction, transaction.lease, error
+                )
             self._trouble = error
         except Exception as error:  # noqa: BLE001 - a bug must be reported, not end the thread in silence
             failure = ConnectorError(f"pinging {transaction} failed: {type(error).__name__}: {error}")
         else:
+            if self._trouble is not None:
+                _logger.warning("%r is kept open again", transaction)
             self._trouble = None
             pause = self._interval or ping_interval(transaction.lease)
         self._note(transaction, pause, failure)

@@ -106,8 +106,9 @@ class NumberedAppender:
 
     def _set_up(self, deadline: Deadline) -> None:
         assert self._segment is not None
-        self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._segment), deadline)
-        token = self._stores.token(self._stream, write=True)
+        endpoint = self._stores.endpoint(self._stream, self._segment, deadline)
+        self._connection = self._stores.pool.take(endpoint, deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
         name = segment_name(self._stream, self._segment)
         reply = self._ask(encode(SetupAppend(0, self._writer_id, name, token)), AppendSetup, deadline)
         assert isinstance(reply, AppendSetup)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from connector.client._connection import Connection
-from connector.client._deadline import Deadline, retrying
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from connector.wire import EventColumn, FrameParser, RangeRead, SegmentRead, StreamCut, StreamName, segment_name
-from pravega_serde.errors import DeserializationError
+from pravega_serde.errors import DeserializationError, PravegaError
 
 __all__ = ["EventBatch", "SegmentSlice", "read_chunks", "read_slice", "read_slices", "slices_between"]
+
+_logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,40 +85,49 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventCol
 def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryview, None, None]:
     """Yield the bytes of a slice in order, at most a mebibyte at a time; each is gone when the next one is asked for.
 
-    Lost connections, moved segments and expired tokens are mended as long as bytes keep coming within the timeout.
-    Raises DataLossError when the range is truncated or deleted.
+    Lost connections, moved segments and expired tokens are mended, for as long each time as a call may take. Raises
+    DataLossError when the range is truncated or deleted, which the controller must confirm.
     """
-    name = segment_name(piece.stream, piece.segment_id)
+    stream, segment_id = piece.stream, piece.segment_id
+    name = segment_name(stream, segment_id)
     plan = RangeRead(name, piece.start, piece.end)
     connection: Connection | None = None
+    attempts = stores.health.attempts(_logger, f"reading stream {stream}")
 
     def step() -> list[memoryview]:
         nonlocal connection
-        deadline = Deadline(stores.timeout)
+        deadline = attempts.share()
         if connection is None:
-            connection = stores.pool.take(stores.endpoint(piece.stream, piece.segment_id), deadline)
+            connection = stores.pool.take(stores.endpoint(stream, segment_id, deadline), deadline)
             plan.restart()
-        if wire := plan.requests(stores.token(piece.stream, write=False)):
+        if wire := plan.requests(stores.token(stream, write=False, deadline=deadline)):
             connection.send(wire, deadline)
         reply = connection.receive(deadline)
         if not isinstance(reply, SegmentRead):
-            raise error_of(reply, name)
+            stores.confirm(stream, segment_id, error_of(reply, name), deadline)
+        assert isinstance(reply, SegmentRead)
         return [data for _, data in plan.receive(reply)]
 
-    def reconnect(error: BaseException) -> None:
+    def reconnect(error: PravegaError) -> None:
         nonlocal connection
         if connection is not None:
             connection.close()
             connection = None
-        stores.forget(piece.stream, piece.segment_id, error)
+        stores.forget(stream, segment_id, error)
 
-    again = retrying(stores.timeout, reconnect)
     try:
         while not plan.done:
-            yield from again(step)
+            try:
+                chunks = step()
+            except PravegaError as error:
+                attempts.settle(error, reconnect)
+                continue
+            attempts.done()
+            yield from chunks
     except (SegmentTruncatedError, NoSuchSegmentError) as error:
-        raise data_loss(piece.stream, piece.segment_id, plan.position, error) from error
+        raise data_loss(stream, segment_id, plan.position, error) from error
     finally:
+        attempts.close()
         if connection is not None:
             # Only a range that was read to its end leaves no answer under way.
             if plan.done:

@@ -158,14 +158,14 @@ class SegmentAppender:
         if not isinstance(reply, ConditionalCheckFailed):
             raise error_of(reply, self._name)
         assert append.expected is not None
-        self._await_longer(append.expected)
+        self._await_longer(append.expected, deadline)
         return in_doubt and self._set_up(deadline) >= append.number
 
-    def _await_longer(self, length: int) -> None:
+    def _await_longer(self, length: int, deadline: Deadline) -> None:
         """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
         end = time.monotonic() + _SETTLING
         pause = _FIRST_PAUSE
-        while (now := self._calls.info().write_offset) <= length:
+        while (now := self._calls.info(deadline).write_offset) <= length:
             if now < length:
                 raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
             if time.monotonic() >= end:
@@ -176,8 +176,8 @@ class SegmentAppender:
     def _set_up(self, deadline: Deadline) -> int:
         """Bind the writer id to the connection; the number of its last append that took effect."""
         if self._connection is None:
-            self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id), deadline)
-        token = self._stores.token(self._stream, write=True)
+            self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id, deadline), deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
         reply = self._ask(encode(SetupAppend(0, self._writer_id, self._name, token)), deadline)
         if not isinstance(reply, AppendSetup):
             raise error_of(reply, self._name)

@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Message)
 
 
 class SegmentCalls:
-    """Requests about one segment, each on a connection of the pool and repeated until its timeout. Thread safe.
+    """Requests about one segment, each on a pooled connection and repeated as long as a call may take. Thread safe.
 
     All raise StreamNotFoundError for a stream that was deleted, and ConnectionLostError or DeadlineExceededError when
     the store stays away.
@@ -37,9 +37,9 @@ class SegmentCalls:
         self._stores, self._stream, self._id = stores, stream, segment_id
         self._name = segment_name(stream, segment_id)
 
-    def info(self) -> SegmentInfo:
+    def info(self, deadline: Deadline | None = None) -> SegmentInfo:
         """Where the segment starts and ends now."""
-        info = self._stores.segment_infos(self._stream, [self._id])[self._id]
+        info = self._stores.segment_infos(self._stream, [self._id], deadline=deadline)[self._id]
         if not info.exists:
             raise self.missing()
         return info
@@ -77,8 +77,9 @@ class SegmentCalls:
         """The reply to what ``request`` makes with a token; made anew for each attempt, as a token can be refused."""
 
         def attempt(deadline: Deadline) -> R:
-            token = self._stores.token(self._stream, write=True)
-            with self._stores.pool.lease(self._stores.endpoint(self._stream, self._id), deadline) as connection:
+            token = self._stores.token(self._stream, write=True, deadline=deadline)
+            endpoint = self._stores.endpoint(self._stream, self._id, deadline)
+            with self._stores.pool.lease(endpoint, deadline) as connection:
                 connection.send(encode(request(token)), deadline)
                 reply = connection.receive(deadline)
             if not isinstance(reply, kind):

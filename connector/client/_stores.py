@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import threading
 import time
 from collections import defaultdict
@@ -13,15 +14,18 @@ from typing import Final, TypeVar
 
 from connector.client._connection import ConnectionPool, Endpoint
 from connector.client._controller import ControllerClient
-from connector.client._deadline import Deadline, retrying
+from connector.client._deadline import Deadline
+from connector.client._health import ClusterHealth
 from connector.errors import (
     ConnectionLostError,
+    DeadlineExceededError,
     EventNumberError,
     NoSuchSegmentError,
     ProtocolError,
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
+    StreamNotFoundError,
     TokenExpiredError,
     WrongHostError,
 )
@@ -34,18 +38,23 @@ from connector.wire import (
     NoSuchSegment,
     SegmentIsSealed,
     SegmentIsTruncated,
+    StreamCut,
     StreamName,
     StreamSegmentInfo,
     WrongHost,
     encode,
     segment_name,
 )
+from pravega_serde.errors import PravegaError
 
 __all__ = ["SegmentInfo", "SegmentStores", "error_of"]
 
 T = TypeVar("T")
-# A token is renewed this many seconds before it ends: the server closes connections at the end of theirs.
+_logger: Final = logging.getLogger(__name__)
+# A token is renewed this many seconds before it ends, or in the middle of a short life: the server closes connections
+# at the end of theirs. A new one is good for a moment in any case, whatever the clocks of two machines say.
 _TOKEN_MARGIN: Final = 60.0
+_TOKEN_SECONDS: Final = 1.0
 # Requests for segment information sent ahead of their answers on one connection.
 _INFO_PIPELINE: Final = 256
 # The texts that come with errors hold whole Java stack traces: this much of them is the reason.
@@ -96,77 +105,219 @@ def _token_end(token: str) -> float:
         return float("inf")  # not a JWT of Pravega's: used until the server refuses it
 
 
+def _renewal(token: str) -> float:
+    """Unix seconds at which a token that came just now is to be renewed."""
+    if not token:
+        return float("inf")
+    now, end = time.time(), _token_end(token)
+    return max(end - min(_TOKEN_MARGIN, (end - now) / 2), now + _TOKEN_SECONDS)
+
+
 class SegmentStores:
     """Thread safe access to all segment stores of a cluster."""
 
-    def __init__(self, controller: ControllerClient, pool: ConnectionPool, timeout: float) -> None:
+    def __init__(self, controller: ControllerClient, pool: ConnectionPool, health: ClusterHealth) -> None:
         self.controller = controller
         self.pool = pool
-        self.timeout = timeout
+        self.health = health
         self._lock = threading.Lock()
         self._endpoints: dict[tuple[StreamName, int], Endpoint] = {}
+        self._left: dict[tuple[StreamName, int], Endpoint] = {}  # where segments were that were forgotten
         self._tokens: dict[tuple[StreamName, bool], tuple[str, float]] = {}
 
-    def endpoint(self, stream: StreamName, segment_id: int) -> Endpoint:
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call which starts now may take: those of a first contact, or of going on after one."""
+        return self.health.seconds
+
+    def deadline(self, seconds: float | None = None) -> Deadline:
+        """The deadline of a call that starts now: after ``seconds`` if they are given."""
+        return self.health.deadline(seconds)
+
+    # ---------------------------------------------------------------- where to go, and with what token
+
+    def endpoint(self, stream: StreamName, segment_id: int, deadline: Deadline | None = None) -> Endpoint:
         """Host and port of the store that holds the segment; asked once, until :meth:`forget`."""
         key = (stream, segment_id)
         endpoint = self._endpoints.get(key)
         if endpoint is None:
-            endpoint = self.controller.endpoint(stream, segment_id)
+            endpoint = self.controller.endpoint(stream, segment_id, deadline=deadline)
             with self._lock:
                 self._endpoints[key] = endpoint
+                before = self._left.pop(key, endpoint)
+            if before != endpoint:
+                moved = (
+                    f"segment {segment_name(stream, segment_id)} has moved from {_text(before)} to {_text(endpoint)}"
+                )
+                self.health.count("segment_moves", _logger, moved)
         return endpoint
 
-    def token(self, stream: StreamName, *, write: bool) -> str:
+    def known_endpoint(self, stream: StreamName, segment_id: int) -> Endpoint | None:
+        """What :meth:`endpoint` would give without asking."""
+        return self._endpoints.get((stream, segment_id))
+
+    def token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         """A delegation token that is good for some time yet; the empty text where the server asks for none."""
-        key = (stream, write)
-        token, end = self._tokens.get(key, ("", 0.0))
-        if end - time.time() < _TOKEN_MARGIN:
-            token = self.controller.delegation_token(stream, write=write)
+        token = self.known_token(stream, write=write)
+        if token is None:
+            key = (stream, write)
+            token = self.controller.delegation_token(stream, write=write, deadline=deadline)
             with self._lock:
-                self._tokens[key] = (token, _token_end(token) if token else float("inf"))
+                renewed = key in self._tokens
+                self._tokens[key] = (token, _renewal(token))
+            if renewed:
+                self.health.count("token_refreshes", _logger, f"stream {stream}: a new token was taken")
         return token
 
+    def known_token(self, stream: StreamName, *, write: bool) -> str | None:
+        """What :meth:`token` would give without asking."""
+        token, renewal = self._tokens.get((stream, write), ("", 0.0))
+        return None if time.time() >= renewal else token
+
     def forget(self, stream: StreamName, segment_id: int, error: BaseException | None = None) -> None:
-        """Ask the controller again where the segment is, and for a token if ``error`` says it was refused."""
+        """Ask the controller again where the segment is, and for a token if ``error`` says it was refused.
+
+        After a lost connection, or none, the other segments of that store are looked up again as well.
+        """
         with self._lock:
-            self._endpoints.pop((stream, segment_id), None)
+            endpoint = self._endpoints.get((stream, segment_id))
+            keys = [(stream, segment_id)] if endpoint is not None else []
+            store_failed = isinstance(error, ConnectionLostError | DeadlineExceededError)
+            if store_failed and endpoint is not None:
+                keys = [key for key, at in self._endpoints.items() if at == endpoint]
+            for key in keys:
+                self._left[key] = self._endpoints.pop(key)
             if isinstance(error, TokenExpiredError):
-                self._tokens.pop((stream, False), None)
-                self._tokens.pop((stream, True), None)
+                for write in (False, True):
+                    if (stream, write) in self._tokens:
+                        self._tokens[stream, write] = ("", 0.0)
+        if store_failed and endpoint is not None:
+            self.pool.drop(endpoint)
 
-    def run(self, stream: StreamName, segment_id: int, attempt: Callable[[Deadline], T]) -> T:
-        """Call ``attempt`` until it does not fail for a passing reason, within the timeout."""
-        deadline = Deadline(self.timeout)
-        again = retrying(self.timeout, lambda error: self.forget(stream, segment_id, error))
-        return again(attempt, deadline)
+    # ---------------------------------------------------------------- what may be believed
 
-    def segment_infos(self, stream: StreamName, segment_ids: Iterable[int]) -> dict[int, SegmentInfo]:
-        """State of each segment, asked on as few connections as possible."""
+    def confirm(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> None:
+        """Raise the error of a store about what there is of a segment, if the controller agrees; else WrongHostError.
+
+        A store that was frozen does not know at once that its segments live elsewhere now, and has forgotten them when
+        it does.
+        """
+        if not isinstance(error, NoSuchSegmentError | SegmentSealedError | SegmentTruncatedError):
+            raise error
+        if self._is_true(stream, segment_id, error, deadline):
+            raise error
+        raise WrongHostError(f"{error.message}, says a segment store, but the controller has it otherwise") from None
+
+    def _is_true(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> bool:
+        if isinstance(error, SegmentTruncatedError):
+            # What is truncated stays so, and the store that has the segment now knows all that was.
+            before = self._endpoints.get((stream, segment_id))
+            return before == self.controller.endpoint(stream, segment_id, deadline=deadline)
+        current = self._current(stream, deadline)
+        if current is None:
+            return True
+        if segment_id in current:
+            return False
+        return isinstance(error, SegmentSealedError) or segment_id not in self._kept(stream, current, deadline)
+
+    def _current(self, stream: StreamName, deadline: Deadline) -> set[int] | None:
+        """Ids of the current segments; None for a stream that was deleted."""
+        try:
+            return {r.id for r in self.controller.current_segments(stream, deadline=deadline)}
+        except StreamNotFoundError:
+            return None
+
+    def _kept(self, stream: StreamName, current: set[int], deadline: Deadline) -> set[int]:
+        """Ids of the segments that the controller has not truncated away."""
+        controller = self.controller
+        try:
+            head = controller.head_cut(stream, deadline=deadline)
+            if current:
+                tail = StreamCut(stream, dict.fromkeys(current, 2**63 - 1))
+                return {*controller.segments_between(head, tail, deadline=deadline), *head.positions}
+            kept, frontier = set(head.positions), list(head.positions)
+            while frontier:  # a sealed stream has no end that could be named
+                after = {s.range.id for s in controller.successors(stream, frontier.pop(), deadline=deadline)} - kept
+                kept |= after
+                frontier += after
+            return kept
+        except StreamNotFoundError:
+            return set()
+
+    # ---------------------------------------------------------------- requests
+
+    def run(
+        self,
+        stream: StreamName,
+        segment_id: int,
+        attempt: Callable[[Deadline], T],
+        *,
+        deadline: Deadline | None = None,
+    ) -> T:
+        """Call ``attempt`` until it does not fail for a passing reason, within the time that a call may take.
+
+        What a store says of a segment's end or absence is raised if the controller agrees.
+        """
+
+        def confirmed(share: Deadline) -> T:
+            try:
+                return attempt(share)
+            except (NoSuchSegmentError, SegmentSealedError) as error:
+                self.confirm(stream, segment_id, error, share)
+                raise
+
+        def failed(error: PravegaError) -> None:
+            self.forget(stream, segment_id, error)
+
+        return self.health.persist(_logger, f"stream {stream}", deadline or self.deadline(), confirmed, failed)
+
+    def segment_infos(
+        self, stream: StreamName, segment_ids: Iterable[int], *, deadline: Deadline | None = None
+    ) -> dict[int, SegmentInfo]:
+        """State of each segment, asked on as few connections as possible.
+
+        One does not exist only if the controller agrees.
+        """
         infos: dict[int, SegmentInfo] = {}
         wanted = list(segment_ids)
 
-        def attempt(deadline: Deadline) -> None:
+        def attempt(share: Deadline) -> None:
             by_endpoint: defaultdict[Endpoint, list[int]] = defaultdict(list)
             for segment_id in wanted:
                 if segment_id not in infos:
-                    by_endpoint[self.endpoint(stream, segment_id)].append(segment_id)
+                    by_endpoint[self.endpoint(stream, segment_id, share)].append(segment_id)
+                    share.progress()
             for endpoint, ids in by_endpoint.items():
                 for at in range(0, len(ids), _INFO_PIPELINE):
-                    self._infos_of(stream, endpoint, ids[at : at + _INFO_PIPELINE], infos, deadline)
+                    self._infos_of(stream, endpoint, ids[at : at + _INFO_PIPELINE], infos, share)
+            self._check_missing(stream, infos, share)
 
-        def forget_missing(error: BaseException) -> None:
+        def failed(error: PravegaError) -> None:
             for segment_id in wanted:
                 if segment_id not in infos:
                     self.forget(stream, segment_id, error)
 
-        retrying(self.timeout, forget_missing)(attempt, Deadline(self.timeout))
+        self.health.persist(_logger, f"stream {stream}", deadline or self.deadline(), attempt, failed)
         return infos
+
+    def _check_missing(self, stream: StreamName, infos: dict[int, SegmentInfo], deadline: Deadline) -> None:
+        """Raise WrongHostError, and drop what a store said, unless the controller agrees on what does not exist."""
+        missing = {i for i, info in infos.items() if not info.exists}
+        if not missing or (current := self._current(stream, deadline)) is None:
+            return
+        wrong = missing & current
+        if wrong != missing:
+            wrong |= missing & self._kept(stream, current, deadline)
+        for segment_id in wrong:
+            del infos[segment_id]
+        if wrong:
+            name = segment_name(stream, min(wrong))
+            raise WrongHostError(f"a segment store says that {name} does not exist, but the controller has it")
 
     def _infos_of(
         self, stream: StreamName, endpoint: Endpoint, ids: list[int], infos: dict[int, SegmentInfo], deadline: Deadline
     ) -> None:
-        token = self.token(stream, write=False)
+        token = self.token(stream, write=False, deadline=deadline)
         names = [segment_name(stream, segment_id) for segment_id in ids]
         with self.pool.lease(endpoint, deadline) as connection:
             requests = (encode(GetStreamSegmentInfo(i, name, token)) for i, name in enumerate(names))
@@ -191,3 +342,7 @@ class SegmentStores:
                     case _:
                         raise ConnectionLostError(f"{type(reply).__name__} came instead of segment information")
             infos.update(found)
+
+
+def _text(endpoint: Endpoint) -> str:
+    return f"{endpoint[0]}:{endpoint[1]}"

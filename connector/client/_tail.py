@@ -1,30 +1,47 @@
-"""Following the tail of a stream: events as they arrive, in order for each routing key, across scaling."""
+"""Following the tail of a stream: events as they arrive, in order for each routing key, across scaling.
+
+Theory of operation
+-------------------
+The loop of :meth:`TailReader.poll` never waits for one server alone. What may block (look-ups, connects, questions to
+the controller) is an errand; requests and replies go over non-blocking connections, one for each segment store, on
+which the server holds the reads at the tail. A store that has nothing to say is asked for a sign of life, so that one
+that is frozen is noticed though nothing is due from it. Whatever fails concerns the segments of its store alone: they
+are looked up and asked for again, each from where its parser stands.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from connector.client._connection import Connection, Endpoint, wait_ready
 from connector.client._cuts import Lineage
-from connector.client._deadline import Deadline
+from connector.client._deadline import QUIET, Deadline
+from connector.client._errands import Errands
+from connector.client._health import Attempts
 from connector.client._reader import EventBatch, data_loss
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import (
     ConnectionLostError,
+    ConnectorError,
     DeadlineExceededError,
     NoSuchSegmentError,
     ProtocolError,
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
+    WrongHostError,
 )
 from connector.wire import (
     READ_CHUNK,
     EventColumn,
     FrameParser,
+    KeepAlive,
+    Message,
     ReadSegment,
     SegmentRead,
     StreamCut,
@@ -32,33 +49,40 @@ from connector.wire import (
     encode,
     segment_name,
 )
+from pravega_serde.errors import PravegaError
 
 __all__ = ["TailReader"]
 
-_RETRY_PAUSE: Final = 0.2
-# A server answers a read at the tail after 60 s (measured: 66 s) even if nothing came; one that does not is gone.
+_logger: Final = logging.getLogger(__name__)
+# A server answers a read at the tail after 60 s (measured: 66 s) even if nothing came; one that does not has lost it.
 _PARKED_SECONDS: Final = 90.0
+# Seconds without a word from a store before it is asked for one, and those that it has for that.
+_PING_AFTER: Final = 5.0
+# A request is some hundred bytes: a connection that does not take them at once is dead.
+_SEND_SECONDS: Final = 1.0
 
 
 class _SegmentTail:
     """One segment being followed: its parser and the one request that the server holds."""
 
-    def __init__(self, stream: StreamName, segment_id: int, offset: int) -> None:
+    def __init__(self, stream: StreamName, segment_id: int, offset: int, attempts: Attempts) -> None:
         self.id = segment_id
         self.name = segment_name(stream, segment_id)
         self.offset = offset
         self.parser = FrameParser(offset, segment=self.name)
-        self.asked = False
+        self.attempts = attempts
+        self.asked: Endpoint | None = None  # the store that holds a read
         self.asked_at = 0.0
         self.retry_at = 0.0
+        self.unanswered = 0
 
 
 class TailReader:
     """Reads a stream from a cut on and does not end. Not thread safe.
 
     The server answers a read at the tail when data arrive, so waiting costs nothing. One connection to each segment
-    store carries the reads of all its segments. A lost connection is opened again, as long as it comes back within
-    the timeout.
+    store carries the reads of all its segments. Lost connections, frozen stores and moved segments are mended; only a
+    segment that stays away for longer than a call may take is an error, and after it the reader can be polled again.
     """
 
     def __init__(self, stores: SegmentStores, start: StreamCut) -> None:
@@ -67,10 +91,15 @@ class TailReader:
         self._lineage = Lineage(stores, start.stream)
         self._positions = dict(start.positions)
         self._finished: set[int] = set()
-        self._tails = {i: _SegmentTail(start.stream, i, offset) for i, offset in self._positions.items()}
+        self._tails = {i: self._tail(i, offset) for i, offset in self._positions.items()}
         self._connections: dict[Endpoint, Connection] = {}
-        self._outage_began = self._failed_at = float("-inf")
-        self._unanswered = 0
+        self._pinged: dict[Endpoint, float] = {}  # when a word was asked for that has not come yet
+        self._now = 0.0  # when the segments were looked through last
+        self._errands = Errands(f"pravega-reader {start.stream}")
+
+    def _tail(self, segment_id: int, offset: int) -> _SegmentTail:
+        attempts = self._stores.health.attempts(_logger, f"following stream {self._stream}")
+        return _SegmentTail(self._stream, segment_id, offset, attempts)
 
     @property
     def position(self) -> StreamCut:
@@ -85,19 +114,16 @@ class TailReader:
     def poll(self, timeout: float) -> EventBatch | None:
         """The next events of one segment, or None if none arrived within ``timeout`` seconds or the stream ended.
 
-        Raises DataLossError, SegmentStoreError, ControllerError, DeadlineExceededError.
+        Raises DataLossError, and SegmentStoreError, ControllerError, DeadlineExceededError when a segment stays away;
+        after one that is retriable it goes on with the next call.
         """
         end = time.monotonic() + timeout
         while self._tails:
-            try:
-                self._ask()
-                batch = self._receive(max(0.0, end - time.monotonic()))
-            except SegmentStoreError as error:
-                self._recover(error)
-                batch = None
-            except DeadlineExceededError:
-                self._start_over()  # what is left of the half answer must not be taken for the next one
-                raise
+            self._run_errands()
+            if not self._tails:
+                break
+            self._ask()
+            batch = self._receive(max(0.0, end - time.monotonic()))
             if batch is not None or time.monotonic() >= end:
                 return batch
         return None
@@ -117,102 +143,244 @@ class TailReader:
 
     def close(self) -> None:
         """Close the connections."""
+        self._errands.close()
+        for tail in self._tails.values():
+            tail.attempts.close()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
+    # ---------------------------------------------------------------- errands
+
+    def _run_errands(self) -> None:
+        """Take what errands brought. Raises what cannot pass."""
+        for key, result in self._errands.take():
+            kind, about = key
+            if isinstance(result, Exception):
+                self._errand_failed(kind, about, result)
+            elif kind == "connect":
+                self._connections[about] = result
+            elif kind == "end" and about in self._tails:
+                self._finish(self._tails[about], followed=result)
+
+    def _errand_failed(self, kind: str, about: Any, error: Exception) -> None:
+        if not isinstance(error, ConnectorError):
+            raise error
+        if kind == "connect":
+            self._lost(about, error)
+        elif (tail := self._tails.get(about)) is not None:
+            if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+                raise data_loss(self._stream, tail.id, tail.offset, error) from error
+            self._failed(tail, error)
+
+    def _begin(self, kind: str, about: Any, work: Callable[[Deadline], Any], tail: _SegmentTail) -> None:
+        deadline = tail.attempts.share()
+        self._errands.begin((kind, about), lambda: work(deadline))
+
+    def _locate(self, segment_id: int, deadline: Deadline) -> None:
+        self._stores.endpoint(self._stream, segment_id, deadline)
+        self._stores.token(self._stream, write=False, deadline=deadline)
+
+    def _learn_end(self, segment_id: int, deadline: Deadline) -> bool:
+        """Look for what follows a sealed segment; False for the last ones of a sealed stream.
+
+        Raises WrongHostError where the controller does not know of either yet.
+        """
+        if self._lineage.successors(segment_id):
+            return True
+        if self._stores.controller.current_segments(self._stream, deadline=deadline):
+            raise WrongHostError(f"segment {segment_name(self._stream, segment_id)} has ended, and nothing follows yet")
+        return False
+
+    # ---------------------------------------------------------------- requests
+
     def _ask(self) -> None:
         """Send a read for every segment that has none outstanding."""
-        now = time.monotonic()
-        for tail in self._tails.values():
-            if tail.asked or tail.retry_at > now:
+        now = self._now = time.monotonic()
+        for tail in list(self._tails.values()):
+            if tail.asked is not None or tail.retry_at > now or self._is_busy(tail):
                 continue
-            endpoint = self._stores.endpoint(self._stream, tail.id)
-            deadline = Deadline(self._stores.timeout)
+            endpoint = self._stores.known_endpoint(self._stream, tail.id)
+            token = self._stores.known_token(self._stream, write=False)
+            if endpoint is None or token is None:
+                self._begin("locate", tail.id, partial(self._locate, tail.id), tail)
+                continue
             connection = self._connections.get(endpoint)
             if connection is None:
-                connection = self._connections[endpoint] = self._stores.pool.take(endpoint, deadline)
-            token = self._stores.token(self._stream, write=False)
+                self._begin("connect", endpoint, partial(self._stores.pool.take, endpoint), tail)
+                continue
             request = ReadSegment(tail.name, tail.offset, READ_CHUNK, token, request_id=tail.id)
-            connection.send(encode(request), deadline)
-            tail.asked, tail.asked_at = True, time.monotonic()
+            try:
+                connection.send(encode(request), Deadline(_SEND_SECONDS))
+            except (SegmentStoreError, DeadlineExceededError) as error:
+                self._lost(endpoint, error)
+                continue
+            tail.asked, tail.asked_at = endpoint, now
+
+    def _is_busy(self, tail: _SegmentTail) -> bool:
+        """Whether an errand is under way whose result the segment waits for."""
+        return any(self._errands.is_under_way((kind, tail.id)) for kind in ("locate", "confirm", "end"))
+
+    # ---------------------------------------------------------------- replies
 
     def _receive(self, timeout: float) -> EventBatch | None:
-        asked = [t.asked_at for t in self._tails.values() if t.asked]
-        answer_due = min(asked, default=float("inf")) + _PARKED_SECONDS
-        waiting = min(timeout, answer_due - time.monotonic())
-        if len(asked) < len(self._tails):
-            waiting = min(waiting, _RETRY_PAUSE)  # the others are asked again soon
-        ready, _ = wait_ready(list(self._connections.values()), [], max(0.0, waiting))
-        if not ready:
-            if time.monotonic() >= answer_due:
-                self._unanswered += 1
-                text = f"stream {self._stream}: a read was not answered for {_PARKED_SECONDS:g} s"
-                if self._unanswered > 1:
-                    raise DeadlineExceededError(f"{text}, and neither was the one before it")
-                raise ConnectionLostError(text)
-            return None
-        reply = ready[0].receive(Deadline(self._stores.timeout))
+        ready = self._ready(timeout)
+        self._look_after(ready)
+        for endpoint in ready:
+            connection = self._connections.get(endpoint)
+            while connection is not None and connection is self._connections.get(endpoint):
+                try:
+                    reply = connection.receive_now()
+                except SegmentStoreError as error:
+                    self._lost(endpoint, error)
+                    break
+                if reply is None:
+                    break
+                batch = self._take(reply, endpoint)
+                if batch is not None:
+                    self._connections[endpoint] = self._connections.pop(endpoint)  # the others first, next time
+                    return batch
+        return None
+
+    def _ready(self, timeout: float) -> list[Endpoint]:
+        """The stores from which something has come, after at most ``timeout`` seconds or until something is due."""
+        now = self._now
+        due = [tail.retry_at for tail in self._tails.values() if tail.retry_at > now]
+        due += [self._due(endpoint) for endpoint in self._connections]
+        due += [
+            tail.asked_at + self._settled for tail in self._tails.values() if tail.asked and tail.attempts.in_trouble
+        ]
+        waiting = min([timeout, *(at - time.monotonic() for at in due)])
+        sources: list[Errands | Connection] = [self._errands, *self._connections.values()]
+        ready, _ = wait_ready(sources, [], max(0.0, waiting))
+        return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
+
+    def _due(self, endpoint: Endpoint) -> float:
+        """When a store must be asked for a word, or must have given it."""
+        return self._pinged.get(endpoint, self._connections[endpoint].heard_at) + _PING_AFTER
+
+    @property
+    def _settled(self) -> float:
+        """Seconds after which a read that is not refused is held by the store: all is well, though nothing comes."""
+        return min(QUIET, self._stores.timeout)
+
+    def _look_after(self, ready: list[Endpoint]) -> None:
+        """Ask stores that have been quiet for a word; give up those that did not give it, and reads that were lost."""
+        now = time.monotonic()
+        for endpoint, connection in list(self._connections.items()):
+            if endpoint in ready:
+                continue
+            if connection.heard_at >= self._pinged.get(endpoint, now):
+                self._pinged.pop(endpoint, None)
+            if now < self._due(endpoint):
+                continue
+            if endpoint in self._pinged:
+                self._lost(endpoint, connection.gone_silent(now - connection.heard_at))
+                continue
+            try:
+                connection.send(encode(KeepAlive()), Deadline(_SEND_SECONDS))
+            except (SegmentStoreError, DeadlineExceededError) as error:
+                self._lost(endpoint, error)
+            else:
+                self._pinged[endpoint] = now
+        for tail in list(self._tails.values()):
+            if tail.asked is None:
+                continue
+            if now >= tail.asked_at + _PARKED_SECONDS:
+                self._unanswered(tail)
+            elif tail.attempts.in_trouble and now >= tail.asked_at + self._settled:
+                tail.attempts.done()
+
+    def _unanswered(self, tail: _SegmentTail) -> None:
+        tail.unanswered += 1
+        text = f"stream {self._stream}: a read was not answered for {_PARKED_SECONDS:g} s"
+        assert tail.asked is not None
+        unanswered = tail.unanswered
+        self._lost(tail.asked, ConnectionLostError(text))
+        if unanswered > 1:
+            raise DeadlineExceededError(f"{text}, and neither was the one before it")
+
+    def _take(self, reply: Message, endpoint: Endpoint) -> EventBatch | None:
         if isinstance(reply, SegmentRead):
-            self._failed_at, self._unanswered = float("-inf"), 0
-            return self._take(reply)
-        tail = self._tail_of(getattr(reply, "segment", None))
+            return self._take_data(reply)
+        tail = self._tail_of(getattr(reply, "segment", None), endpoint)
+        if tail is None:
+            return None
         error = error_of(reply, tail.name)
         if isinstance(error, SegmentSealedError):
-            self._finish(tail)
+            self._begin("end", tail.id, partial(self._learn_end, tail.id), tail)
+        elif isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+            self._begin("confirm", tail.id, partial(self._stores.confirm, self._stream, tail.id, error), tail)
+        else:
+            self._failed(tail, error)
             return None
-        if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
-            raise data_loss(self._stream, tail.id, tail.offset, error) from error
-        raise error
+        tail.asked = None
+        return None
 
-    def _tail_of(self, name: str | None) -> _SegmentTail:
+    def _tail_of(self, name: str | None, endpoint: Endpoint) -> _SegmentTail | None:
+        """The segment that a store's reply is about; None if it is read there no more."""
         for tail in self._tails.values():
-            if name is None or tail.name == name:
+            if tail.asked == endpoint and name in (None, tail.name):
                 return tail
-        raise SegmentStoreError(f"an answer came for segment {name}, which is not being read")
+        return None
 
-    def _take(self, reply: SegmentRead) -> EventBatch | None:
-        tail = self._tail_of(reply.segment)
+    def _take_data(self, reply: SegmentRead) -> EventBatch | None:
+        tail = next((t for t in self._tails.values() if t.name == reply.segment and t.asked is not None), None)
+        if tail is None:
+            return None
         if reply.offset != tail.offset:
             raise ProtocolError(f"segment {tail.name} answered a read at {tail.offset} with bytes of {reply.offset}")
-        tail.asked = False
+        tail.asked, tail.unanswered = None, 0
+        tail.attempts.done()
         column: EventColumn | None = None
         if len(reply.data):
             column = tail.parser.feed(reply.data)
             tail.offset += len(reply.data)
             self._positions[tail.id] = tail.offset - tail.parser.pending
         if reply.end_of_segment:
-            self._finish(tail)
+            self._begin("end", tail.id, partial(self._learn_end, tail.id), tail)
         if column is None or not len(column.offsets):
             return None
         return EventBatch(self._stream, tail.id, column.payload, column.offsets)
 
-    def _finish(self, tail: _SegmentTail) -> None:
+    def _finish(self, tail: _SegmentTail, *, followed: bool) -> None:
         tail.parser.finish()
+        tail.attempts.done()
         del self._tails[tail.id]
+        if not followed:
+            return  # the stream is sealed: its position stays behind the last event
         self._finished.add(tail.id)
         for segment_id in self._lineage.advance(self._positions, self._finished):
-            self._tails[segment_id] = _SegmentTail(self._stream, segment_id, 0)
+            self._tails[segment_id] = self._tail(segment_id, 0)
 
-    def _recover(self, error: SegmentStoreError) -> None:
-        """Forget connections and ask again, unless this has not helped for the whole timeout.
+    # ---------------------------------------------------------------- trouble
 
-        An outage is over with the first answer, and also when nothing has failed for as long as one may last: reads
-        that wait at the tail are answered late when all is well.
-        """
-        now = time.monotonic()
-        if now - self._failed_at > self._stores.timeout:
-            self._outage_began = now
-        self._failed_at = now
-        if not error.retriable or now - self._outage_began > self._stores.timeout:
+    def _lost(self, endpoint: Endpoint, error: ConnectorError) -> None:
+        """Do without a connection, and ask anew where its segments are."""
+        connection = self._connections.pop(endpoint, None)
+        self._pinged.pop(endpoint, None)
+        if connection is not None:
+            connection.close()
+            self._stores.health.count("reconnects", _logger, f"stream {self._stream}: {error.message}")
+        concerned = [
+            tail
+            for tail in self._tails.values()
+            if tail.asked == endpoint
+            or (tail.asked is None and self._stores.known_endpoint(self._stream, tail.id) == endpoint)
+        ]
+        for tail in concerned:
+            tail.asked = None
+        for tail in concerned:
+            self._failed(tail, error)
+
+    def _failed(self, tail: _SegmentTail, error: PravegaError) -> None:
+        """Have a segment looked up and asked for again. Raises the error if that has not helped for long enough."""
+        tail.asked = None
+        self._stores.forget(self._stream, tail.id, error)
+        if not error.retriable:
             raise error
-        self._start_over()
-        for tail in self._tails.values():
-            self._stores.forget(self._stream, tail.id, error)
-            tail.retry_at = now + _RETRY_PAUSE
-
-    def _start_over(self) -> None:
-        """Close the connections, so that every segment is asked for again from where its parser stands."""
-        self.close()
-        for tail in self._tails.values():
-            tail.asked = False
+        tail.retry_at = time.monotonic() + tail.attempts.failed(error)
+        if tail.attempts.deadline.passed:
+            given_up = tail.attempts.given_up()
+            tail.attempts.close()
+            raise given_up

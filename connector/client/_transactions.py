@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 import pyarrow as pa
 
 from connector.client._controller import ControllerClient
+from connector.client._deadline import Deadline
 from connector.client._destinations import TransactionDestination
 from connector.client._stores import SegmentStores
 from connector.client._transaction_status import CreatedTransaction, TransactionStatus, status_error
@@ -27,6 +28,7 @@ from connector.errors import (
     TransactionAbortedError,
     TransactionError,
     TransactionExpiredError,
+    WrongHostError,
 )
 from connector.wire import StreamName
 
@@ -35,6 +37,8 @@ __all__ = ["DEFAULT_LEASE", "OpenTransaction", "Transaction", "TransactionalWrit
 T = TypeVar("T")
 # Seconds: the longest that a server allows unless told otherwise (controller.transaction.lease.count.max).
 DEFAULT_LEASE: Final = 600.0
+# For aborting what has failed: nobody waits for it, since its lease ends it as well.
+_GIVE_UP_SECONDS: Final = 5.0
 
 
 def lease_ms(lease: float) -> int:
@@ -70,14 +74,14 @@ class Transaction:
         """What became of it."""
         return self._controller.transaction_status(self.stream, self.id)
 
-    def ping(self, lease: float | None = None) -> None:
-        """Keep it open for ``lease`` seconds from now, by default its own lease.
+    def ping(self, lease: float | None = None, *, timeout: float | None = None) -> None:
+        """Keep it open for ``lease`` seconds from now, by default its own lease; ``timeout`` in seconds.
 
         Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, LeaseRangeError.
         """
         seconds, asked = self.lease if lease is None else lease, time.monotonic()
         try:
-            self._controller.ping_transaction(self.stream, self.id, lease_ms(seconds))
+            self._controller.ping_transaction(self.stream, self.id, lease_ms(seconds), timeout=timeout)
         except TransactionError as error:
             raise self._explained(error) from None
         if self._lease_end < math.inf:
@@ -93,8 +97,12 @@ class Transaction:
         ``writer_id`` it is a ConfigError.
 
         On return it is decided, and COMMITTED, which is visible, or COMMITTING, when the server needs longer than
-        ``timeout`` seconds or ``wait`` is False. Raises TransactionAbortedError, TransactionExpiredError,
-        TransactionUnknownError, OutcomeUnknownError.
+        ``timeout`` seconds or ``wait`` is False: readers see it later, in whichever order with others that are
+        COMMITTING. Order, segment by segment, is certain only between a transaction that was seen COMMITTED and one
+        whose commit is asked for after that. (The controller hands up to 100 COMMITTING transactions to the segment
+        stores at once, which merge them side by side: ``CommitRequestHandler``, ``mergeSegmentsBatch``.)
+
+        Raises TransactionAbortedError, TransactionExpiredError, TransactionUnknownError, OutcomeUnknownError.
         """
         noted = None if timestamp is None else self._noted(timestamp)
         try:
@@ -216,17 +224,17 @@ class OpenTransaction(Transaction, Generic[T]):
     def _give_up(self) -> None:
         """Abort for an error that is the one to be seen; what cannot be aborted now ends with its lease."""
         with contextlib.suppress(ConnectorError):
-            self.abort()
+            self.abort(timeout=_GIVE_UP_SECONDS)
 
     def _end(self) -> None:
         self._writer.abandon()
         self._finished = True
 
-    def _ended(self, error: SegmentStoreError) -> ConnectorError:
-        """The error for a segment of the transaction that takes no events."""
-        status = self.status()
+    def _ended(self, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:
+        """The error for a segment of the transaction that takes no events, as a store says."""
+        status = self._controller.transaction_status(self.stream, self.id, deadline=deadline)
         if status is TransactionStatus.OPEN:
-            return error
+            return WrongHostError(f"{error.message}, says a segment store, but the transaction is open")
         return self._explained(status_error(status, "write to", self.stream, self.id))
 
 

@@ -43,6 +43,7 @@ MAX_IN_FLIGHT: Final = 64 << 20
 _ROW_BYTES: Final = 1 << 20
 _ROW_COUNT: Final = 16384
 _LINGER: Final = 0.01
+_GOODBYE_SECONDS: Final = 5.0
 
 
 class EventWriter(Generic[T]):
@@ -62,7 +63,7 @@ class EventWriter(Generic[T]):
         router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
         max_in_flight: int = MAX_IN_FLIGHT,
-        timeout: float,
+        timeout: float | None = None,
         writer_id: str | None = None,
         destination: Destination | None = None,
     ) -> None:
@@ -90,6 +91,7 @@ class EventWriter(Generic[T]):
         self._size = 0
         self._since = math.inf  # when the oldest waiting row came
         self._closed = False
+        self._overdue = False  # the last flush was not done in time
         self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
 
     def write(self, value: T, routing_key: str | None = None) -> None:
@@ -111,7 +113,7 @@ class EventWriter(Generic[T]):
             self._check_open()
             first = not self._events
             if not first and (self._size + len(event) > _ROW_BYTES or len(self._events) >= _ROW_COUNT):
-                self._submit_rows(Deadline(self._timeout))
+                self._submit_rows(self._stores.deadline(self._timeout))
                 first = True
             self._events.append(event)
             self._keys.append(routing_key)
@@ -170,7 +172,7 @@ class EventWriter(Generic[T]):
     def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
         with self._lock:
             self._check_open()
-            deadline = Deadline(self._timeout)
+            deadline = self._stores.deadline(self._timeout)
             self._submit_rows(deadline)
             blocks = self._route(events, keys)
             self._loop.wait_for_room(sum(len(block.data) for _, block in blocks), deadline)
@@ -182,16 +184,21 @@ class EventWriter(Generic[T]):
 
         After a DeadlineExceededError the events are still on their way; flush may be called again.
         """
-        deadline = Deadline(self._timeout if timeout is None else timeout)
+        deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
         # Another thread may hold the lock while it waits for room.
         while not self._lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
             pass
         try:
             self._check_open()
             self._submit_rows(deadline)
+        except DeadlineExceededError:
+            self._overdue = True
+            raise
         finally:
             self._lock.release()
+        self._overdue = True
         self._loop.flush(deadline)
+        self._overdue = False
 
     def note_time(self, millis: int) -> bool:
         """Flush, and note that what was written before is of this event time or earlier, what follows of it or later.
@@ -206,18 +213,21 @@ class EventWriter(Generic[T]):
         self._noted |= noted
         return noted
 
-    def close(self) -> None:
-        """Flush, and end the background thread; watermarks do not wait for this writer any longer."""
+    def close(self, timeout: float | None = None) -> None:
+        """Flush within ``timeout`` seconds, and end the background thread.
+
+        Watermarks do not wait for this writer any longer.
+        """
         if self._closed:
             return
         try:
-            self.flush()
+            self.flush(timeout)
         finally:
             self.abandon()
             if self._noted:
                 # A writer that stays is left out as soon as it holds the watermarks back for the stream's timeout.
                 with contextlib.suppress(ConnectorError):
-                    self._stores.controller.remove_writer(self.stream, self.writer_id)
+                    self._stores.controller.remove_writer(self.stream, self.writer_id, timeout=_GOODBYE_SECONDS)
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""
@@ -230,6 +240,9 @@ class EventWriter(Generic[T]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if kind is None:
             self.close()
+            return
+        if self._overdue or isinstance(error, DeadlineExceededError):  # it has waited in vain already
+            self.abandon()
             return
         # What was written before the error is written still, but the error is the one to be seen.
         with contextlib.suppress(ConnectorError):

@@ -92,7 +92,7 @@ def await_ready(
         try:
             # gRPC waits a second and more before it tries again; a server takes a few seconds to start.
             if listens(config.endpoints[0]):
-                with PravegaClient(config, timeout=_CALL_SECONDS) as client:
+                with PravegaClient(config, timeout=_CALL_SECONDS, failover_timeout=_CALL_SECONDS) as client:
                     _round_trip(client, stream, stores)
                     return _clean_up(client, stream)
         except PravegaError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import Counter
+from collections.abc import Callable
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
+from connector.client._deadline import Deadline
 from connector.client._transaction_status import status_error
 from connector.errors import StreamNotFoundError
 from connector.wire import (
@@ -32,6 +34,10 @@ class FakeStream(ControllerClient):
         self.name = StreamName("scope", "stream")
         self.asked: Counter[str] = Counter()
         self.exists = True
+        self.places: dict[int, FakeSegmentStore] = {}
+        """Where segments live that have left ``store``."""
+        self.on_endpoint: Callable[[int], None] = lambda number: None
+        """Called with a segment before the controller says where it lives."""
         self.valid_token = ""
         self.transactions: dict[uuid.UUID, TransactionStatus] = {}
         bounds = [i / segments for i in range(segments + 1)]
@@ -43,8 +49,9 @@ class FakeStream(ControllerClient):
             store.create(self.segment(r.id))
 
     def client(self, *, timeout: float = 5.0) -> PravegaClient:
-        client = PravegaClient("tcp://127.0.0.1:1", timeout=timeout)
+        client = PravegaClient("tcp://127.0.0.1:1", timeout=timeout, failover_timeout=timeout)
         client.controller = client.stores.controller = self
+        self.health = client.health
         return client
 
     def segment(self, number: int) -> str:
@@ -82,19 +89,19 @@ class FakeStream(ControllerClient):
 
     # ---------------------------------------------------------------- what a client asks
 
-    def current_segments(self, stream: StreamName) -> list[SegmentRange]:
+    def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         self._ask("current_segments")
         return self.ranges
 
-    def head_cut(self, stream: StreamName) -> StreamCut:
+    def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
         self._ask("head_cut")
         return StreamCut(self.name, self.head)
 
-    def successors(self, stream: StreamName, segment_id: int) -> list[Successor]:
+    def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
         self._ask("successors")
         return self._followers.get(segment_id, [])
 
-    def segments_between(self, start: StreamCut, end: StreamCut) -> list[int]:
+    def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
         self._ask("segments_between")
         found, frontier = set[int](), list(start.positions)
         while frontier:
@@ -104,11 +111,12 @@ class FakeStream(ControllerClient):
                 frontier += [s.range.id for s in self._followers.get(number, [])]
         return sorted(found)
 
-    def endpoint(self, stream: StreamName, segment_id: int) -> tuple[str, int]:
+    def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
         self._ask("endpoint")
-        return self.store.endpoint
+        self.on_endpoint(segment_id)
+        return self.places.get(segment_id, self.store).endpoint
 
-    def delegation_token(self, stream: StreamName, *, write: bool) -> str:
+    def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         self._ask("delegation_token")
         return self.valid_token
 
@@ -130,11 +138,15 @@ class FakeStream(ControllerClient):
     def transaction_segment(self, number: int, transaction: uuid.UUID) -> str:
         return transaction_segment_name(self.segment(number), transaction)
 
-    def transaction_status(self, stream: StreamName, transaction: uuid.UUID) -> TransactionStatus:
+    def transaction_status(
+        self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
         self._ask("transaction_status")
         return self.transactions.get(transaction, TransactionStatus.UNKNOWN)
 
-    def ping_transaction(self, stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> None:
+    def ping_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
         self._ask("ping_transaction")
         self._check_open(transaction, "ping")
 
@@ -184,5 +196,5 @@ class FakeStream(ControllerClient):
 
     def _ask(self, what: str) -> None:
         self.asked[what] += 1
-        if not self.exists and what != "stream_exists":
+        if not self.exists and what not in ("stream_exists", "endpoint", "delegation_token"):
             raise StreamNotFoundError(f"there is no stream {self.name}")

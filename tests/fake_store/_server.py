@@ -118,6 +118,7 @@ class FakeSegmentStore:
         """Drop the connection that has received so many bytes; used up by that."""
         self.cut_replies_at: int | None = None
         """Drop the connection after so many bytes sent; used up by that."""
+        self.frozen = False
         self.lock = threading.RLock()
         self._rules: list[tuple[type, Rule, int]] = []
         self._sessions: list[Session] = []
@@ -169,6 +170,15 @@ class FakeSegmentStore:
                 session.drop()
             self._sessions.clear()
 
+    def freeze(self) -> None:
+        """Take connections and requests from now on, and answer none, as a stopped process does."""
+        with self.lock:
+            self.frozen = True
+            for session in self._sessions:
+                session.deaf = True
+            for segment in self.segments.values():
+                segment.parked.clear()
+
     def count(self, kind: type) -> int:
         return sum(isinstance(request, kind) for request in self.requests)
 
@@ -181,6 +191,7 @@ class FakeSegmentStore:
             except OSError:
                 return
             session = Session(self, sock)
+            session.deaf = self.frozen
             thread = threading.Thread(target=self._talk, args=(session,))
             with self.lock:
                 self.connections += 1

@@ -136,7 +136,7 @@ def test_closing_a_writer_of_a_stalled_store_returns(config, stream, proxy):
 def test_a_stalled_store_exceeds_the_deadline_of_a_read(config, stream, proxy):
     with PravegaClient(config) as client, client.writer(stream) as writer:
         writer.write_column(pa.array(numbered(5000, 1000)))
-    with proxy.between(PravegaClient(config, timeout=1)) as client:
+    with proxy.between(PravegaClient(config, timeout=1, failover_timeout=1)) as client:
         batches = client.read_columns(stream)
         next(batches)
         proxy.stall()
@@ -200,8 +200,8 @@ def test_a_wrong_controller_address_is_told_in_time(stream_name):
 
 
 def test_a_segment_store_that_is_gone_is_told_in_time(config, stream):
-    with PravegaClient(config, timeout=1) as client:
-        client.controller.endpoint = lambda stream, segment_id: ("127.0.0.1", unused_port())
+    with PravegaClient(config, timeout=1, failover_timeout=1) as client:
+        client.controller.endpoint = lambda stream, segment_id, **_: ("127.0.0.1", unused_port())
         began = time.monotonic()
         with pytest.raises(PravegaError, match=r"no connection to the segment store at 127\.0\.0\.1"):
             client.tail(stream)

@@ -219,8 +219,10 @@ def _cut(run: Run) -> str:
 
 def _half_open(run: Run) -> str:
     run.now()
-    silenced = [proxy.silence() for proxy in run.proxies]
-    assert all(silenced), f"connections through each proxy: {silenced}"
+    before = [proxy.open for proxy in run.proxies]
+    assert all(before), f"connections through each proxy: {before}"
+    for proxy in run.proxies:
+        proxy.stall_open()
     run.go_on()
     return "all connections half open"
 

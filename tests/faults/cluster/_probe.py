@@ -60,7 +60,7 @@ def _probe(spec: dict[str, object], notes: Notes) -> None:
 
 
 def _work(config: PravegaConfig, stream: StreamName) -> None:
-    with PravegaClient(config, timeout=SECONDS) as client:
+    with PravegaClient(config, timeout=SECONDS, failover_timeout=SECONDS) as client:
         before = client.tail(stream)
         events = {f"{os.getpid()}|{n}".encode() for n in range(EVENTS)}
         writer = client.writer(stream, timeout=SECONDS)

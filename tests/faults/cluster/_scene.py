@@ -69,6 +69,7 @@ class Scene:
         self.files = 0
         self._cuts: dict[str, StreamCut] = {}
         self._tallies = {name: Tally() for name in self._audited()}
+        self._unsure: dict[str, list[tuple[str, int]]] = {name: [] for name in self._tallies}
         self._java_cuts: dict[str, StreamCut] = {}
         self._java_tallies = {name: Tally() for name in self._tallies}
 
@@ -252,7 +253,7 @@ class Scene:
     def places(self, name: str = "probe") -> set[tuple[str, int]]:
         """Where the segments of a stream are, as the controller tells a new client."""
         stream = self.streams[name]
-        with PravegaClient(self.config, timeout=20.0) as client:
+        with PravegaClient(self.config, timeout=20.0, failover_timeout=20.0) as client:
             return {client.controller.endpoint(stream, number) for number in range(_STREAMS[name])}
 
     def ask(self) -> dict[str, Any]:
@@ -286,6 +287,7 @@ class Scene:
             with contextlib.suppress(AssertionError):  # what has not come is lost
                 await_that(f"{name} are there", lambda n=name, m=marks: self._read_on(n, m), _DRAIN)
             audit[name] = tally.take(marks, unsure)
+            self._unsure[name] = unsure
         audit |= {name: answer[name]["seen"] for name in ("follower", "reader")}
         # An update that is lost or repeated leaves the numbers out of order.
         updates = {"events": answer["synchronizer"]["updates"], "out_of_order": answer["synchronizer"]["wrong"]}
@@ -294,7 +296,10 @@ class Scene:
 
     def _read_on(self, name: str, marks: Mapping[str, int]) -> bool:
         tally = self._tallies[name]
-        with contextlib.suppress(PravegaError), PravegaClient(self.config, timeout=60.0) as client:
+        with (
+            contextlib.suppress(PravegaError),
+            PravegaClient(self.config, timeout=60.0, failover_timeout=60.0) as client,
+        ):
             end = client.tail(self.streams[name])
             events = list(client.read(self.streams[name], start=self._cuts[name], end=end))
             self._cuts[name] = end
@@ -309,7 +314,7 @@ class Scene:
             for event in java.read(self.streams[name], self._java_cuts.get(name), self._cuts[name]):
                 tally.add(*_parsed(event.payload))
             self._java_cuts[name] = self._cuts[name]
-            audit[f"{name}, by Java"] = tally.take(self._tallies[name].last)
+            audit[f"{name}, by Java"] = tally.take(self._tallies[name].last, self._unsure[name])
         return audit
 
 

@@ -112,7 +112,7 @@ def test_a_segment_store_with_another_name_is_refused_unless_told_otherwise(clie
     def read(config):
         with PravegaClient(config, timeout=2) as other:
             # The same store by an address that its certificate does not name.
-            other.controller.endpoint = lambda stream, segment_id: ("127.1", port)
+            other.controller.endpoint = lambda stream, segment_id, **_: ("127.1", port)
             return list(other.read(stream_name))
 
     with pytest.raises(AuthenticationError, match="certificate"):

@@ -78,10 +78,10 @@ def test_a_controller_that_is_away_is_asked_again(keeper, opened, stream, eventu
     away.set()
     ping = stream.ping_transaction
 
-    def pinged(*args):
+    def pinged(*args, **options):
         if away.is_set():
             raise ControllerUnavailableError("nobody is there")
-        ping(*args)
+        ping(*args, **options)
 
     stream.ping_transaction = pinged
     keeper.add(opened)
@@ -92,7 +92,7 @@ def test_a_controller_that_is_away_is_asked_again(keeper, opened, stream, eventu
 
 
 def test_a_bug_is_reported_and_does_not_end_the_thread(keeper, opened, stream, eventually):
-    stream.ping_transaction = lambda *args: 1 / 0
+    stream.ping_transaction = lambda *args, **options: 1 / 0
     keeper.add(opened)
     eventually(lambda: keeper.failures)
     with pytest.raises(ConnectorError, match="ZeroDivisionError"):

@@ -36,7 +36,7 @@ class History:
         self.ranges |= new
         return sorted(new)
 
-    def successors(self, stream, segment_id):
+    def successors(self, stream, segment_id, *, deadline=None):
         self.asked.append(segment_id)
         return self.followers.get(segment_id, [])
 

@@ -176,7 +176,7 @@ def test_a_store_that_stays_away_is_a_deadline_that_names_the_trouble(client, st
 
 
 def test_a_controller_that_refuses_ends_the_writer(client, stream, monkeypatch):
-    def refused(*args):
+    def refused(*args, **options):
         raise AuthenticationError("the password has changed")
 
     writer = client.writer(stream.name)

@@ -64,6 +64,7 @@ def test_a_task_that_may_not_says_where_and_how_much(client, stream, store):
 
 def test_a_segment_that_is_gone_ends_the_task(client, stream, store, caplog):
     del store.segments[stream.segment(0)]
+    stream.exists = False
     piece = SegmentSlice(stream.name, 0, end_of(2), end_of(20))
     with caplog.at_level(logging.WARNING):
         assert values(client, piece, fail=False) == []
@@ -71,7 +72,7 @@ def test_a_segment_that_is_gone_ends_the_task(client, stream, store, caplog):
 
 
 def test_a_length_that_nobody_tells_is_an_unknown_loss(client, stream, store):
-    stream.scale([0], 0.0, 0.5, 1.0)
+    stream.head = dict.fromkeys(stream.scale([0], 0.0, 0.5, 1.0), 0)
     del store.segments[stream.segment(0)]
     position = StreamCut(stream.name, {0: end_of(20)})
     (loss,) = survey(client.stores, position).losses
@@ -153,5 +154,5 @@ def test_the_report_is_fresh_and_never_fails(client, stream, store):
     now[0] = 2.0
     assert progress.report(at)["behind"]["bytes"] == report["behind"]["bytes"] + len(FRAMES[0])
     store.close()
-    client.stores.timeout, now[0] = 0.2, 4.0
+    client.health.failover_timeout, now[0] = 0.2, 4.0
     assert progress.report(at) is not None

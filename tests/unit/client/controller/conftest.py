@@ -17,5 +17,5 @@ def fake() -> Iterator[FakeController]:
 
 @pytest.fixture
 def client(fake: FakeController) -> Iterator[ControllerClient]:
-    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=5) as made:
+    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=5, failover_timeout=5) as made:
         yield made

@@ -12,6 +12,7 @@ from connector.errors import (
     AuthenticationError,
     ConfigError,
     ControllerError,
+    ControllerFailureError,
     ControllerUnavailableError,
     InvalidNameError,
     ScopeNotFoundError,
@@ -82,16 +83,17 @@ class TestRepetition:
     @pytest.mark.parametrize(
         "code", [Code.ABORTED, Code.FAILED_PRECONDITION, Code.INTERNAL, Code.RESOURCE_EXHAUSTED, Code.UNKNOWN]
     )
-    def test_a_few_times_for_codes_that_may_pass(
-        self, fake: FakeController, client: ControllerClient, code: Code
-    ) -> None:
-        fake.on("checkScopeExists", code, code, YES)
-        assert client.scope_exists("scope")
-        fake.on("checkScopeExists", code)
-        fake.calls.clear()
-        with pytest.raises(ControllerError, match=f"failed in checkScopeExists scope with {code.name}: said the fake"):
-            client.scope_exists("scope")
-        assert fake.count("checkScopeExists") == 3
+    def test_as_long_as_a_failover_for_codes_that_may_pass(self, fake: FakeController, code: Code) -> None:
+        with ControllerClient(PravegaConfig(controller=fake.uri), timeout=1, failover_timeout=1) as client:
+            fake.on("checkScopeExists", code, code, code, code, YES)
+            assert client.scope_exists("scope")
+            fake.on("checkScopeExists", code)
+            fake.calls.clear()
+            text = f"failed in checkScopeExists scope with {code.name}: said the fake"
+            with pytest.raises(ControllerFailureError, match=text) as caught:
+                client.scope_exists("scope")
+        assert caught.value.retriable
+        assert fake.count("checkScopeExists") > 3
 
     @pytest.mark.parametrize("code", [Code.INVALID_ARGUMENT, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE, Code.DATA_LOSS])
     def test_never_for_others(self, fake: FakeController, client: ControllerClient, code: Code) -> None:

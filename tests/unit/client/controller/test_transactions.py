@@ -13,6 +13,7 @@ from connector.errors import (
     AuthenticationError,
     ConfigError,
     ControllerError,
+    ControllerFailureError,
     ControllerUnavailableError,
     LeaseRangeError,
     OutcomeUnknownError,
@@ -81,7 +82,7 @@ def test_other_trouble_at_the_beginning_is_not_taken_for_the_lease(fake, client)
     fake.on("createTransaction", Code.UNKNOWN).on("getCurrentSegments", pb.SegmentRanges(segmentRanges=[{}]))
     with pytest.raises(ControllerError, match="said the fake") as caught:
         client.create_transaction(STREAM, 30_000)
-    assert type(caught.value) is ControllerError
+    assert type(caught.value) is ControllerFailureError
 
 
 def test_a_sealed_stream_takes_no_transactions(fake, client):
