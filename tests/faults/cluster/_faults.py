@@ -78,6 +78,11 @@ class Fault:
     fails: tuple[str, ...] = ()
     """Clients whose users are to see an error."""
 
+    @property
+    def of_query(self) -> bool:
+        """Whether it is a fault of Spark's."""
+        return self.servers == "lease" or bool(self.fails)
+
 
 def _kill(run: Run, process: ClusterProcess) -> str:
     pid = process.pid

@@ -66,6 +66,7 @@ class Scene:
         self._notes = Notes(self.folder / "scene.notes")
         self._feeder = threading.Thread(target=self._feed)
         self._closing = threading.Event()
+        self._retired = Path()
         self.files = 0
         self._cuts: dict[str, StreamCut] = {}
         self._tallies = {name: Tally() for name in self._audited()}
@@ -154,8 +155,6 @@ class Scene:
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-        if (ingester := self.processes.get("ingester")) is not None:
-            ingester.terminate()
         deadline = time.monotonic() + 30.0
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -191,16 +190,11 @@ class Scene:
     def take_over(self) -> None:
         """Start another driver on the checkpoints of the one that runs, which is retired."""
         self.processes["retired"] = self.processes.pop("query")
-        # What it has to say from now on is not of the one that is in charge.
-        self._file("query").rename(self._retired)
         spec = json.loads((self.folder / "query.json").read_text())
-        new = self.folder / "query-2.json"
-        new.write_text(json.dumps({**spec, "notes": str(self._file("query-2"))}))
-        self._run("query", ["tests.faults.cluster._query", str(new)])
-
-    @property
-    def _retired(self) -> Path:
-        return self.folder / "query.retired"
+        # What the first has to say from now on is not of the one that is in charge.
+        self._retired = Path(spec["notes"]).with_suffix(".retired")
+        Path(spec["notes"]).rename(self._retired)
+        self._python("query", {**spec, "notes": str(self._file(f"query-{time.monotonic_ns()}"))})
 
     def retired_error(self, after: float) -> str | None:
         """The error that the retired driver has shown since a moment."""

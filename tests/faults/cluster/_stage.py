@@ -59,7 +59,7 @@ class Stage:
     """Servers of one kind with a scene on them, for many runs. Context manager."""
 
     def __init__(self, servers: str, folder: Path, *, queries: int = 1, ingester: bool = True) -> None:
-        self._servers, self._folder, self._stack = servers, folder, ExitStack()
+        self.servers, self._folder, self._stack = servers, folder, ExitStack()
         self._options = {"queries": queries, "ingester": ingester}
         self.cluster: Cluster | None = None
         self.proxies: list[Proxy] = []
@@ -67,7 +67,7 @@ class Stage:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             config = self._start(stack)
-            lease_ms = 20_000 if self._servers == "lease" else 120_000
+            lease_ms = 20_000 if self.servers == "lease" else 120_000
             self.scene = stack.enter_context(Scene(config, lease_ms=lease_ms, **self._options))
             self._stack = stack.pop_all()
         return self
@@ -76,11 +76,11 @@ class Stage:
         self._stack.close()
 
     def _start(self, stack: ExitStack) -> PravegaConfig:
-        if self._servers == "tokens":
+        if self.servers == "tokens":
             ttl = f"-Dcontroller.security.auth.delegationToken.ttl.seconds={_TOKEN_SECONDS}"
             return stack.enter_context(LocalPravega(**_USER, java_options=(ttl,))).config  # type: ignore[arg-type]
-        options = ClusterOptions(controllers=2 if self._servers == "two" else 1)
-        if self._servers == "proxied":
+        options = ClusterOptions(controllers=2 if self.servers == "two" else 1)
+        if self.servers == "proxied":
             ports = dict(zip(("store-1", "store-2"), free_ports(2), strict=True))
             self.proxies = [stack.enter_context(Proxy(("127.0.0.1", port))) for port in ports.values()]
             published = {name: proxy.endpoint[1] for name, proxy in zip(ports, self.proxies, strict=True)}
