@@ -55,8 +55,8 @@ class ClusterOptions:
     ``containers`` are what the segment stores share among them, at least one for each. ``heap_mb`` and ``cache_mb`` are
     upper bounds for each segment store, in MiB; ``port`` is the first controller's, 0 for any free one;
     ``start_timeout`` is in seconds, after the jars are there. ``java_options`` are for controllers and segment stores.
-    ``published`` gives ports that segment stores (``store-1``) are to name to clients instead of their own: those of
-    proxies.
+    ``ports`` fixes those of processes by name, and ``published`` gives others that segment stores are to name to
+    clients instead of their own: those of proxies.
     """
 
     controllers: int = 1
@@ -68,6 +68,7 @@ class ClusterOptions:
     port: int = 0
     start_timeout: float = 300.0
     java_options: tuple[str, ...] = ()
+    ports: Mapping[str, int] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -222,7 +223,9 @@ class _Plan:
     """Ports, configuration and commands of a cluster's processes in a folder."""
 
     def __init__(self, options: ClusterOptions, java: Java, jars: Path, folder: Path) -> None:
-        check_port(options.port)
+        fixed = {"controller-1": options.port, **options.ports}
+        for port in fixed.values():
+            check_port(port)
         self.options, self._java, self._jars, self._folder = options, java, jars, folder
         numbers = {"bookie": options.bookies, "controller": options.controllers, "store": options.stores}
         self._names = ["zookeeper", *(f"{kind}-{n}" for kind, count in numbers.items() for n in range(1, count + 1))]
@@ -230,7 +233,7 @@ class _Plan:
         rest = [f"{name} rest" for name in self._names if name.startswith("controller")]
         wanted = [*self._names, *rest]
         self.ports = dict(zip(wanted, free_ports(len(wanted)), strict=True))
-        self.ports["controller-1"] = options.port or self.ports["controller-1"]
+        self.ports |= {name: port for name, port in fixed.items() if port}
 
     def write(self) -> None:
         """Write everything that the processes read."""

@@ -26,15 +26,15 @@ class Proxy:
 
     def __init__(self, target: tuple[str, int], port: int = 0) -> None:
         self.target = target
-        self.connections = self.cuts = self.silenced = self.refused = self.sent = self.returned = 0
+        self.connections = self.cuts = self.refused = self.sent = self.returned = 0
         self._cut_at: int | None = None
         self._delay = 0.0
         self._seconds_per_byte = 0.0
         self._flowing = threading.Event()
         self._flowing.set()
+        self._stuck: list[threading.Event] = []
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._silent: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
         self._closing = False
         self._listener = socket.create_server(("127.0.0.1", port))
@@ -91,14 +91,6 @@ class Proxy:
         """Let so much through on each connection and in each direction; infinity for all there is."""
         self._seconds_per_byte = 1 / bytes_per_second
 
-    def silence(self) -> int:
-        """Let the connections that there are now be half open: they stay, and nothing comes through any more."""
-        with self._lock:
-            silent, self._pairs = self._pairs, []
-            self._silent += silent
-            self.silenced += len(silent)
-        return len(silent)
-
     # ---------------------------------------------------------------- forwarding
 
     def _start(self, run: object, *args: object) -> None:
@@ -123,31 +115,25 @@ class Proxy:
             with self._lock:
                 self.connections += 1
                 self._pairs.append((near, far))
-            self._start(self._forward, near, far, True)
-            self._start(self._forward, far, near, False)
+                flowing = self._flowing
+            self._start(self._forward, near, far, True, flowing)
+            self._start(self._forward, far, near, False, flowing)
 
-    def _forward(self, source: socket.socket, sink: socket.socket, up: bool) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, up: bool, flowing: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                self._flowing.wait()
+                flowing.wait()
                 if pause := self._delay + len(data) * self._seconds_per_byte:
                     time.sleep(pause)
-                if self._is_silent(source):
-                    continue
                 data, cut = self._counted(data, up)
                 sink.sendall(data)
                 if cut:
                     self.cut()
-        if not self._is_silent(source):
-            with self._lock:
-                self._pairs = [pair for pair in self._pairs if source not in pair]
-            for sock in (source, sink):
-                with contextlib.suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
-
-    def _is_silent(self, sock: socket.socket) -> bool:
-        # Almost always an empty list, which needs no lock.
-        return any(sock in pair for pair in self._silent)
+        with self._lock:
+            self._pairs = [pair for pair in self._pairs if source not in pair]
+        for sock in (source, sink):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _counted(self, data: bytes, up: bool) -> tuple[bytes, bool]:
         with self._lock:
@@ -160,12 +146,19 @@ class Proxy:
             self.sent += len(data)
             return data, cut
 
+    def stall_open(self) -> None:
+        """Forward nothing more on the connections that are open now; new ones go through."""
+        with self._lock:
+            self._stuck.append(self._flowing)
+            self._flowing.clear()
+            self._flowing = threading.Event()
+            self._flowing.set()
+
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept, which close() alone would not
         self._listener.close()
-        self._flowing.set()
-        with self._lock:
-            self._pairs, self._silent = self._pairs + self._silent, []
+        for stuck in (self._flowing, *self._stuck):
+            stuck.set()
         self.cut()
         for thread in self._threads:
             thread.join()

@@ -12,13 +12,16 @@ import click
 
 from tests.faults.cluster._faults import FAULTS
 from tests.faults.cluster._soak import micro_batches, soak, sums
-from tests.faults.cluster._stage import Record, Stage, Verdict, table
+from tests.faults.cluster._stage import Record, Stage, table
 from tests.faults.exactly_once._summary import write_into
 
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "guarantees.md"
-_NEW_PAGE = (
-    "# Guarantees\n\n<!-- generated cluster: python -m tests.faults.cluster --document -->\n<!-- end of generated -->\n"
-)
+_MARKERS = """
+## Faults of a cluster
+
+<!-- generated cluster: python -m tests.faults.cluster --runs 20 --json FILE; … --json FILE --document -->
+<!-- end of generated -->
+"""
 
 
 @click.group(help=__doc__, invoke_without_command=True)
@@ -31,30 +34,41 @@ _NEW_PAGE = (
     type=click.Path(path_type=Path),
     help="Keep the verdicts there; what is there already is not played again.",
 )
+@click.option("--queries", default=1, show_default=True, help="Exactly-once queries in a chain; 0: no Spark.")
 @click.option("--list", "list_", is_flag=True, help="Only tell what faults there are.")
 @click.option("--document", is_flag=True, help="Only write the table of --json into docs/guarantees.md.")
 @click.pass_context
 def main(
-    context: click.Context, only: tuple[str, ...], runs: int, seed: str, file: Path | None, list_: bool, document: bool
+    context: click.Context,
+    only: tuple[str, ...],
+    runs: int,
+    seed: str,
+    file: Path | None,
+    queries: int,
+    list_: bool,
+    document: bool,
 ) -> None:
     if context.invoked_subcommand:
         return
     names = [name for name in FAULTS if not only or name.startswith(only)]
+    if not queries:
+        names = [name for name in names if not FAULTS[name].of_query]
     if list_ or not names:
         print("\n".join(f"{name:24} {FAULTS[name].about}" for name in names or FAULTS))
         sys.exit(not names)
     record = Record(file)
     if document:
-        if not _DOCUMENT.exists():
-            _DOCUMENT.write_text(_NEW_PAGE)
+        page = _DOCUMENT.read_text() if _DOCUMENT.exists() else "# Guarantees\n"
+        if "<!-- generated cluster:" not in page:
+            _DOCUMENT.write_text(page + _MARKERS)
         write_into(_DOCUMENT, "cluster", table(record.verdicts))
         return
-    play(record, names, runs, seed)
+    play(record, names, runs, seed, queries)
     print(table(record.verdicts))
     sys.exit(any(verdict.failures for verdict in record.verdicts))
 
 
-def play(record: Record, names: list[str], runs: int, seed: str) -> None:
+def play(record: Record, names: list[str], runs: int, seed: str, queries: int) -> None:
     """Play what the record misses, the faults of one kind of servers after each other."""
     missing = record.missing(names, runs)
     order = sorted(missing, key=lambda name: FAULTS[name].servers)
@@ -62,23 +76,21 @@ def play(record: Record, names: list[str], runs: int, seed: str) -> None:
         todo = list(faults)
         while todo:
             with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-                _play_some(record, servers, todo, Path(folder), seed)
+                _play_some(record, Stage(servers, Path(folder), queries=queries), todo, seed)
 
 
-def _play_some(record: Record, servers: str, todo: list[str], folder: Path, seed: str) -> None:
+def _play_some(record: Record, stage: Stage, todo: list[str], seed: str) -> None:
     """Play faults until none is left or one has failed: the next one needs servers and clients that are well."""
     began = time.monotonic()
-    with Stage(servers, folder) as stage:
-        print(f"{servers}: servers and clients at work after {time.monotonic() - began:.0f} s", flush=True)
+    with stage:
+        print(f"{stage.servers}: servers and clients at work after {time.monotonic() - began:.0f} s", flush=True)
         while todo:
             name = todo.pop(0)
             number = sum(verdict.fault == name for verdict in record.verdicts)
-            verdict = stage.play(name, f"{seed}.{number}")
-            record.add(verdict)
-            if verdict.failures:
+            record.add(stage.play(name, f"{seed}.{number}"))
+            if record.verdicts[-1].failures:
                 return
-        java: Verdict = stage.java_verdict()
-        record.add(java)
+        record.add(stage.java_verdict())
 
 
 @main.command("soak")

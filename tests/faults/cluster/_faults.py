@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import random
 import signal
@@ -12,8 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from connector.client import PravegaClient
 from connector.local import ClusterProcess
 from connector.local._cluster import Cluster
+from tests.faults.cluster._disk import full_under_checkpoint, full_under_export, full_under_letters
 from tests.faults.cluster._scene import Scene, await_that
 from tests.faults.proxy import Proxy
 from tests.processes import stat_of
@@ -71,6 +75,13 @@ class Fault:
     about: str
     play: Callable[[Run], str]
     servers: str = "one"
+    fails: tuple[str, ...] = ()
+    """Clients whose users are to see an error."""
+
+    @property
+    def of_query(self) -> bool:
+        """Whether it is a fault of Spark's."""
+        return self.servers == "lease" or bool(self.fails)
 
 
 def _kill(run: Run, process: ClusterProcess) -> str:
@@ -213,8 +224,10 @@ def _cut(run: Run) -> str:
 
 def _half_open(run: Run) -> str:
     run.now()
-    silenced = [proxy.silence() for proxy in run.proxies]
-    assert all(silenced), f"connections through each proxy: {silenced}"
+    before = [proxy.open for proxy in run.proxies]
+    assert all(before), f"connections through each proxy: {before}"
+    for proxy in run.proxies:
+        proxy.stall_open()
     run.go_on()
     return "all connections half open"
 
@@ -244,11 +257,20 @@ def _throttled(run: Run) -> str:
 
 def _short_tokens(run: Run) -> str:
     """Nothing fails; tokens end while they are in use."""
+    life = _token_life(run.scene)
+    assert life <= 20, f"tokens live for {life} s"
     for _ in range(4):
         run.now()
-        time.sleep(20.0)
+        time.sleep(life)
         run.go_on()
-    return "load over 4 lives of tokens of 20 s"
+    return f"tokens of {life} s, all in use for {4 * life} s and longer"
+
+
+def _token_life(scene: Scene) -> int:
+    with PravegaClient(scene.config, timeout=20.0) as client:
+        claims = client.controller.delegation_token(scene.streams["probe"], write=True).split(".")[1]
+    told = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    return round(told["exp"] - time.time())
 
 
 def _driver_stopped(run: Run) -> str:
@@ -281,6 +303,19 @@ def session(leader: int) -> list[int]:
     return [pid for pid in pids if (stat := stat_of(pid)) and stat[0] != "Z" and int(stat[3]) == leader]
 
 
+# ---- disks -----------------------------------------------------------------------------------------------------------
+
+
+def _checkpoint_full(run: Run) -> str:
+    jvms = [
+        pid for pid in session(run.scene.processes["query"].pid) if Path(f"/proc/{pid}/comm").read_text() == "java\n"
+    ]
+    proof = full_under_checkpoint(run.scene, jvms)
+    run.now()
+    run.go_on()
+    return proof
+
+
 FAULTS: Final[dict[str, Fault]] = {
     **{
         f"kill-store-{n}": Fault(f"`kill -9` of segment store {n}", partial(_kill_store, name=f"store-{n}"))
@@ -303,5 +338,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "half-open": Fault("all connections become half open", _half_open, "proxied"),
     "throttled": Fault("1 MB/s and 100 ms more for 60 s", _throttled, "proxied"),
     "short-tokens": Fault("tokens that live for 20 s", _short_tokens, "tokens"),
+    "full-checkpoint": Fault("no room under a query's checkpoint", _checkpoint_full, fails=("query1",)),
+    "full-letters": Fault("no room for an ingestion's dead letters", lambda run: full_under_letters(run.scene)),
+    "full-export": Fault("no room for an export", lambda run: full_under_export(run.scene)),
     "driver-stopped": Fault("a driver stands still past its lease, another one took over", _driver_stopped, "lease"),
 }

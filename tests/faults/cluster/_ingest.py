@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,13 @@ def _noting(notes: Notes) -> None:
     Ingester._commit = wrapper  # type: ignore[method-assign]
 
 
+def _end_with_input() -> None:
+    """Ask this process to end when standard input does: when whoever started it is gone, or wants so."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_input, daemon=True).start()
     _noting(Notes(Path(sys.argv[1])))
     main(["ingest", *sys.argv[2:]])

@@ -24,8 +24,8 @@ __all__ = ["EVENTS", "SECONDS"]
 
 _EVERY: Final = 1.0
 #: What a probe may take: longer than a healthy server needs on a busy machine, shorter than a failover.
-SECONDS: Final = 8.0
-_MOST: Final = 8
+SECONDS: Final = 12.0
+_MOST: Final = 4
 EVENTS: Final = 32
 
 
@@ -60,7 +60,7 @@ def _probe(spec: dict[str, object], notes: Notes) -> None:
 
 
 def _work(config: PravegaConfig, stream: StreamName) -> None:
-    with PravegaClient(config, timeout=SECONDS) as client:
+    with PravegaClient(config, timeout=SECONDS, failover_timeout=SECONDS) as client:
         before = client.tail(stream)
         events = {f"{os.getpid()}|{n}".encode() for n in range(EVENTS)}
         writer = client.writer(stream, timeout=SECONDS)

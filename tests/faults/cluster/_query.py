@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,34 +37,41 @@ def start(spark: SparkSession, query: dict[str, Any], spec: dict[str, Any]) -> S
     return writer.trigger(processingTime=spec.get("trigger", "500 milliseconds")).start(query["target"])
 
 
-def run(spark: SparkSession, query: dict[str, Any], spec: dict[str, Any], stop: threading.Event, notes: Notes) -> None:
-    """Keep one query running, and note its batches and its errors."""
-    name = query["name"]
-    while not stop.is_set():
+class Watched:
+    """One query, kept running; its batches and its errors are noted."""
+
+    def __init__(self, spark: SparkSession, query: dict[str, Any], spec: dict[str, Any], notes: Notes) -> None:
+        self._start = lambda: start(spark, query, spec)
+        self._name, self._notes = query["name"], notes
+        self._running: StreamingQuery | None = None
+        self._last = -1
+
+    def look(self) -> None:
+        """Note what is new, and start the query again if it has failed."""
         try:
-            _watch(start(spark, query, spec), name, stop, notes)
+            if self._running is None:
+                self._running = self._start()
+            elif (error := self._running.exception()) is not None:
+                self._running = None
+                raise error
+            elif (progress := self._running.lastProgress) is not None and progress["batchId"] != self._last:
+                self._last = progress["batchId"]
+                if progress["numInputRows"]:
+                    self._notes.add(self._name, "done", batch=self._last, rows=progress["numInputRows"])
         except Exception as error:  # noqa: BLE001 - what the query says to its user
-            notes.error(name, _message(error))
-            stop.wait(1.0)
+            self._notes.error(self._name, _message(error))
 
-
-def _watch(running: StreamingQuery, name: str, stop: threading.Event, notes: Notes) -> None:
-    last = -1
-    while not stop.is_set() and running.isActive:
-        progress = running.lastProgress
-        if progress is not None and progress["numInputRows"] and progress["batchId"] != last:
-            last = progress["batchId"]
-            notes.add(name, "done", batch=last, rows=progress["numInputRows"])
-        time.sleep(0.1)
-    if (error := running.exception()) is not None:
-        raise error
-    running.stop()
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.stop()
 
 
 def _message(error: Exception) -> str:
-    """The line that a user looks for in what Spark says."""
-    lines = [line for line in str(error).splitlines() if "[PRAVEGA-" in line]
-    return (lines or str(error).splitlines() or [repr(error)])[0]
+    """The line that a user looks for in what Spark says; the rest goes to the log."""
+    print(error, flush=True)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    named = [line for line in lines if "[PRAVEGA-" in line] or [line for line in lines if "Caused by" in line]
+    return (named or lines or [repr(error)])[-1]
 
 
 def main(file: str) -> None:
@@ -74,15 +80,15 @@ def main(file: str) -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", spec["folder"] + "/warehouse")
     for setting in _SETTINGS.items():
         builder = builder.config(*setting)
-    spark, stop, notes = builder.getOrCreate(), threading.Event(), Notes(Path(spec["notes"]))
-    threads = [threading.Thread(target=run, args=(spark, query, spec, stop, notes)) for query in spec["queries"]]
-    for thread in threads:
-        thread.start()
-    sys.stdin.read()
-    stop.set()
-    for thread in threads:
-        thread.join(60.0)
-    os._exit(any(thread.is_alive() for thread in threads))
+    spark, notes = builder.getOrCreate(), Notes(Path(spec["notes"]))
+    # In one thread: sources are found in the thread that has made the session.
+    queries = [Watched(spark, query, spec, notes) for query in spec["queries"]]
+    while not select.select([sys.stdin], [], [], 0.2)[0]:
+        for query in queries:
+            query.look()
+    for query in queries:
+        query.stop()
+    spark.stop()
 
 
 if __name__ == "__main__":

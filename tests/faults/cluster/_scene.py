@@ -66,9 +66,11 @@ class Scene:
         self._notes = Notes(self.folder / "scene.notes")
         self._feeder = threading.Thread(target=self._feed)
         self._closing = threading.Event()
+        self._retired = Path()
         self.files = 0
         self._cuts: dict[str, StreamCut] = {}
         self._tallies = {name: Tally() for name in self._audited()}
+        self._unsure: dict[str, list[tuple[str, int]]] = {name: [] for name in self._tallies}
         self._java_cuts: dict[str, StreamCut] = {}
         self._java_tallies = {name: Tally() for name in self._tallies}
 
@@ -110,7 +112,8 @@ class Scene:
             yield {"name": name, "source": str(source), "target": str(target), "checkpoint": checkpoint}
             source = target
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What tells a process where the servers are, and how to be let in."""
         settings = {
             "PYTHONPATH": str(_ROOT),
             "SPARK_LOCAL_IP": "127.0.0.1",
@@ -139,7 +142,7 @@ class Scene:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", *words],
                 cwd=self.folder,
-                env={**os.environ, **self._environment()},
+                env={**os.environ, **self.environment()},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if answers else log,
                 stderr=log,
@@ -152,8 +155,6 @@ class Scene:
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-        if (ingester := self.processes.get("ingester")) is not None:
-            ingester.terminate()
         deadline = time.monotonic() + 30.0
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -189,16 +190,11 @@ class Scene:
     def take_over(self) -> None:
         """Start another driver on the checkpoints of the one that runs, which is retired."""
         self.processes["retired"] = self.processes.pop("query")
-        # What it has to say from now on is not of the one that is in charge.
-        self._file("query").rename(self._retired)
         spec = json.loads((self.folder / "query.json").read_text())
-        new = self.folder / "query-2.json"
-        new.write_text(json.dumps({**spec, "notes": str(self._file("query-2"))}))
-        self._run("query", ["tests.faults.cluster._query", str(new)])
-
-    @property
-    def _retired(self) -> Path:
-        return self.folder / "query.retired"
+        # What the first has to say from now on is not of the one that is in charge.
+        self._retired = Path(spec["notes"]).with_suffix(".retired")
+        Path(spec["notes"]).rename(self._retired)
+        self._python("query", {**spec, "notes": str(self._file(f"query-{time.monotonic_ns()}"))})
 
     def retired_error(self, after: float) -> str | None:
         """The error that the retired driver has shown since a moment."""
@@ -251,7 +247,7 @@ class Scene:
     def places(self, name: str = "probe") -> set[tuple[str, int]]:
         """Where the segments of a stream are, as the controller tells a new client."""
         stream = self.streams[name]
-        with PravegaClient(self.config, timeout=20.0) as client:
+        with PravegaClient(self.config, timeout=20.0, failover_timeout=20.0) as client:
             return {client.controller.endpoint(stream, number) for number in range(_STREAMS[name])}
 
     def ask(self) -> dict[str, Any]:
@@ -285,6 +281,7 @@ class Scene:
             with contextlib.suppress(AssertionError):  # what has not come is lost
                 await_that(f"{name} are there", lambda n=name, m=marks: self._read_on(n, m), _DRAIN)
             audit[name] = tally.take(marks, unsure)
+            self._unsure[name] = unsure
         audit |= {name: answer[name]["seen"] for name in ("follower", "reader")}
         # An update that is lost or repeated leaves the numbers out of order.
         updates = {"events": answer["synchronizer"]["updates"], "out_of_order": answer["synchronizer"]["wrong"]}
@@ -293,7 +290,10 @@ class Scene:
 
     def _read_on(self, name: str, marks: Mapping[str, int]) -> bool:
         tally = self._tallies[name]
-        with contextlib.suppress(PravegaError), PravegaClient(self.config, timeout=60.0) as client:
+        with (
+            contextlib.suppress(PravegaError),
+            PravegaClient(self.config, timeout=60.0, failover_timeout=60.0) as client,
+        ):
             end = client.tail(self.streams[name])
             events = list(client.read(self.streams[name], start=self._cuts[name], end=end))
             self._cuts[name] = end
@@ -308,7 +308,7 @@ class Scene:
             for event in java.read(self.streams[name], self._java_cuts.get(name), self._cuts[name]):
                 tally.add(*_parsed(event.payload))
             self._java_cuts[name] = self._cuts[name]
-            audit[f"{name}, by Java"] = tally.take(self._tallies[name].last)
+            audit[f"{name}, by Java"] = tally.take(self._tallies[name].last, self._unsure[name])
         return audit
 
 

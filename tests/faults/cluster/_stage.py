@@ -6,7 +6,7 @@ import json
 import random
 import statistics
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -46,8 +46,8 @@ class Verdict:
     """Of each client: its longest time without a success."""
     lags: dict[str, float] = field(default_factory=dict)
     """Of each client: how long after the first success of a new client it had its own."""
-    errors: dict[str, list[str]] = field(default_factory=dict)
-    """Of each client: the errors that its user saw."""
+    errors: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of each client: the errors that its user saw, and how often."""
     audit: dict[str, dict[str, int]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ class Stage:
     """Servers of one kind with a scene on them, for many runs. Context manager."""
 
     def __init__(self, servers: str, folder: Path, *, queries: int = 1, ingester: bool = True) -> None:
-        self._servers, self._folder, self._stack = servers, folder, ExitStack()
+        self.servers, self._folder, self._stack = servers, folder, ExitStack()
         self._options = {"queries": queries, "ingester": ingester}
         self.cluster: Cluster | None = None
         self.proxies: list[Proxy] = []
@@ -67,7 +67,7 @@ class Stage:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             config = self._start(stack)
-            lease_ms = 20_000 if self._servers == "lease" else 120_000
+            lease_ms = 20_000 if self.servers == "lease" else 120_000
             self.scene = stack.enter_context(Scene(config, lease_ms=lease_ms, **self._options))
             self._stack = stack.pop_all()
         return self
@@ -76,11 +76,11 @@ class Stage:
         self._stack.close()
 
     def _start(self, stack: ExitStack) -> PravegaConfig:
-        if self._servers == "tokens":
+        if self.servers == "tokens":
             ttl = f"-Dcontroller.security.auth.delegationToken.ttl.seconds={_TOKEN_SECONDS}"
             return stack.enter_context(LocalPravega(**_USER, java_options=(ttl,))).config  # type: ignore[arg-type]
-        options = ClusterOptions(controllers=2 if self._servers == "two" else 1)
-        if self._servers == "proxied":
+        options = ClusterOptions(controllers=2 if self.servers == "two" else 1)
+        if self.servers == "proxied":
             ports = dict(zip(("store-1", "store-2"), free_ports(2), strict=True))
             self.proxies = [stack.enter_context(Proxy(("127.0.0.1", port))) for port in ports.values()]
             published = {name: proxy.endpoint[1] for name, proxy in zip(ports, self.proxies, strict=True)}
@@ -134,7 +134,8 @@ class Stage:
             if lag is not None and lag > LAG:
                 verdict.failures.append(f"{client} went on {lag:.1f} s after a new client")
             if shown := [text for _, text in timeline.errors[client]]:
-                verdict.errors[client] = shown
+                verdict.errors[client] = dict(Counter(shown))
+            if shown and client not in (FAULTS[verdict.fault].fails if verdict.fault in FAULTS else ()):
                 verdict.failures.append(f"{client} showed {len(shown)} errors, the first: {shown[0][:200]}")
 
     def java_verdict(self) -> Verdict:
@@ -222,7 +223,7 @@ def _row(name: str, verdicts: Sequence[Verdict]) -> str:
         ((lag, client) for verdict in verdicts for client, lag in verdict.lags.items()), default=(0.0, "none")
     )
     stall = max((stall for verdict in verdicts for stall in verdict.stalls.values()), default=0.0)
-    shown = sum(len(texts) for verdict in verdicts for texts in verdict.errors.values())
+    shown = sum(count for verdict in verdicts for texts in verdict.errors.values() for count in texts.values())
     cells = [
         FAULTS[name].about,
         f"{len(verdicts)}" + (f", **{failed} failed**" if failed else ""),

@@ -355,7 +355,7 @@ class TestFrozenController:
             uri = f"tcp://127.0.0.1:{way.endpoint[1]}"
             with ControllerClient(PravegaConfig(controller=uri), timeout=6, failover_timeout=6) as client:
                 assert client.scope_exists("scope")
-                way.silence()
+                way.stall_open()
                 way.target = ("127.0.0.1", second.port)
                 assert client.scope_exists("scope")
             assert second.count("checkScopeExists") == 1
