@@ -32,9 +32,8 @@ class AppendConnection:
         self._decoder = MessageDecoder()
         self._output: deque[memoryview] = deque()
         self._last_output = time.monotonic()
-        self.heard = False
-        """Whether the store has said anything."""
-        self.owes_since = math.inf  # when (monotonic) the first request went out after the last answer
+        self.heard = False  # whether the store has said anything
+        self.owes_since = math.inf  # when (monotonic) the store began to owe the next answer
         self.send(encode(Hello()))
 
     def fileno(self) -> int:
@@ -59,8 +58,6 @@ class AppendConnection:
         """Queue bytes; they go out with the next flush."""
         self._output.append(memoryview(data))
         self._last_output = time.monotonic()
-        self.heard = False
-        """Whether the store has said anything."""
         self.owes_since = min(self.owes_since, self._last_output)
 
     def flush(self) -> None:

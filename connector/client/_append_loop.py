@@ -360,10 +360,17 @@ class AppendLoop:
             self._stores.health.answered()
             for message in messages:
                 self._handle(connection, message)
+            if self._is_owed(connection):
+                connection.owes_since = time.monotonic()
         except SegmentStoreError as error:
             if not error.retriable:
                 raise
             self._lost(connection, error)
+
+    def _is_owed(self, connection: AppendConnection) -> bool:
+        """Whether a lane still waits for an answer: a store may freeze between two of them."""
+        lanes = map(self._lanes.get, connection.lanes.values())
+        return any(lane and lane.connection is connection and lane.session.unacknowledged for lane in lanes)
 
     def _handle(self, connection: AppendConnection, message: Message) -> None:
         if isinstance(message, DataAppended | AppendSetup):

@@ -130,10 +130,13 @@ class Proxy:
                 if cut:
                     self.cut()
         with self._lock:
-            self._pairs = [pair for pair in self._pairs if source not in pair]
+            open_before, self._pairs = self._pairs, [pair for pair in self._pairs if source not in pair]
+            first = len(open_before) > len(self._pairs)
         for sock in (source, sink):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+            if not first:  # the other direction has ended as well
+                sock.close()
 
     def _counted(self, data: bytes, up: bool) -> tuple[bytes, bool]:
         with self._lock:
