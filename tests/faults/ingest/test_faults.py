@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +12,8 @@ from connector.client import PravegaClient
 from connector.local import LocalPravega
 from connector.wire import StreamName
 from tests.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies
-from tests.faults.ingest._stage import Ingesters, await_that
+from tests.faults.ingest._stage import Ingesters
 from tests.interop._java import JavaPeer
-from tests.processes import stat_of
 
 Set = Callable[[int, int], Scene]
 
@@ -71,30 +67,3 @@ def test_woken_up_after_its_lease(scene: Set, ingesters: Ingesters):
     verdict = zombies(scene(10, 800), ingesters, "file", 1, lease=10.0, takeover_after=None)
     assert verdict.ok, verdict
     assert verdict.pauses == 1
-
-
-def test_servers_that_are_frozen_are_waited_for(
-    scene: Set, ingesters: Ingesters, pravega: LocalPravega, client: PravegaClient
-):
-    """Longer than an error used to take, and than it takes until the log is told."""
-    frozen = scene(12, 300)
-    verdict = frozen.begin("frozen servers")
-    data = frozen.folder / "data"
-    later = [path.rename(path.with_suffix(".later")) for path in sorted(data.iterdir())[4:]]
-    run = ingesters.start(frozen.arguments("file", "--follow", "--settle", 0))
-    await_that("the first files are there", lambda: len(frozen.state().sources) >= 4 and frozen.state().step is None)
-    os.kill(pravega.pid, signal.SIGSTOP)
-    try:
-        assert stat_of(pravega.pid)[0] == "T"
-        for path in later:
-            path.rename(path.with_suffix(".csv"))
-        await_that("the log is told", lambda: "in trouble for" in run.text() or "stands still" in run.text())
-        assert run.status is None, run.text()
-    finally:
-        os.kill(pravega.pid, signal.SIGCONT)
-    await_that("all files are there", lambda: len(frozen.state().sources) == 12 and frozen.state().step is None)
-    await_that("the log is told", lambda: "goes on after" in run.text())
-    run.signal(signal.SIGTERM)
-    assert run.wait() == 143, run.text()
-    frozen.end(verdict, time.monotonic())
-    assert verdict.ok, verdict
