@@ -124,7 +124,7 @@ def _kill_store(run: Run, name: str) -> str:
 
 def _freeze_store(run: Run, name: str) -> str:
     run.await_work(name)
-    # It is resumed in time, whoever has gone on: the controller itself waits 120 s for what it has asked a frozen store.
+    # Resumed in time, whoever has gone on: the controller itself waits 120 s for what it has asked the frozen one.
     proof = _freeze(run, run.process(name), lambda: run.await_work(name, away=True))
     run.go_on()
     run.await_work(name)
