@@ -197,6 +197,22 @@ class TestDeadHost:
             assert silent.accepted
 
 
+def test_many_segments_are_looked_up_by_a_few_threads(store):
+    stream = FakeStream(store, segments=200)
+    most = []
+
+    def slowly(_number):
+        most.append(sum("errand" in thread.name for thread in threading.enumerate()))
+        time.sleep(0.001)
+
+    stream.on_endpoint = slowly
+    with stream.client() as client, client.follow(stream.name, start_of(stream)) as reader:
+        for number in range(200):
+            store.append(stream.segment(number), frame(b"%d" % number))
+        assert sorted(poll_until(reader, 200), key=int) == [b"%d" % number for number in range(200)]
+    assert 1 < max(most) <= 40
+
+
 # ---------------------------------------------------------------- raising and going on
 
 
@@ -475,3 +491,12 @@ class TestTold:
         second.close()
         assert health.trouble is None
         assert health.counters.as_dict()["outages"] == 1
+
+    def test_an_outage_ends_with_who_has_it(self, monkeypatch):
+        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        health = ClusterHealth()
+        attempts = health.attempts(logging.getLogger("connector.client.test"), "a reader that was not closed")
+        attempts.failed(ControllerUnavailableError("gone"))
+        assert health.trouble is not None
+        del attempts
+        assert health.trouble is None
