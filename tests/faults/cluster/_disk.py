@@ -72,20 +72,24 @@ def _failed(done: subprocess.CompletedProcess[str]) -> str:
     return lines[-1]
 
 
+def _code(error: str) -> str:
+    return error.partition("]")[0].removeprefix("[")
+
+
 def full_under_export(scene: Scene) -> str:
     """An export that finds no room leaves no file, says so, and can be repeated."""
     with PravegaClient(scene.config, timeout=60.0) as client:
         end = client.tail(scene.streams["events"])
         expected = sorted(event.decode() for event in client.read(scene.streams["events"], end=end))
     file = scene.folder / f"export-{time.monotonic_ns()}.jsonl"
-    words = ("export", scene.streams["events"], file, "--end", end.to_text(), "--format", "utf8", "--quiet")
+    words = ("export", scene.streams["events"], file, "--end", end.to_text(), "--format", "string", "--quiet")
     error = _failed(_cli(scene, *words, limit=_OUTPUT))
     assert list(file.parent.glob(f"*{file.name}*")) == [], "something is left of the file"
     done = _cli(scene, *words)
     assert done.returncode == 0, done.stderr
     rows = sorted(_only_value(line) for line in file.read_text().splitlines())
     assert rows == expected, f"{len(rows)} rows instead of {len(expected)}"
-    return f"no file beyond {_OUTPUT} bytes: {error[:80]}"
+    return f"no file beyond {_OUTPUT} bytes: {_code(error)}"
 
 
 def _only_value(line: str) -> str:
@@ -113,7 +117,7 @@ def full_under_letters(scene: Scene) -> str:
     assert numbers == [n for n in range(_GOOD + _BAD) if n % 4 != 3], f"{len(numbers)} records of {_GOOD}"
     letters = [json.loads(line) for path in _files(folder / "letters") for line in path.read_text().splitlines()]
     assert len(letters) == len({letter["record"] for letter in letters}) == _BAD, f"{len(letters)} letters of {_BAD}"
-    return f"no file beyond {_OUTPUT} bytes: {error[:80]}"
+    return f"no file beyond {_OUTPUT} bytes: {_code(error)}"
 
 
 def _files(folder: Path) -> list[Path]:

@@ -124,12 +124,8 @@ def _kill_store(run: Run, name: str) -> str:
 
 def _freeze_store(run: Run, name: str) -> str:
     run.await_work(name)
-
-    def meanwhile() -> None:
-        run.await_work(name, away=True)
-        run.go_on()
-
-    proof = _freeze(run, run.process(name), meanwhile)
+    # Resumed in time, whoever has gone on: the controller itself waits 120 s for what it has asked the frozen one.
+    proof = _freeze(run, run.process(name), lambda: run.await_work(name, away=True))
     run.go_on()
     run.await_work(name)
     return f"{proof}; its containers moved away and back"
