@@ -73,7 +73,9 @@ def pipe(
     router = _router(key, key_field, key_pattern)
     opened = _input(listen, connect, acknowledge=acknowledge)
     with (
-        PravegaClient(PravegaConfig.resolve(controller=controller), timeout=give_up_after) as client,
+        PravegaClient(
+            PravegaConfig.resolve(controller=controller), timeout=give_up_after, failover_timeout=give_up_after
+        ) as client,
         _common.take_signals(functools.partial(_stop, opened)),
         _Abandoned(
             client, stream, max_event_size=max_event_size, max_in_flight=buffer, timeout=give_up_after

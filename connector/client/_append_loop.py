@@ -244,8 +244,9 @@ class AppendLoop:
         key = (endpoint, lane.segment_id % _CONNECTIONS_PER_ENDPOINT)
         connection = self._connections.get(key)
         if connection is None:
-            deadline = lane.attempts.share()
-            self._errands.begin(("connect", key), lambda: AppendConnection(endpoint, self._stores.pool.tls, deadline))
+            self._errands.begin(
+                ("connect", key), lambda: AppendConnection(endpoint, self._stores.pool.tls, lane.attempts.share())
+            )
             return
         connection.lanes[lane.session.segment] = lane.segment_id
         connection.writers[lane.session.writer_id] = lane.segment_id
@@ -257,8 +258,8 @@ class AppendLoop:
 
     def _begin(self, kind: str, lane: _Lane, work: Callable[[Deadline], Any]) -> None:
         lane.busy = True
-        deadline = lane.attempts.share(_LARGE_SECONDS if kind == "large" else QUIET)
-        self._errands.begin((kind, lane.segment_id), lambda: work(deadline))
+        quiet = _LARGE_SECONDS if kind == "large" else QUIET
+        self._errands.begin((kind, lane.segment_id), lambda: work(lane.attempts.share(quiet)))
 
     def _locate(self, segment_id: int, deadline: Deadline) -> None:
         self._stores.endpoint(self._stream, segment_id, deadline)
@@ -297,8 +298,12 @@ class AppendLoop:
                 self._postpone(lane, result)
 
     def _errand_failed(self, kind: str, lane: _Lane, error: Exception) -> None:
-        if kind == "large" and isinstance(error, SegmentSealedError | NoSuchSegmentError):
+        if isinstance(error, NoSuchSegmentError) and kind == "large":
             self._refused(lane, error)
+            return
+        if isinstance(error, SegmentSealedError) and kind == "large":
+            if lane.session.state is AppendState.READY:  # else its connection was lost: the next set-up comes first
+                self._refused(lane, error)
             return
         if not isinstance(error, ConnectorError) or not error.retriable:
             raise error

@@ -6,6 +6,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
@@ -45,6 +46,7 @@ from connector.errors import (
 from connector.wire import SegmentRange, StreamCut, StreamName
 
 _logger: Final = logging.getLogger(__name__)
+_PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
 FIRST_POLL: Final = 0.02  # seconds between two looks at a scaling, doubled up to
 LONGEST_POLL: Final = 0.25
@@ -173,14 +175,14 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
         """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
-        self._update(calls.UPDATE_STREAM, encode_config(stream, config), "update stream", stream)
+        self._change(calls.UPDATE_STREAM, encode_config(stream, config), "update stream", stream)
 
     def truncate_stream(self, cut: StreamCut) -> None:
         """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
 
         The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
         """
-        self._update(calls.TRUNCATE_STREAM, cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut))
+        self._change(calls.TRUNCATE_STREAM, cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut))
 
     def _check(self, cut: StreamCut) -> None:
         """Raise ControllerError for a cut that the stream cannot be truncated at."""
@@ -197,7 +199,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
 
     def seal_stream(self, stream: StreamName) -> None:
         """Let nothing more be written to a stream. Sealing it again changes nothing."""
-        self._update(calls.SEAL_STREAM, stream_message(stream), "seal stream", stream)
+        self._change(calls.SEAL_STREAM, stream_message(stream), "seal stream", stream)
 
     def delete_stream(self, stream: StreamName) -> bool:
         """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
@@ -318,10 +320,36 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
             return True
         request = stream_without_token(target)
         try:
-            self._channel.call(calls.CURRENT_SEGMENTS, request, target, deadline.share(), _always)
+            self._channel.call(_PROBE, request, target, deadline.share(), _always)
         except ControllerError as error:
             return not error.retriable
         return True
+
+    def _settled(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> R:
+        """Ask until the controller answers with a status that is no failure of its own; that answer.
+
+        The status FAILURE covers all trouble of the controller's own; ``refusal`` raises where it is a refusal. Raises
+        ControllerFailureError if it lasts longer than a failover does.
+        """
+        deadline = self.health.deadline()
+        attempts = self.health.attempts(_logger, f"{action} {target}", Deadline(min(PASSING_SECONDS, deadline.seconds)))
+        try:
+            while calls.failed(response := self._call(rpc, request, target, deadline)):
+                if refusal is not None:
+                    refusal()
+                error = ControllerFailureError(f"cannot {action} {target}: the controller could not do it")
+                if not attempts.again(error):
+                    raise error
+            return response
+        finally:
+            attempts.close()
 
     def _change(
         self,
@@ -331,39 +359,14 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
         target: StreamName | str,
         refusal: Callable[[], None] | None = None,
     ) -> bool:
-        """Ask for a change until the controller has made or refused it; whether anything was changed.
-
-        The status FAILURE covers all trouble of the controller's own, so it is asked again; ``refusal`` raises where
-        it is a refusal.
-        """
-        deadline = self.health.deadline()
-        attempts = self.health.attempts(_logger, f"{action} {target}", Deadline(min(PASSING_SECONDS, deadline.seconds)))
+        """Ask for a change until the controller has made or refused it; whether anything was changed."""
+        response: Any = self._settled(rpc, request, action, target, refusal)
         try:
-            while True:
-                response: Any = self._call(rpc, request, target, deadline)
-                try:
-                    return calls.outcome(response.Status, response.status, action, target)
-                except StreamNotFoundError as error:
-                    if rpc is calls.DELETE_STREAM or not isinstance(target, StreamName):
-                        raise
-                    raise self._missing(rpc.name, target, deadline) from error
-                except ControllerFailureError as error:
-                    if refusal is not None:
-                        refusal()
-                    if not attempts.again(error):
-                        raise
-        finally:
-            attempts.close()
-
-    def _update(
-        self,
-        rpc: Rpc[Q, pb.UpdateStreamStatus],
-        request: Q,
-        action: str,
-        stream: StreamName,
-        refusal: Callable[[], None] | None = None,
-    ) -> None:
-        self._change(rpc, request, action, stream, refusal)
+            return calls.outcome(response.Status, response.status, action, target)
+        except StreamNotFoundError:
+            if rpc is calls.DELETE_STREAM or not isinstance(target, StreamName):
+                raise
+            raise self._missing(rpc.name, target, self.health.deadline()) from None
 
     def _missing(self, action: str, stream: StreamName, deadline: Deadline) -> ControllerError:
         """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""

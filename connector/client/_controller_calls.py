@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
+from google.protobuf.message import Message
+
 from connector.client._controller_channel import Failure, Rpc, not_found
 from connector.client._grpc import grpc
 from connector.client._proto import controller_pb2 as pb
@@ -156,3 +158,12 @@ def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> 
         raise not_found(target)
     error, reason = _REFUSED.get(name, (ControllerError, f"the controller answered {name}"))
     raise error(f"cannot {action} {target}: {reason}")
+
+
+def failed(response: Message) -> bool:
+    """Whether the outcome in an answer is a failure of the controller's own, which may pass."""
+    for field in response.DESCRIPTOR.fields:
+        if field.enum_type is not None and field.name in ("status", "result"):
+            value = field.enum_type.values_by_number.get(getattr(response, field.name))
+            return value is not None and value.name in ("FAILURE", "INTERNAL_ERROR")
+    return False

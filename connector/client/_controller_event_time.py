@@ -30,6 +30,8 @@ class _Caller(Protocol):
         self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
     ) -> R: ...
 
+    def _settled(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R: ...
+
 
 def check_millis(millis: int) -> int:
     """A time as servers take it: milliseconds in a Java long. Raises ConfigError."""
@@ -51,7 +53,7 @@ class EventTimeCalls:
         request = pb.TimestampFromWriter(
             writer=writer_id, position=cut_message(position), timestamp=check_millis(millis)
         )
-        status = self._call(calls.NOTE_TIMESTAMP, request, stream).result
+        status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
         if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
             return status == statuses.SUCCESS
         raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")

@@ -11,7 +11,6 @@ from google.protobuf.message import Message
 from connector.client import _controller_calls as calls
 from connector.client._controller_channel import Rpc
 from connector.client._controller_messages import cut_message, stream_message
-from connector.client._deadline import Deadline
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import ConfigError
 from connector.wire import StreamCut, StreamName
@@ -41,9 +40,7 @@ class SubscriberId:
 
 
 class _Caller(Protocol):
-    def _call(
-        self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None
-    ) -> R: ...
+    def _settled(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R: ...
 
 
 class SubscriberCalls:
@@ -51,8 +48,9 @@ class SubscriberCalls:
 
     def subscribers(self: _Caller, stream: StreamName) -> list[str]:
         """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
-        response = self._call(calls.SUBSCRIBERS, stream_message(stream), stream)
-        calls.outcome(pb.SubscribersResponse.Status, response.status, "list the subscribers of", stream)
+        what = "list the subscribers of"
+        response = self._settled(calls.SUBSCRIBERS, stream_message(stream), what, stream)
+        calls.outcome(pb.SubscribersResponse.Status, response.status, what, stream)
         return sorted(response.subscribers)
 
     def create_subscriber(self: _Caller, stream: StreamName, group: str) -> SubscriberId:
@@ -60,8 +58,8 @@ class SubscriberCalls:
 
         Raises ConfigError for a group of that name that does something else, InvalidNameError.
         """
-        response = self._call(calls.CREATE_READER_GROUP, _configuration(stream, group), stream)
         what = f"make the subscriber {group} of"
+        response = self._settled(calls.CREATE_READER_GROUP, _configuration(stream, group), what, stream)
         calls.outcome(pb.CreateReaderGroupResponse.Status, response.status, what, stream)
         config = response.config
         streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
@@ -78,8 +76,8 @@ class SubscriberCalls:
         (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
         """
         request = _configuration(stream, subscriber.group, subscriber.id, subscriber.generation)
-        response = self._call(calls.UPDATE_READER_GROUP, request, stream)
         what = f"renew the subscriber {subscriber.group} of"
+        response = self._settled(calls.UPDATE_READER_GROUP, request, what, stream)
         calls.outcome(pb.UpdateReaderGroupResponse.Status, response.status, what, stream)
         return SubscriberId(subscriber.group, subscriber.id, response.generation)
 
@@ -94,10 +92,10 @@ class SubscriberCalls:
             readerGroupId=subscriber.id,
             streamCut=cut_message(cut),
         )
-        status = self._call(calls.UPDATE_SUBSCRIBER, request, cut.stream).status
+        what = f"publish a position of {subscriber.group} in"
+        status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
         if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
             return False
-        what = f"publish a position of {subscriber.group} in"
         return calls.outcome(pb.UpdateSubscriberStatus.Status, status, what, cut.stream)
 
     def delete_subscriber(self: _Caller, stream: StreamName, subscriber: SubscriberId) -> bool:
@@ -108,10 +106,10 @@ class SubscriberCalls:
             readerGroupId=subscriber.id,
             generation=subscriber.generation,
         )
-        status = self._call(calls.DELETE_READER_GROUP, request, stream).status
+        what = f"delete the subscriber {subscriber.group} of"
+        status = self._settled(calls.DELETE_READER_GROUP, request, what, stream).status
         if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
             return False
-        what = f"delete the subscriber {subscriber.group} of"
         return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, stream)
 
 

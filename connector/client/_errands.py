@@ -8,24 +8,28 @@ result when it comes. An errand touches nothing of the loop's own, so neither si
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import threading
+from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["Errands"]
 
 Key = tuple[str, Any]  # what kind of errand, and what it is about
+# Of one kind: a stream may have thousands of segments to look up. A dead host takes four of them, those that connect.
+_MOST_THREADS: Final = 16
 
 
 class Errands:
-    """Errands of one loop, at most one for each key at a time."""
+    """Errands of one loop, at most one for each key at a time, and so many threads for each kind."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
+        self._waiting: defaultdict[str, deque[tuple[Key, Callable[[], Any]]]] = defaultdict(deque)
+        self._threads: defaultdict[str, int] = defaultdict(int)
         self._results: list[tuple[Key, Any]] = []
         self._closed = False
         self._read, self._write = socket.socketpair()
@@ -41,11 +45,17 @@ class Errands:
         return key in self._under_way
 
     def begin(self, key: Key, work: Callable[[], Any]) -> None:
-        """Run ``work`` in a thread, unless an errand of the key is under way."""
+        """Run ``work`` in a thread as soon as there is one, unless an errand of the key is under way."""
         if key in self._under_way:
             return
         self._under_way.add(key)
-        threading.Thread(target=self._run, args=(key, work), name=f"{self._name} errand", daemon=True).start()
+        kind = key[0]
+        with self._lock:
+            self._waiting[kind].append((key, work))
+            if self._threads[kind] >= _MOST_THREADS:
+                return
+            self._threads[kind] += 1
+        threading.Thread(target=self._run, args=(kind,), name=f"{self._name} errand", daemon=True).start()
 
     def take(self) -> list[tuple[Key, Any]]:
         """The (key, result) of the errands that ended; an exception is a result too."""
@@ -73,14 +83,23 @@ class Errands:
         self._read.close()
         self._write.close()
 
-    def _run(self, key: Key, work: Callable[[], Any]) -> None:
-        process = os.getpid()
-        try:
-            result = work()
-        except Exception as error:  # noqa: BLE001 - it is raised, or judged, in the loop
-            result = error
-        if process != os.getpid():
-            return
+    def _run(self, kind: str) -> None:
+        while (errand := self._next(kind)) is not None:
+            key, work = errand
+            try:
+                result = work()
+            except Exception as error:  # noqa: BLE001 - it is raised, or judged, in the loop
+                result = error
+            self._deliver(key, result)
+
+    def _next(self, kind: str) -> tuple[Key, Callable[[], Any]] | None:
+        with self._lock:
+            if self._waiting[kind] and not self._closed:
+                return self._waiting[kind].popleft()
+            self._threads[kind] -= 1
+            return None
+
+    def _deliver(self, key: Key, result: Any) -> None:
         with self._lock:
             if not self._closed:
                 self._results.append((key, result))

@@ -11,11 +11,12 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from connector.client._deadline import QUIET, Deadline
-from connector.errors import ConfigError, DeadlineExceededError
+from connector.errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
 from pravega_serde.errors import PravegaError
 
 __all__ = ["DEFAULT_FAILOVER_TIMEOUT", "DEFAULT_TIMEOUT", "Attempts", "ClusterHealth", "Counters"]
@@ -93,8 +94,8 @@ class ClusterHealth:
         self.timeout, self.failover_timeout, self.service = timeout, failover_timeout, service
         self.counters = Counters()
         self._answered_in: int | None = None  # the process; a forked child makes its own first contact
-        self._lock = threading.Lock()
-        self._outages: dict[Attempts, None] = {}  # those that last long enough to be one
+        self._lock = threading.RLock()  # attempts that nobody holds any more may end in whichever line holds it
+        self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # those that last long enough to be one
         self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # when the last line came, how many were left out
 
     # ---------------------------------------------------------------- patience
@@ -190,14 +191,14 @@ class ClusterHealth:
         with self._lock:
             if not self._outages:
                 self.counters.outage_begins(attempts.began)
-            self._outages[attempts] = None
+            self._outages.add(attempts)
 
     def _leave_outage(self, attempts: Attempts) -> bool:
         """Whether it was one."""
         with self._lock:
             if attempts not in self._outages:
                 return False
-            del self._outages[attempts]
+            self._outages.remove(attempts)
             if not self._outages:
                 self.counters.outage_ends()
             return True
@@ -213,6 +214,9 @@ class Attempts:
         self._failures = 0
         self._reason: PravegaError | None = None
         self.began = 0.0  # of the trouble (monotonic seconds)
+
+    def __del__(self) -> None:
+        self.close()
 
     @property
     def in_trouble(self) -> bool:
@@ -244,7 +248,10 @@ class Attempts:
             self._deadline = self._deadline or self._health.deadline()
         self._failures += 1
         # An attempt that had no time of its own only hides why the others failed.
-        if self._reason is None or not isinstance(error, DeadlineExceededError):
+        late = isinstance(error, DeadlineExceededError) or (
+            isinstance(error, ControllerUnavailableError) and self.deadline.passed
+        )
+        if self._reason is None or not late:
             self._reason = error
         self._health.count("retries", self._logger, f"{self._what}: trying again after: {error.message}")
         if self._troubled >= OUTAGE_AFTER:
@@ -268,7 +275,10 @@ class Attempts:
             raise error
         failed(error)
         if not self.again(error):
-            raise self.given_up() from error
+            given_up = self.given_up()
+            if given_up is error:
+                raise error
+            raise given_up from error
 
     def given_up(self) -> PravegaError:
         """The error for what was not done in time: the reason of the attempts."""

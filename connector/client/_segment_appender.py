@@ -158,14 +158,14 @@ class SegmentAppender:
         if not isinstance(reply, ConditionalCheckFailed):
             raise error_of(reply, self._name)
         assert append.expected is not None
-        self._await_longer(append.expected)
+        self._await_longer(append.expected, deadline)
         return in_doubt and self._set_up(deadline) >= append.number
 
-    def _await_longer(self, length: int) -> None:
+    def _await_longer(self, length: int, deadline: Deadline) -> None:
         """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
         end = time.monotonic() + _SETTLING
         pause = _FIRST_PAUSE
-        while (now := self._calls.info().write_offset) <= length:
+        while (now := self._calls.info(deadline).write_offset) <= length:
             if now < length:
                 raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
             if time.monotonic() >= end:

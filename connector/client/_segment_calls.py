@@ -37,9 +37,9 @@ class SegmentCalls:
         self._stores, self._stream, self._id = stores, stream, segment_id
         self._name = segment_name(stream, segment_id)
 
-    def info(self) -> SegmentInfo:
+    def info(self, deadline: Deadline | None = None) -> SegmentInfo:
         """Where the segment starts and ends now."""
-        info = self._stores.segment_infos(self._stream, [self._id])[self._id]
+        info = self._stores.segment_infos(self._stream, [self._id], deadline=deadline)[self._id]
         if not info.exists:
             raise self.missing()
         return info

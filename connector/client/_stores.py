@@ -51,8 +51,10 @@ __all__ = ["SegmentInfo", "SegmentStores", "error_of"]
 
 T = TypeVar("T")
 _logger: Final = logging.getLogger(__name__)
-# A token is renewed this many seconds before it ends: the server closes connections at the end of theirs.
+# A token is renewed this many seconds before it ends, or in the middle of a short life: the server closes connections
+# at the end of theirs. A new one is good for a moment in any case, whatever the clocks of two machines say.
 _TOKEN_MARGIN: Final = 60.0
+_TOKEN_SECONDS: Final = 1.0
 # Requests for segment information sent ahead of their answers on one connection.
 _INFO_PIPELINE: Final = 256
 # The texts that come with errors hold whole Java stack traces: this much of them is the reason.
@@ -101,6 +103,14 @@ def _token_end(token: str) -> float:
         return float(claims["exp"])
     except (IndexError, ValueError, KeyError, TypeError):
         return float("inf")  # not a JWT of Pravega's: used until the server refuses it
+
+
+def _renewal(token: str) -> float:
+    """Unix seconds at which a token that came just now is to be renewed."""
+    if not token:
+        return float("inf")
+    now, end = time.time(), _token_end(token)
+    return max(end - min(_TOKEN_MARGIN, (end - now) / 2), now + _TOKEN_SECONDS)
 
 
 class SegmentStores:
@@ -154,15 +164,15 @@ class SegmentStores:
             token = self.controller.delegation_token(stream, write=write, deadline=deadline)
             with self._lock:
                 renewed = key in self._tokens
-                self._tokens[key] = (token, _token_end(token) if token else float("inf"))
+                self._tokens[key] = (token, _renewal(token))
             if renewed:
                 self.health.count("token_refreshes", _logger, f"stream {stream}: a new token was taken")
         return token
 
     def known_token(self, stream: StreamName, *, write: bool) -> str | None:
         """What :meth:`token` would give without asking."""
-        token, end = self._tokens.get((stream, write), ("", 0.0))
-        return None if end - time.time() < _TOKEN_MARGIN else token
+        token, renewal = self._tokens.get((stream, write), ("", 0.0))
+        return None if time.time() >= renewal else token
 
     def forget(self, stream: StreamName, segment_id: int, error: BaseException | None = None) -> None:
         """Ask the controller again where the segment is, and for a token if ``error`` says it was refused.
@@ -261,7 +271,9 @@ class SegmentStores:
 
         return self.health.persist(_logger, f"stream {stream}", deadline or self.deadline(), confirmed, failed)
 
-    def segment_infos(self, stream: StreamName, segment_ids: Iterable[int]) -> dict[int, SegmentInfo]:
+    def segment_infos(
+        self, stream: StreamName, segment_ids: Iterable[int], *, deadline: Deadline | None = None
+    ) -> dict[int, SegmentInfo]:
         """State of each segment, asked on as few connections as possible.
 
         One does not exist only if the controller agrees.
@@ -285,7 +297,7 @@ class SegmentStores:
                 if segment_id not in infos:
                     self.forget(stream, segment_id, error)
 
-        self.health.persist(_logger, f"stream {stream}", self.deadline(), attempt, failed)
+        self.health.persist(_logger, f"stream {stream}", deadline or self.deadline(), attempt, failed)
         return infos
 
     def _check_missing(self, stream: StreamName, infos: dict[int, SegmentInfo], deadline: Deadline) -> None:

@@ -22,7 +22,7 @@ from connector.client._controller_subscribers import CHECKPOINT_MS, CHECKPOINTS,
 from connector.client._events import RawEvents
 from connector.client._revisioned import RevisionedStreamClient
 from connector.client._stores import SegmentStores
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, ControllerError
 from connector.wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
 
 __all__ = ["Subscriber"]
@@ -57,8 +57,14 @@ class Subscriber:
         if self._controller.update_subscriber(self._made(), cut):
             return
         # The group is older than the stream, or somebody has renewed it.
-        self._id = None
-        self._id = self._controller.renew_subscriber(self.stream, self._made())
+        made = self._remade()
+        try:
+            self._id = self._controller.renew_subscriber(self.stream, made)
+        except ControllerError:
+            # It was renewed since, by somebody else or by a request of ours whose answer was lost.
+            if (now := self._remade()) == made:
+                raise
+            self._id = now
         self._write_state(self._id, again=True)
         self._controller.update_subscriber(self._id, cut)
 
@@ -68,6 +74,10 @@ class Subscriber:
             return False
         made, self._id = self._made(), None
         return self._controller.delete_subscriber(self.stream, made)
+
+    def _remade(self) -> SubscriberId:
+        self._id = None
+        return self._made()
 
     def _made(self) -> SubscriberId:
         if self._id is None:

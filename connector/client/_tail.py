@@ -174,8 +174,7 @@ class TailReader:
             self._failed(tail, error)
 
     def _begin(self, kind: str, about: Any, work: Callable[[Deadline], Any], tail: _SegmentTail) -> None:
-        deadline = tail.attempts.share()
-        self._errands.begin((kind, about), lambda: work(deadline))
+        self._errands.begin((kind, about), lambda: work(tail.attempts.share()))
 
     def _locate(self, segment_id: int, deadline: Deadline) -> None:
         self._stores.endpoint(self._stream, segment_id, deadline)
@@ -198,7 +197,7 @@ class TailReader:
         """Send a read for every segment that has none outstanding."""
         now = self._now = time.monotonic()
         for tail in list(self._tails.values()):
-            if tail.asked is not None or tail.retry_at > now or self._is_busy(tail):
+            if tail.retry_at > now or not self._waits(tail):
                 continue
             endpoint = self._stores.known_endpoint(self._stream, tail.id)
             token = self._stores.known_token(self._stream, write=False)
@@ -217,9 +216,11 @@ class TailReader:
                 continue
             tail.asked, tail.asked_at = endpoint, now
 
-    def _is_busy(self, tail: _SegmentTail) -> bool:
-        """Whether an errand is under way whose result the segment waits for."""
-        return any(self._errands.is_under_way((kind, tail.id)) for kind in ("locate", "confirm", "end"))
+    def _waits(self, tail: _SegmentTail) -> bool:
+        """Whether nothing is under way for a segment but, at most, a connection to its store."""
+        return tail.asked is None and not any(
+            self._errands.is_under_way((kind, tail.id)) for kind in ("locate", "confirm", "end")
+        )
 
     # ---------------------------------------------------------------- replies
 
@@ -247,9 +248,11 @@ class TailReader:
         now = self._now
         due = [tail.retry_at for tail in self._tails.values() if tail.retry_at > now]
         due += [self._due(endpoint) for endpoint in self._connections]
-        due += [
-            tail.asked_at + self._settled for tail in self._tails.values() if tail.asked and tail.attempts.in_trouble
-        ]
+        for tail in self._tails.values():
+            if tail.asked is not None:
+                due.append(tail.asked_at + _PARKED_SECONDS)
+                if tail.attempts.in_trouble:
+                    due.append(tail.asked_at + self._settled)
         waiting = min([timeout, *(at - time.monotonic() for at in due)])
         sources: list[Errands | Connection] = [self._errands, *self._connections.values()]
         ready, _ = wait_ready(sources, [], max(0.0, waiting))
@@ -284,7 +287,7 @@ class TailReader:
             else:
                 self._pinged[endpoint] = now
         for tail in list(self._tails.values()):
-            if tail.asked is None:
+            if tail.asked is None or tail.asked in ready:
                 continue
             if now >= tail.asked_at + _PARKED_SECONDS:
                 self._unanswered(tail)
@@ -302,8 +305,12 @@ class TailReader:
 
     def _take(self, reply: Message, endpoint: Endpoint) -> EventBatch | None:
         if isinstance(reply, SegmentRead):
-            return self._take_data(reply)
-        tail = self._tail_of(getattr(reply, "segment", None), endpoint)
+            return self._take_data(reply, endpoint)
+        name = getattr(reply, "segment", None)
+        if name is None:  # a refused token: whose read it was for is not said
+            self._lost(endpoint, error_of(reply, f"of stream {self._stream}"))
+            return None
+        tail = self._tail_of(name, endpoint)
         if tail is None:
             return None
         error = error_of(reply, tail.name)
@@ -317,15 +324,15 @@ class TailReader:
         tail.asked = None
         return None
 
-    def _tail_of(self, name: str | None, endpoint: Endpoint) -> _SegmentTail | None:
+    def _tail_of(self, name: str, endpoint: Endpoint) -> _SegmentTail | None:
         """The segment that a store's reply is about; None if it is read there no more."""
         for tail in self._tails.values():
-            if tail.asked == endpoint and name in (None, tail.name):
+            if tail.asked == endpoint and tail.name == name:
                 return tail
         return None
 
-    def _take_data(self, reply: SegmentRead) -> EventBatch | None:
-        tail = next((t for t in self._tails.values() if t.name == reply.segment and t.asked is not None), None)
+    def _take_data(self, reply: SegmentRead, endpoint: Endpoint) -> EventBatch | None:
+        tail = self._tail_of(reply.segment, endpoint)
         if tail is None:
             return None
         if reply.offset != tail.offset:
@@ -366,7 +373,8 @@ class TailReader:
             tail
             for tail in self._tails.values()
             if tail.asked == endpoint
-            or (tail.asked is None and self._stores.known_endpoint(self._stream, tail.id) == endpoint)
+            # None: forgotten just now, by another reader.
+            or (self._waits(tail) and self._stores.known_endpoint(self._stream, tail.id) in (endpoint, None))
         ]
         for tail in concerned:
             tail.asked = None

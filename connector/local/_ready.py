@@ -43,7 +43,7 @@ def await_ready(config: PravegaConfig, store: tuple[str, int], *, deadline: floa
         stream = StreamName(_SCOPE, f"probe{attempt}")
         try:
             if _listens(config):
-                with PravegaClient(config, timeout=_CALL_SECONDS) as client:
+                with PravegaClient(config, timeout=_CALL_SECONDS, failover_timeout=_CALL_SECONDS) as client:
                     _round_trip(client, stream, store)
                     return _clean_up(client, stream)
         except PravegaError as error:

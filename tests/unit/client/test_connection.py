@@ -270,3 +270,27 @@ def test_an_append_connection_that_is_lost_says_so_on_both_ways(peer):
     with pytest.raises(ConnectionLostError, match="while sending"):
         send_on()
     connection.close()
+
+
+def test_a_host_that_acknowledges_nothing_is_given_up_by_the_system(connection):
+    options = connection._sock.getsockopt
+    assert options(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert options(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+    assert options(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+
+
+def test_bytes_that_keep_coming_keep_an_attempt_alive(peer, connection):
+    """A message that takes longer than an attempt may be silent."""
+    reply = encode(INFO)
+
+    def drip():
+        for at in range(len(reply)):
+            peer.sock.sendall(reply[at : at + 1])
+            time.sleep(1.5 / len(reply))
+
+    sender = threading.Thread(target=drip)
+    sender.start()
+    attempt = Deadline(3).share()
+    assert attempt.seconds == 1
+    assert connection.receive(attempt) == INFO
+    sender.join()

@@ -4,7 +4,9 @@ A frozen store takes connections and says nothing, as a stopped process does; a 
 forgotten its segments, which live elsewhere by then.
 """
 
+import base64
 import contextlib
+import json
 import logging
 import socket
 import threading
@@ -22,6 +24,7 @@ from connector.errors import (
     DeadlineExceededError,
     PravegaError,
     StreamSealedError,
+    TokenExpiredError,
 )
 from connector.wire import (
     GetStreamSegmentInfo,
@@ -194,6 +197,22 @@ class TestDeadHost:
             assert silent.accepted
 
 
+def test_many_segments_are_looked_up_by_a_few_threads(store):
+    stream = FakeStream(store, segments=200)
+    most = []
+
+    def slowly(_number):
+        most.append(sum("errand" in thread.name for thread in threading.enumerate()))
+        time.sleep(0.001)
+
+    stream.on_endpoint = slowly
+    with stream.client() as client, client.follow(stream.name, start_of(stream)) as reader:
+        for number in range(200):
+            store.append(stream.segment(number), frame(b"%d" % number))
+        assert sorted(poll_until(reader, 200), key=int) == [b"%d" % number for number in range(200)]
+    assert 1 < max(most) <= 40
+
+
 # ---------------------------------------------------------------- raising and going on
 
 
@@ -342,6 +361,21 @@ class TestFrozenController:
             assert second.count("checkScopeExists") == 1
 
 
+# ---------------------------------------------------------------- tokens
+
+
+@pytest.mark.parametrize("seconds", [20, 1, -5], ids=["short", "shorter", "a clock that is fast"])
+def test_tokens_of_a_short_life_are_used(stream, store, seconds):
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": time.time() + seconds}).encode()).decode().rstrip("=")
+    stream.valid_token = f"head.{claims}.signature"
+    with stream.client() as client, client.follow(stream.name, start_of(stream)) as reader:
+        with client.writer(stream.name) as writer:
+            writer.write(b"a")
+        assert poll_until(reader, 1, seconds=5) == [b"a"]
+        assert client.tail(stream.name) == StreamCut(stream.name, {0: 9})
+    assert stream.asked["delegation_token"] < 10
+
+
 # ---------------------------------------------------------------- patience
 
 
@@ -425,7 +459,44 @@ class TestTold:
         stream.valid_token = "old"
         assert client.stores.token(stream.name, write=False) == "old"
         assert client.counters.as_dict()["token_refreshes"] == 0
-        client.stores._tokens[stream.name, False] = ("old", time.time())
+        client.stores.forget(stream.name, 0, TokenExpiredError("refused"))
         stream.valid_token = "new"
         assert client.stores.token(stream.name, write=False) == "new"
         assert client.counters.as_dict()["token_refreshes"] == 1
+
+    def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
+        monkeypatch.setattr("connector.client._health.NOTE_EVERY", 0.2)
+        health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
+        with caplog.at_level(logging.INFO, logger="connector.client"):
+            for _ in range(100):
+                health.count("reconnects", logger, "lost")
+            health.count("segment_moves", logger, "moved")
+            assert [r.getMessage() for r in caplog.records] == ["lost", "moved"]
+            time.sleep(0.21)
+            health.count("reconnects", logger, "lost again")
+        assert caplog.records[-1].getMessage() == "lost again (and 99 more of this kind before)"
+        assert health.counters.as_dict()["reconnects"] == 101
+
+    def test_outages_at_the_same_time_count_once(self, monkeypatch):
+        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
+        first, second = (health.attempts(logger, what) for what in ("first", "second"))
+        first.failed(ControllerUnavailableError("gone"))
+        second.failed(ControllerUnavailableError("gone too"))
+        assert health.trouble is not None
+        assert health.trouble.startswith("first: in trouble for 0 s, trying for ")
+        first.done()
+        assert health.trouble is not None
+        assert health.trouble.startswith("second: ")
+        second.close()
+        assert health.trouble is None
+        assert health.counters.as_dict()["outages"] == 1
+
+    def test_an_outage_ends_with_who_has_it(self, monkeypatch):
+        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        health = ClusterHealth()
+        attempts = health.attempts(logging.getLogger("connector.client.test"), "a reader that was not closed")
+        attempts.failed(ControllerUnavailableError("gone"))
+        assert health.trouble is not None
+        del attempts
+        assert health.trouble is None

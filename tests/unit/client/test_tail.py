@@ -219,6 +219,22 @@ def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, s
     assert store.unused_rules == 0
 
 
+def test_a_reader_that_is_polled_seldom_takes_no_answer_for_missing(reader, stream, store, monkeypatch):
+    """Longer than the server holds a read, and nothing was there to be read: it waits in the socket since then."""
+    monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.2)
+
+    def nothing(session, request):
+        session.reply(SegmentRead(request.segment, request.offset, True, False, memoryview(b""), request.request_id))
+
+    store.on(ReadSegment, nothing, times=5)
+    while store.unused_rules:
+        assert reader.poll(0.05) is None
+        time.sleep(0.3)
+    store.append(stream.segment(0), frame(b"a"))
+    assert take(reader, 1) == [(0, b"a")]
+    assert store.connections == 1
+
+
 def test_a_short_outage_long_after_another_one_is_survived_though_nothing_came_in_between(stream, store):
     with stream.client(timeout=0.5) as client, client.follow(stream.name) as reader:
         for _ in range(2):

@@ -1,0 +1,103 @@
+"""What a controller says while a segment store that it needs is away, and what it does mean."""
+
+import pytest
+
+from connector.client import ControllerClient
+from connector.client._proto import controller_pb2 as pb
+from connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
+from connector.wire import StreamCut
+from tests.fakes import FakeController
+from tests.unit.client.controller._answers import NO, STREAM, YES, Code
+
+CUT = StreamCut(STREAM, {0: 7})
+
+
+def statuses(kind: type, *names: str) -> list[object]:
+    return [kind(status=name) for name in names]
+
+
+class TestStatusFailure:
+    """Covers every trouble of the controller's own (StreamMetadataTasks.handle...Error)."""
+
+    def test_creating_a_stream_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("createStream", *statuses(pb.CreateStreamStatus, "FAILURE", "FAILURE", "SUCCESS"))
+        assert client.create_stream(STREAM)
+        assert fake.count("createStream") == 3
+
+    def test_creating_a_scope_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("createScope", *statuses(pb.CreateScopeStatus, "FAILURE", "SCOPE_EXISTS"))
+        assert not client.create_scope("scope")
+
+    def test_deleting_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("deleteStream", *statuses(pb.DeleteStreamStatus, "FAILURE", "STREAM_NOT_FOUND"))
+        fake.on("deleteScope", *statuses(pb.DeleteScopeStatus, "FAILURE", "SUCCESS"))
+        assert not client.delete_stream(STREAM)
+        assert client.delete_scope("scope")
+
+    def test_sealing_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("sealStream", *statuses(pb.UpdateStreamStatus, "FAILURE", "SUCCESS"))
+        client.seal_stream(STREAM)
+
+    def test_what_lasts_is_told_as_what_may_pass(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("createStream", pb.CreateStreamStatus(status="FAILURE"))
+        with pytest.raises(ControllerFailureError, match="cannot create stream scope/stream") as caught:
+            client.create_stream(STREAM)
+        assert caught.value.retriable
+
+    def test_a_truncation_that_can_be_is_tried_again(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("truncateStream", *statuses(pb.UpdateStreamStatus, "FAILURE", "SUCCESS"))
+        fake.on("isStreamCutValid", pb.StreamCutValidityResponse(response=True))
+        fake.on("getSegments", segments_at((0, 5)))
+        fake.on("getSegmentsBetween", pb.StreamCutRangeResponse(segments=[pb.SegmentId(segmentId=0)]))
+        client.truncate_stream(CUT)
+        assert fake.count("truncateStream") == 2
+
+    def test_a_truncation_behind_the_head_is_refused_at_once(
+        self, fake: FakeController, client: ControllerClient
+    ) -> None:
+        fake.on("truncateStream", pb.UpdateStreamStatus(status="FAILURE"))
+        fake.on("isStreamCutValid", pb.StreamCutValidityResponse(response=True))
+        fake.on("getSegments", segments_at((0, 9)))
+        with pytest.raises(ControllerError, match="the cut lies before the stream's head"):
+            client.truncate_stream(CUT)
+        assert fake.count("truncateStream") == 1
+
+
+def segments_at(*places: tuple[int, int]) -> pb.SegmentsAtTime:
+    at = pb.SegmentsAtTime.SegmentLocation
+    return pb.SegmentsAtTime(
+        segments=[at(segmentId=pb.SegmentId(segmentId=number), offset=offset) for number, offset in places]
+    )
+
+
+class TestVerdict:
+    """UNKNOWN and INTERNAL stand for a wrong argument, but for trouble as well."""
+
+    def test_no_range_while_the_controller_is_in_trouble(self, fake: FakeController, client: ControllerClient) -> None:
+        answer = pb.StreamCutRangeResponse(segments=[pb.SegmentId(segmentId=0)])
+        fake.on("getSegmentsBetween", *[Code.UNKNOWN] * 5, answer).on("getCurrentSegments", Code.INTERNAL)
+        assert client.segments_between(CUT, StreamCut(STREAM, {0: 9})) == [0]
+
+    def test_no_range_while_it_is_well(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("getSegmentsBetween", Code.UNKNOWN).on("getCurrentSegments", pb.SegmentRanges())
+        with pytest.raises(MalformedStreamCutError):
+            client.segments_between(CUT, StreamCut(STREAM, {0: 9}))
+        assert fake.count("getSegmentsBetween") == 3
+
+    def test_a_transaction_on_a_stream_that_is_not_sealed(self, fake: FakeController, client: ControllerClient) -> None:
+        begun = pb.CreateTxnResponse(txnId=pb.TxnId(lowBits=7))
+        fake.on("createTransaction", *[Code.INTERNAL] * 4, begun)
+        fake.on("getCurrentSegments", pb.SegmentRanges(segmentRanges=[{}]))
+        assert client.create_transaction(STREAM, 30_000).id.int == 7
+
+    def test_a_transaction_on_a_sealed_stream(self, fake: FakeController, client: ControllerClient) -> None:
+        fake.on("createTransaction", Code.INTERNAL).on("getCurrentSegments", pb.SegmentRanges())
+        with pytest.raises(StreamSealedError):
+            client.create_transaction(STREAM, 30_000)
+        assert fake.count("createTransaction") == 3
+
+
+def test_a_timeout_of_the_controller_s_own_is_no_end(fake: FakeController, client: ControllerClient) -> None:
+    fake.on("checkScopeExists", Code.DEADLINE_EXCEEDED, Code.DEADLINE_EXCEEDED, NO, YES)
+    assert not client.scope_exists("scope")
+    assert fake.count("checkScopeExists") == 3
