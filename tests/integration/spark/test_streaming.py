@@ -216,7 +216,12 @@ def test_offsets_are_readable_json(client: PravegaClient, stream_name: StreamNam
 
 
 def test_stream_to_stream(
-    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str
+    spark: SparkSession,
+    config: PravegaConfig,
+    client: PravegaClient,
+    stream_name: StreamName,
+    checkpoint: str,
+    eventually: Callable[..., None],
 ):
     target = StreamName(stream_name.scope, stream_name.stream + "-copy")
     client.create_stream(stream_name, 2)
@@ -238,6 +243,8 @@ def test_stream_to_stream(
         .start()
     )
     query.awaitTermination()
+    # The commit of each transaction is decided when the query ends, and carried out a moment later.
+    eventually(lambda: sum(1 for _ in client.read(target)) >= 3000, seconds=60)
     copied = [int(event) for event in client.read(target)]
     assert sorted(copied) == list(range(3000))
     for key in range(KEYS):
