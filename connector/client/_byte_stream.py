@@ -41,10 +41,11 @@ class RawByteReader(io.RawIOBase):
         positions = stores.controller.head_cut(stream).positions
         if len(positions) != 1:
             raise ConfigError(f"stream {stream} has {len(positions)} segments; a stream of bytes has one")
-        ((self._id, head),) = positions.items()
+        (self._id,) = positions
         self._stores, self._stream, self._wait = stores, stream, wait
         self._calls = SegmentCalls(stores, stream, self._id)
-        self._position = max(head, 0) if start is None else start
+        # Asked of the segment: Java's truncateDataBefore does not tell the controller.
+        self._position = self._calls.info().start_offset if start is None else start
         self._chunks: Generator[memoryview, None, None] | None = None
         self._chunk = memoryview(b"")
 

@@ -58,8 +58,8 @@ class RegistryOptions(FormatOptions):
         "several types are one struct column each. Writing: the type of the columns (default: the group's only type; "
         "in an empty group the stream's name)",
     )
-    codecs: tuple[str, ...] = registry_option(
-        (),
+    codecs: tuple[str, ...] | None = registry_option(
+        None,
         "codecs of your own, as `package.module:name` of each `Codec`, with commas between them, importable on every "
         "node: to read a group that Java writes encrypted, say",
         codec_names,
