@@ -7,6 +7,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from connector.local._java import find_java
@@ -72,6 +73,24 @@ def test_java_reads_what_classes_wrote_in_an_order_of_their_own(tmp_path: Path) 
             assert SERIALIZER.serialize(SERIALIZER.deserialize(event)) == event
     verdicts = dict(reversed(line.split("\t")) for line in _run(str(classes), "ReadBack", pairs))
     assert verdicts == dict.fromkeys(("Before", "Nothing", "Numbers", "Objects", "Sub"), "same")
+
+
+@pytest.mark.integration
+def test_java_reads_what_columns_write_by_a_sample(tmp_path: Path) -> None:
+    pairs, classes = tmp_path / "pairs", tmp_path / "classes"
+    pairs.mkdir()
+    classes.mkdir()
+    _compile(classes)
+    _run(str(classes), "Samples", pairs)
+    event = (pairs / "Cart.theirs").read_bytes()
+    serializer = JavaSerializer(sample=event)
+    column = serializer.decode_column(pa.array([event]))
+    (row,) = column.to_pylist()
+    assert (row["color"], row["first"]) == ("RED", {"count": 1, "color": "BLUE"})
+    assert row["lines"] == [{"count": 2, "color": "RED"}, {"count": 3, "color": "BLUE"}]
+    assert (row["byName"], row["all"], row["numbers"]) == ([("k", "BLUE")], ["BLUE"], [5])
+    (pairs / "Cart.ours").write_bytes(serializer.encode_column(column)[0].as_py())
+    assert _run(str(classes), "ReadBack", pairs) == ["same\tCart"]
 
 
 def _compile(classes: Path) -> None:
