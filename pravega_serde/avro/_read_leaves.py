@@ -29,6 +29,9 @@ class NotByColumnsError(Exception):
 
 def read_leaf(node: Leaf, kind: pa.DataType) -> Read:
     """Reads a primitive or fixed."""
+    if node.wire == "null":
+        # The reader may have a union with null there: then nulls of its type.
+        return lambda cursor: pa.nulls(len(cursor), kind)
     if node.wire in ("int", "long"):
         return _integer(node, kind)
     if node.wire in ("bytes", "string", "fixed"):
@@ -71,10 +74,6 @@ def _large_decimal(cursor: Cursor, *, size: int | None, surely: int) -> pa.Array
     return cut(cursor.data, starts, np.where(cursor.bad, starts, ends))
 
 
-def _null(cursor: Cursor) -> pa.Array:
-    return pa.nulls(len(cursor))
-
-
 def _boolean(cursor: Cursor) -> pa.Array:
     byte = cursor.data[cursor.position]
     cursor.skip(1)
@@ -102,7 +101,6 @@ _FIXED_WIDTH: Final[Mapping[str, Read]] = {
     "double": _double,
     "float": _float,
     "float to double": _float_to_double,
-    "null": _null,
 }
 
 
