@@ -79,10 +79,24 @@ class SerdeError(PravegaError):
 
 
 class SerializationError(SerdeError):
-    """A value cannot be written in the format asked for."""
+    """A value cannot be written in the format asked for.
+
+    ``field_path`` is the place inside the value (``$.a[0]``), ``row`` the position in the column that was encoded.
+    """
 
     code = "PRAVEGA-SERIALIZATION"
     fault = "data"
+
+    def __init__(self, message: str, *, field_path: str | None = None, row: int | None = None) -> None:
+        self.reason = " ".join(message.split())
+        self.field_path, self.row = field_path, row
+        before = "" if row is None else f"row {row}: "
+        after = "" if field_path is None else f" (field {field_path})"
+        super().__init__(f"{before}{self.reason}{after}")
+
+    def in_row(self, row: int) -> SerializationError:
+        """The same error with the position of its value in a column."""
+        return type(self)(self.reason, field_path=self.field_path, row=row)
 
 
 class DeserializationError(SerdeError):

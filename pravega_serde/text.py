@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows
+from pravega_serde.columnar import PlainPath, as_binary, as_column, bisecting, decode_rows, is_text
 from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.serializer import OnError
@@ -68,7 +68,7 @@ class UTF8StringSerializer:
     def check_encodable(self, arrow_type: pa.DataType) -> None:
         """Any of Arrow's string types will do."""
         kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-        if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind) or not holds_bytes(kind):
+        if not (is_text(kind) or pa.types.is_null(kind)):
             raise SchemaError(f"the string format writes string columns, not {arrow_type}; cast the column to string")
 
     def encode_column(self, column: pa.Array) -> pa.BinaryArray:

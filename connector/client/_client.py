@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import ssl
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from connector.client._blocks import MAX_EVENT_SIZE
+from connector.client._byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
 from connector.client._connection import ConnectionPool, Tls
 from connector.client._controller import ControllerClient
 from connector.client._cuts import tail_cut
@@ -233,6 +235,27 @@ class PravegaClient:
             init_serializer=init_serializer,
             update_serializer=update_serializer,
         )
+
+    # ---------------------------------------------------------------- streams of bytes
+
+    def byte_reader(
+        self, stream: StreamName | str, start: int | None = None, *, wait: float = 0.0
+    ) -> io.BufferedReader:
+        """The bytes of a stream that is not made of events, as a file: what Java's ``ByteStreamReader`` reads.
+
+        It begins at an offset, or at the stream's head. At the end of what is written it waits up to ``wait`` seconds
+        for more. Raises StreamNotFoundError, ConfigError for a stream of several segments; reading raises
+        DataLossError for what was truncated, ConnectorErrors.
+        """
+        return io.BufferedReader(RawByteReader(self.stores, self.name(stream), start, wait), BUFFER_SIZE)
+
+    def byte_writer(self, stream: StreamName | str) -> io.BufferedWriter:
+        """A stream of bytes as a file that is appended to, as by Java's ``ByteStreamWriter``.
+
+        ``flush`` and ``close`` return when everything is durable. Raises StreamNotFoundError, StreamSealedError,
+        ConfigError for a stream of several segments; writing raises OutcomeUnknownError, ConnectorErrors.
+        """
+        return io.BufferedWriter(RawByteWriter(self.stores, self.name(stream)), BUFFER_SIZE)
 
     # ---------------------------------------------------------------- reading
 

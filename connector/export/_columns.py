@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.json
@@ -11,8 +13,9 @@ import pyarrow.json
 from connector.client import EventBatch
 from connector.errors import ColumnTypeError
 from connector.source import Decoder, SourceOptions, decoded_fields, serializer_of
+from pravega_serde import MissingExtraError
 
-__all__ = ["columns_of"]
+__all__ = ["EXPORTED", "avro_schema_of_rows", "columns_of"]
 
 Events = Callable[[], Generator[EventBatch, None, None]]
 
@@ -64,3 +67,49 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_without_times(kind.value_type))
     return kind
+
+
+#: What the record of single values is called, and one that is made up for columns without a schema.
+EXPORTED: Final = "pravega.export.Event"
+
+
+def avro_schema_of_rows(schema: pa.Schema, decoder: Decoder, *, nullable: bool) -> str | None:
+    """The Avro schema of a file of rows: that of the events, with the other columns behind its fields.
+
+    With ``nullable`` each field of the events may be null. None for events that have no Avro schema, or several.
+    """
+    serializer: Any = None if decoder is None else decoder.get()
+    text: str | None = getattr(serializer, "read_schema", None)
+    if text is None:
+        return None
+    definition = json.loads(text)
+    is_record = isinstance(definition, dict) and definition["type"] in ("record", "error")
+    own = [field.name for field in serializer.arrow_type] if is_record else schema.names[:1]
+    others = [field for field in schema if field.name not in own]
+    if is_record and not others and not nullable:
+        return text
+    if not is_record:
+        space, _, name = EXPORTED.rpartition(".")
+        fields = [{"name": schema.names[0], "type": definition}]
+        definition = {"type": "record", "name": name, "namespace": space, "fields": fields}
+    fields = [_optional(field) for field in definition["fields"]] if nullable else definition["fields"]
+    return json.dumps({**definition, "fields": [*fields, *_made_up(others)]})
+
+
+def _optional(field: dict[str, Any]) -> dict[str, Any]:
+    kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    if "null" in kinds:
+        return field
+    # A default is of the first branch.
+    return {**field, "type": [*kinds, "null"] if "default" in field else ["null", *kinds]}
+
+
+def _made_up(columns: list[pa.Field]) -> list[dict[str, Any]]:
+    if not columns:
+        return []
+    try:
+        from pravega_serde.registry import avro_schema_of  # noqa: PLC0415 - half a second that only Avro files need
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("httpx", "registry", purpose="writing Avro files") from error
+    fields: list[dict[str, Any]] = json.loads(avro_schema_of(pa.schema(columns), EXPORTED))["fields"]
+    return fields

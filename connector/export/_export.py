@@ -14,7 +14,7 @@ import pyarrow as pa
 from connector._whole_file import WholeFile
 from connector.client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
 from connector.errors import ConfigError
-from connector.export._columns import columns_of
+from connector.export._columns import avro_schema_of_rows, columns_of
 from connector.export._files import FileWriter, file_format, open_writer
 from connector.options import parse_options
 from connector.source import Positions, RowBuilder, SourceOptions
@@ -65,7 +65,8 @@ def export(
     ``to`` is ``parquet``, ``jsonl`` or ``avro`` if the file's name does not tell; ``compression`` a codec of it.
     ``options`` are those of the Spark source, with the same columns as a result: ``format="avro"``, ``registry="…"``,
     ``start_stream_cut="…"``, ``columns="…"``, ``mode="PERMISSIVE"``; without a format the events stay bytes. ``schema``
-    are the decoded columns that are wanted, where Spark has ``.schema(…)``.
+    are the decoded columns that are wanted, where Spark has ``.schema(…)``. An Avro file of Avro events has their
+    schema, with the other columns behind its fields, and each field nullable in mode PERMISSIVE.
 
     On return the file is there as a whole, and durable; before, and after an error, there is nothing under its name
     that was not there before. The order is that of each segment, predecessors before successors. The same cuts give the
@@ -111,11 +112,13 @@ class _Export:
         self._slices = slices_between(client.stores, self._start, self._end)
         self._schema, decoder = columns_of(options, schema, self._events)
         self._rows = RowBuilder(self._schema, options, decoder)
+        nullable = decoder is not None and options.mode == "PERMISSIVE"
+        self._avro = None if format != "avro" else avro_schema_of_rows(self._schema, decoder, nullable=nullable)
 
     def run(self, on_progress: Progress) -> ExportSummary:
         begun = time.monotonic()
         with WholeFile(self._path) as sink:
-            writer = open_writer(sink, self._schema, self._format, self._codec, self._notes())
+            writer = open_writer(sink, self._schema, self._format, self._codec, self._notes(), avro_schema=self._avro)
             try:
                 events, rows = self._copy(writer, on_progress)
                 writer.finish()

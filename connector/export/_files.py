@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from connector.errors import ColumnTypeError, ConfigError
+from connector.export._columns import EXPORTED
 from pravega_serde import MissingExtraError, SchemaError
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.json import JsonSerializer
@@ -98,9 +99,12 @@ class JsonLinesFile:
 class AvroFile:
     """An object container file, a block for each batch."""
 
-    def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:
+    def __init__(
+        self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str], text: str | None = None
+    ) -> None:
+        """``text`` is the Avro schema of the rows, where they have one; else one follows from the columns."""
         self._sink, self._deflate, self._sync = sink, codec == "deflate", os.urandom(16)
-        text = _avro_schema(schema)
+        text = _avro_schema(schema) if text is None else text
         self._avro = AvroSerializer(text)
         _check(self._avro, schema, "Avro")
         header = {"avro.schema": text, "avro.codec": "deflate" if self._deflate else "null", **notes}
@@ -138,7 +142,7 @@ def _avro_schema(schema: pa.Schema) -> str:
     except ModuleNotFoundError as error:
         raise MissingExtraError("httpx", "registry", purpose="writing Avro files") from error
     try:
-        return avro_schema_of(schema, "pravega.export.Event")
+        return avro_schema_of(schema, EXPORTED)
     except SchemaError as error:
         raise ColumnTypeError(f"the columns cannot be written as Avro: {error.message}") from error
 
@@ -201,9 +205,15 @@ def open_writer(
     format: str,  # noqa: A002 - what it is called everywhere
     codec: str,
     notes: Mapping[str, str],
+    *,
+    avro_schema: str | None = None,
 ) -> FileWriter:
     """The writer of a file of a format; ``notes`` go into the file where the format has a place for them.
 
+    ``avro_schema`` is the schema of an Avro file, where the rows have one.
+
     Raises ColumnTypeError for columns that the format cannot hold.
     """
+    if format == "avro":
+        return AvroFile(sink, schema, codec, notes, avro_schema)
     return _FORMATS[format][0](sink, schema, codec, notes)

@@ -15,7 +15,7 @@ from connector.options._declare import (
     text,
 )
 from connector.options._formats import FormatOptions
-from connector.options._registry import RegistryOptions, registry_option
+from connector.options._registry import RegistryOptions, codec_names, registry_option
 
 __all__ = [
     "CommonOptions",
@@ -23,6 +23,7 @@ __all__ = [
     "PravegaOptionWarning",
     "RegistryOptions",
     "choice",
+    "codec_names",
     "flag",
     "known_names",
     "number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +15,9 @@ from connector.options._formats import FormatOptions
 if TYPE_CHECKING:
     from pravega_serde.registry import RegistryConfig
 
-__all__ = ["RegistryOptions", "registry_option"]
+__all__ = ["RegistryOptions", "codec_names", "registry_option"]
 
+_PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _FORMATS: Final = ("avro", "json", "protobuf")
 # Credentials of the environment give way to those of the options.
 _CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_PASSWORD", "PRAVEGA_REGISTRY_TOKEN"})
@@ -24,6 +26,15 @@ _CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_
 def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
     """An option that means something only with a registry."""
     return option(default, f"with a registry: {doc}", *rest, registry=True, **more)
+
+
+def codec_names(name: str, value: str) -> tuple[str, ...]:
+    """Places of codecs in Python modules."""
+    places = tuple(part.strip() for part in value.split(","))
+    for place in places:
+        if not _PLACE.fullmatch(place):
+            raise ConfigError(f"option {name!r} is {value!r}, not package.module:name of a Codec (several by commas)")
+    return places
 
 
 def _secret(doc: str) -> Any:
@@ -46,6 +57,12 @@ class RegistryOptions(FormatOptions):
         "type of events, by its full name in the registry. Reading: events of other types are left out; without it "
         "several types are one struct column each. Writing: the type of the columns (default: the group's only type; "
         "in an empty group the stream's name)",
+    )
+    codecs: tuple[str, ...] | None = registry_option(
+        None,
+        "codecs of your own, as `package.module:name` of each `Codec`, with commas between them, importable on every "
+        "node: to read a group that Java writes encrypted, say",
+        codec_names,
     )
     registry_username: str | None = registry_option(None, "user name; else credentials are those of the environment")
     registry_password: str | None = _secret("with a registry: password that goes with `registry_username`")

@@ -68,7 +68,9 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
     columns = _written(schema, options, key)
     kinds = [schema.field(name) for name in columns]
     serializer = options.serializer()
-    single = len(columns) == 1 and options.format not in _ALWAYS_RECORDS and not _is_record(serializer)
+    # A sample is of a class, whose fields columns are, also where not all of them have a form in Arrow.
+    records = options.format in _ALWAYS_RECORDS or options.java_sample is not None or _is_record(serializer)
+    single = len(columns) == 1 and not records
     try:
         serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
     except SchemaError as error:

@@ -7,12 +7,20 @@ from typing import Final
 
 from connector.client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
 from connector.errors import ConfigError
-from connector.options import CommonOptions, choice, flag, number, option, registry_option
+from connector.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 
 __all__ = ["SinkOptions"]
 
 _MAX_INT: Final = 2**31 - 1
 _MAX_LONG: Final = 2**63 - 1
+
+
+def _codec(name: str, value: str) -> str:
+    """One of the known codecs, or the place of one of the user's own."""
+    if ":" in value:
+        (place,) = codec_names(name, value.replace(",", " "))
+        return place
+    return choice("gzip", "snappy")(name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +107,9 @@ class SinkOptions(CommonOptions):
         flag,
     )
     codec: str | None = registry_option(
-        None, "`gzip` or `snappy`; without it events are not compressed", choice("gzip", "snappy")
+        None,
+        "`gzip`, `snappy`, or one of your own as `package.module:name`; without it events are as they are",
+        _codec,
     )
     register_codec: bool = registry_option(False, "whether to add the codec if the group lacks it", flag)
     typed_java_readers: bool = registry_option(

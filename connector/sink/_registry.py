@@ -175,6 +175,7 @@ class _Writer:
             "register_schema": options.register_schema,
             "register_codec": options.register_codec,
             "codec": options.codec,
+            "codecs": options.codecs or (),
             "typed_java_readers": options.typed_java_readers,
         }
 

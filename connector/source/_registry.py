@@ -69,6 +69,7 @@ def registry_reader(
         # The group's own schemas, which came one after the other, are not asked to read each other's events.
         check_readable=given is not None,
         fail_on_codec_mismatch=options.fail_on_codec_mismatch,
+        codecs=options.codecs or (),
     )
 
 

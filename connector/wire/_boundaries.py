@@ -174,9 +174,15 @@ class _Walk:
         kind, length = header >> 32, header & 0xFFFFFFFF
         kind -= kind >> 31 << 32
         if kind:
-            return ProtocolError(f"no event begins at {place} (type {kind}, not 0); read from an event's boundary on")
+            return ProtocolError(
+                f"no event begins at {place} (type {kind}, not 0): read from an event's boundary on, or, if the stream "
+                "is not made of events but of bytes (Java's ByteStreamClient), with client.byte_reader"
+            )
         length -= length >> 31 << 32
-        return ProtocolError(f"the event at {place} claims {length} bytes; {self.limit} are allowed")
+        return ProtocolError(
+            f"the event at {place} claims {length} bytes; {self.limit} are allowed. A stream of bytes, not of "
+            "events (Java's ByteStreamClient), is read with client.byte_reader"
+        )
 
 
 def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:

@@ -56,7 +56,10 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> Choos
         label = label_of(schema.branches[index])
         labels.setdefault(label, index)
         labels.setdefault(label.rpartition(".")[2], index)
+    # A Python float is a double: it is no float where a double is there to take it.
+    double = any(_test_name(schema.branches[index]) == "double" for index in others)
     tests = [(index, _test(schema.branches[index])) for index in others]
+    tests.sort(key=lambda each: double and _test_name(schema.branches[each[0]]) == "float")
 
     def choose(value: Any) -> tuple[int, Any]:
         if value is None and null is not None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pravega_serde.avro._model import (
     MISSING,
@@ -27,9 +28,20 @@ from pravega_serde.avro._model import (
     kind_of,
 )
 from pravega_serde.avro._storage import members_of, storage_type, storage_value
-from pravega_serde.columnar import Lower, floor_divide, is_text, list_items, list_offsets, map_entries, to_micros
+from pravega_serde.avro._values import UUID_PATTERN
+from pravega_serde.columnar import (
+    Lower,
+    at_path,
+    days_of,
+    is_text,
+    list_items,
+    list_offsets,
+    map_entries,
+    time_of_day,
+    to_micros,
+)
 from pravega_serde.columnar._arrays import holds_bytes
-from pravega_serde.errors import SchemaError
+from pravega_serde.errors import SchemaError, SerializationError
 
 __all__ = ["lowering"]
 
@@ -48,7 +60,8 @@ def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
         # Nothing but nulls: whether they may stand here is seen when they are written.
         target = storage_type(schema)
         return lambda column: pa.nulls(len(column), target)
-    return _BUILDERS[type(schema)](schema, kind, path)
+    lower = _BUILDERS[type(schema)](schema, kind, path)
+    return at_path(lower, path) if isinstance(schema, Primitive | Fixed | Enum) and lower is not _itself else lower
 
 
 def _misfit(schema: Type, kind: pa.DataType, path: str, hint: str = "") -> SchemaError:
@@ -59,8 +72,8 @@ def _misfit(schema: Type, kind: pa.DataType, path: str, hint: str = "") -> Schem
 def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
     target = storage_type(schema)
     logical = schema.logical.name if schema.logical else ""
-    special = _TEMPORAL.get(logical)
-    if special is not None and (lower := special(kind)) is not None:
+    special = _SPECIAL.get(logical)
+    if special is not None and isinstance(schema, Primitive) and (lower := special(kind)) is not None:
         return lower
     if pa.types.is_decimal(target):
         if not pa.types.is_decimal(kind) or kind.precision - kind.scale > 38:
@@ -129,28 +142,41 @@ def _timestamp_millis(kind: pa.DataType, *, local: bool) -> Lower | None:
 
 
 def _date(kind: pa.DataType) -> Lower | None:
-    return (lambda column: column.cast(pa.date32()).cast(pa.int32())) if pa.types.is_date(kind) else None
+    return (lambda column: days_of(column).cast(pa.int32())) if pa.types.is_date(kind) else None
 
 
-def _time(kind: pa.DataType, nanos: int, target: pa.DataType) -> Lower | None:
-    if not pa.types.is_time(kind):
+def _time(kind: pa.DataType, unit: str, target: pa.DataType) -> Lower | None:
+    if pa.types.is_time(kind):
+        return lambda column: time_of_day(column, unit).cast(target)
+    if _is_small_int(kind) or (_is_long(kind) and target == pa.int64()):
+        # Numbers are what is written; those that are no time of a day cannot be read.
+        as_time = pa.time32(unit) if target == pa.int32() else pa.time64(unit)
+        return lambda column: time_of_day(column.cast(target).cast(as_time), unit).cast(target)
+    return None
+
+
+def _uuid(kind: pa.DataType) -> Lower | None:
+    if not is_text(kind):
         return None
 
     def lower(column: pa.Array) -> pa.Array:
-        fine = column.cast(pa.time64("ns")).cast(pa.int64())
-        return floor_divide(fine, nanos).cast(target)
+        text = column.cast(pa.string())
+        if not pc.all(pc.match_substring_regex(text, UUID_PATTERN)).as_py():
+            raise SerializationError("a text that is not a UUID")
+        return text
 
     return lower
 
 
-_TEMPORAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
+_SPECIAL: Final[Mapping[str, Callable[[pa.DataType], Lower | None]]] = {
     "date": _date,
     "local-timestamp-micros": lambda kind: _timestamp(kind, local=True),
     "local-timestamp-millis": lambda kind: _timestamp_millis(kind, local=True),
-    "time-micros": lambda kind: _time(kind, 1000, pa.int64()),
-    "time-millis": lambda kind: _time(kind, 1_000_000, pa.int32()),
+    "time-micros": lambda kind: _time(kind, "us", pa.int64()),
+    "time-millis": lambda kind: _time(kind, "ms", pa.int32()),
     "timestamp-micros": lambda kind: _timestamp(kind, local=False),
     "timestamp-millis": lambda kind: _timestamp_millis(kind, local=False),
+    "uuid": _uuid,
 }
 
 

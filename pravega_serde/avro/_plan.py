@@ -10,6 +10,7 @@ union is resolved by its fields, whatever it is called.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -49,7 +50,8 @@ def plan(writer: Type, reader: Type | None = None) -> Node:
 
 class _Planner:
     def __init__(self) -> None:
-        self._records: dict[tuple[int, int], RecordNode | Link] = {}
+        self._records: dict[tuple[int, int, bool], RecordNode | Link] = {}
+        self._skipping = False
 
     def resolve(self, writer: Type, reader: Type, path: str) -> Node:
         if isinstance(writer, Union):
@@ -57,7 +59,8 @@ class _Planner:
         if isinstance(reader, Union):
             return self._to_union(writer, reader, path)
         if isinstance(writer, Primitive):
-            return _leaf(writer, reader, path)
+            leaf = _leaf(writer, reader, path)
+            return Leaf(leaf.wire, Primitive(leaf.wire)) if self._skipping else leaf
         if type(writer) is not type(reader):
             raise _mismatch(writer, reader, path)
         return _RESOLVERS[type(writer)](self, writer, reader, path)
@@ -66,7 +69,7 @@ class _Planner:
         if not _same_name(writer, reader) or writer.size != reader.size:
             raise _mismatch(writer, reader, path)
         _check_meaning(writer, reader, path)
-        return Leaf("fixed", reader)
+        return Leaf("fixed", dataclasses.replace(reader, logical=None) if self._skipping else reader)
 
     def _enum(self, writer: Enum, reader: Enum, path: str) -> Node:
         if not _same_name(writer, reader):
@@ -81,7 +84,7 @@ class _Planner:
         return MapNode(self.resolve(writer.values, reader.values, f"{path}{{}}"))
 
     def _record(self, writer: Record, reader: Record, path: str) -> Node:
-        key = (id(writer), id(reader))
+        key = (id(writer), id(reader), self._skipping)
         if key in self._records:
             return self._records[key]
         known = len(self._records)
@@ -101,11 +104,21 @@ class _Planner:
         matches = match_fields(writer, reader)
         for entry in writer.fields:
             slot = matches.get(entry.name)
-            # A skipped field is read by its own schema.
-            into = entry.type if slot is None else reader.fields[slot].type
-            steps.append(Step(entry.name, self.resolve(entry.type, into, f"{path}.{entry.name}"), slot))
+            if slot is None:
+                node = self._skip(entry.type, f"{path}.{entry.name}")
+            else:
+                node = self.resolve(entry.type, reader.fields[slot].type, f"{path}.{entry.name}")
+            steps.append(Step(entry.name, node, slot))
         names = tuple(entry.name for entry in reader.fields)
         return RecordNode(reader.name, names, tuple(steps), _defaults(reader, set(matches.values()), path))
+
+    def _skip(self, writer: Type, path: str) -> Node:
+        """A field that is only read over: by its own schema, and whatever its values stand for."""
+        outer, self._skipping = self._skipping, True
+        try:
+            return self.resolve(writer, writer, path)
+        finally:
+            self._skipping = outer
 
     def _from_union(self, writer: Union, reader: Type, path: str) -> Node:
         arms = [self._arm(branch, reader, path) for branch in writer.branches]

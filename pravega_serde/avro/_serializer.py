@@ -53,6 +53,11 @@ class AvroSerializer:
         reader = "" if self._reader_text is None else f", reader_schema={self._reader_text}"
         return f"AvroSerializer({self._text}{reader})"
 
+    @property
+    def read_schema(self) -> str:
+        """JSON text of the schema whose values are read: the reader's, else the writer's."""
+        return self._text if self._reader_text is None else self._reader_text
+
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns; :class:`SchemaError` for a schema that contains itself."""

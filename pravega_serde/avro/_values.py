@@ -24,10 +24,12 @@ are what ``pa.array(..., type)`` takes without loss: a timestamp beyond Python's
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -37,10 +39,13 @@ from pravega_serde.avro._model import Fixed, Logical, Primitive
 from pravega_serde.columnar import MalformedError
 
 __all__ = [
+    "UUID_PATTERN",
     "Converter",
     "MalformedError",
     "arrow_converter",
     "arrow_leaf_type",
+    "is_decimal",
+    "is_uuid",
     "natural_converter",
     "promoter",
     "shape_of",
@@ -114,6 +119,29 @@ def _text(data: bytes) -> str:
 _PROMOTERS: Final[dict[str, Converter]] = {"double": float, "bytes": str.encode, "string": _text}
 
 
+#: RFC 4122's text of a UUID. Java and Python each take more than that, and not the same.
+UUID_PATTERN: Final = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$"
+is_uuid: Final = re.compile(UUID_PATTERN.replace("$", r"\Z")).match
+
+
+class SpelledUUID(uuid.UUID):
+    """A UUID that came in capitals: equal to any other, and written again as it was."""
+
+    __slots__ = ("_text",)
+
+    _text: str
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        object.__setattr__(self, "_text", text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __reduce__(self) -> tuple[type[SpelledUUID], tuple[str]]:
+        return SpelledUUID, (self._text,)
+
+
 def natural_converter(target: Primitive | Fixed) -> Converter | None:
     """What turns the reader's primitive into its natural value."""
     logical = target.logical
@@ -127,13 +155,26 @@ def natural_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def arrow_converter(target: Primitive | Fixed) -> Converter | None:
-    """What turns the reader's primitive into what pyarrow takes for its type."""
+    """What turns the reader's primitive into what pyarrow takes for its type; bad is what is bad in a natural value."""
     logical = target.logical
-    if logical is not None and is_decimal(logical):
-        return lambda data: _decimal(data, logical)
-    if logical is not None and logical.name in ("timestamp-millis", "local-timestamp-millis"):
-        return _millis_to_micros
-    return None
+    if logical is None:
+        return None
+    if logical.name == "decimal":
+        read = partial(_decimal, logical=logical)
+        return read if is_decimal(logical) else _unchanged(read)
+    if logical.name == "uuid" and isinstance(target, Primitive):
+        return _unchanged(_uuid)
+    return _ARROW.get(logical.name)
+
+
+def _unchanged(check: Converter) -> Converter:
+    """A converter that gives what it gets, if the other one takes it."""
+
+    def convert(value: Any) -> Any:
+        check(value)
+        return value
+
+    return convert
 
 
 def _decimal(data: bytes, logical: Logical) -> Decimal:
@@ -147,10 +188,9 @@ def _decimal(data: bytes, logical: Logical) -> Decimal:
 
 
 def _uuid(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError as error:
-        raise MalformedError(f"{text[:40]!r} is not a UUID") from error
+    if not is_uuid(text):
+        raise MalformedError(f"{text[:40]!r} is not a UUID")
+    return uuid.UUID(text) if text == text.lower() else SpelledUUID(text)
 
 
 def _millis_to_micros(millis: int) -> int:
@@ -193,6 +233,13 @@ _NATURAL: Final[dict[str, Converter]] = {
     "timestamp-micros": lambda value: _moment(_EPOCH, value),
     "local-timestamp-millis": lambda value: _moment(_LOCAL_EPOCH, value * 1000),
     "local-timestamp-micros": lambda value: _moment(_LOCAL_EPOCH, value),
+}
+
+_ARROW: Final[dict[str, Converter]] = {
+    "local-timestamp-millis": _millis_to_micros,
+    "time-micros": _unchanged(_clock),
+    "time-millis": _unchanged(lambda value: _clock(value * 1000)),
+    "timestamp-millis": _millis_to_micros,
 }
 
 _SHAPES: Final = {"int": "int", "long": "int", "float": "float", "double": "float", "boolean": "bool", "null": "None"}

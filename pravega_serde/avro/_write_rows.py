@@ -46,7 +46,7 @@ class RowWriter:
         try:
             self._write(value, out)
         except MalformedError as error:
-            raise SerializationError(f"cannot write as Avro: {error.reason} (field {error.field_path()})") from error
+            raise SerializationError(f"cannot write as Avro: {error.reason}", field_path=error.field_path()) from error
         except RecursionError as error:
             raise SerializationError(
                 "cannot write as Avro: the value is nested too deeply, or contains itself"

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pravega_serde.avro._model import Fixed, Logical, Primitive
-from pravega_serde.avro._values import is_decimal
+from pravega_serde.avro._values import is_decimal, is_uuid
 from pravega_serde.columnar import MalformedError
 
 __all__ = [
@@ -40,6 +40,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 _MICROSECOND: Final = timedelta(microseconds=1)
+_DAY: Final = 86_400_000_000
 
 
 def write_long(value: int, out: bytearray) -> None:
@@ -182,6 +183,8 @@ def _from_datetime(value: Any, micros_per_unit: int, *, local: bool) -> Any:
 
 def _from_time(value: Any, micros_per_unit: int) -> Any:
     if not isinstance(value, time):
+        if isinstance(value, int) and not 0 <= value * micros_per_unit < _DAY:
+            raise MalformedError(f"{value} is not a time of day")
         return value
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return (seconds * 1_000_000 + value.microsecond) // micros_per_unit
@@ -192,6 +195,8 @@ def _from_date(value: Any) -> Any:
 
 
 def _from_uuid(value: Any) -> Any:
+    if isinstance(value, str) and not is_uuid(value):
+        raise wrong("UUID", value)
     return str(value) if isinstance(value, uuid.UUID) else value
 
 

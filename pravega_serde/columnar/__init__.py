@@ -3,7 +3,9 @@
 from pravega_serde.columnar._arrays import (
     as_binary,
     as_column,
+    at_path,
     bounds_of,
+    days_of,
     expand,
     floor_divide,
     is_text,
@@ -11,7 +13,9 @@ from pravega_serde.columnar._arrays import (
     list_offsets,
     map_entries,
     per_row,
+    time_of_day,
     to_micros,
+    written,
 )
 from pravega_serde.columnar._bad_rows import Attempt, FastPath, PlainPath, bisecting, chained, decode_rows
 from pravega_serde.columnar._bytes import ByteColumn, cut, is_utf8, word_view
@@ -31,10 +35,12 @@ __all__ = [
     "Unwritable",
     "as_binary",
     "as_column",
+    "at_path",
     "bisecting",
     "bounds_of",
     "chained",
     "cut",
+    "days_of",
     "decode_rows",
     "expand",
     "floor_divide",
@@ -44,7 +50,9 @@ __all__ = [
     "list_offsets",
     "map_entries",
     "per_row",
+    "time_of_day",
     "to_micros",
     "unless_refused",
     "word_view",
+    "written",
 ]

@@ -14,9 +14,12 @@ from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import SchemaError, SerializationError
 
 __all__ = [
+    "UNFIT",
     "as_binary",
     "as_column",
+    "at_path",
     "bounds_of",
+    "days_of",
     "expand",
     "floor_divide",
     "is_text",
@@ -24,7 +27,9 @@ __all__ = [
     "list_offsets",
     "map_entries",
     "per_row",
+    "time_of_day",
     "to_micros",
+    "written",
 ]
 
 _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
@@ -39,6 +44,60 @@ def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         return column.dictionary_decode()
     return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+#: What Arrow, and Python's own types, raise for values that do not fit a type.
+UNFIT: Final = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
+
+
+def at_path(convert: Callable[[pa.Array], pa.Array], path: str) -> Callable[[pa.Array], pa.Array]:
+    """The conversion of a field's column, whose :class:`SerializationError` says which field it was."""
+
+    def run(column: pa.Array) -> pa.Array:
+        try:
+            return convert(column)
+        except SerializationError as error:
+            raise SerializationError(error.reason, field_path=error.field_path or path) from error
+        except UNFIT as error:
+            raise SerializationError(f"a value does not fit: {error}", field_path=path) from error
+
+    return run
+
+
+def written(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> pa.BinaryArray:
+    """The events of a column; a value that cannot be written is a :class:`SerializationError` that names its row.
+
+    ``write`` takes any slice of the column. It need not know rows: the first bad one is looked for by halving.
+    """
+    try:
+        return write(column)
+    except SerializationError as error:
+        if error.row is not None:
+            raise
+        refused: Exception = error
+    except UNFIT as error:
+        refused = error
+    row = _first_refused(column, write)
+    if row is None:
+        raise SerializationError(f"the column cannot be written as a whole: {refused}") from refused
+    raise row from refused
+
+
+def _first_refused(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> SerializationError | None:
+    """The error of the first row that cannot be written by itself."""
+    start, stop = 0, len(column)
+    while stop > start:
+        middle = (start + stop + 1) // 2
+        try:
+            write(column.slice(start, middle - start))
+        except (SerializationError, *UNFIT) as error:
+            if middle - start == 1:
+                found = error if isinstance(error, SerializationError) else SerializationError(str(error))
+                return found.in_row(start)
+            stop = middle
+        else:
+            start = middle
+    return None
 
 
 def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
@@ -125,6 +184,31 @@ def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
         raise SerializationError(f"a {what} beyond the range of microseconds: {error}") from error
 
 
+def days_of(column: pa.Array) -> pa.Array:
+    """Dates without the hours that Arrow lets a date of milliseconds have."""
+    if column.type == pa.date32():
+        return column
+    return floor_divide(column.cast(pa.int64()), 86_400_000).cast(pa.int32()).cast(pa.date32())
+
+
+def time_of_day(column: pa.Array, unit: str = "us") -> pa.Array:
+    """Times as ``time64`` or ``time32`` of a unit, finer ones rounded down.
+
+    Raises :class:`SerializationError` for numbers that are no time of a day: Arrow lets them stand.
+    """
+    kind = column.type
+    numbers = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < 86_400 * _PER_SECOND[kind.unit]:
+        raise SerializationError("a time outside the day")
+    have, want = _PER_SECOND[kind.unit], _PER_SECOND[unit]
+    scaled = floor_divide(numbers, have // want) if have > want else pc.multiply(numbers, want // have)
+    return scaled.cast(pa.int32()).cast(pa.time32(unit)) if want <= 1000 else scaled.cast(pa.time64(unit))
+
+
+_PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
 def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryArray:
     """The plain way to encode a column: value by value. A null stays null, an error names the row."""
     events: list[bytes | None] = []
@@ -132,5 +216,5 @@ def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryAr
         try:
             events.append(None if value is None else write(value))
         except SerializationError as error:
-            raise SerializationError(f"row {row}: {error.message}") from error
+            raise error.in_row(row) from error
     return pa.array(events, pa.binary())

@@ -7,14 +7,14 @@ it accepts is good, and its error is the row's error. Columns without suspects, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar._arrays import as_binary
+from pravega_serde.columnar._arrays import UNFIT, as_binary
 from pravega_serde.columnar._bytes import Int64s
 from pravega_serde.errors import DeserializationError
 from pravega_serde.serializer import OnError
@@ -45,7 +45,7 @@ class PlainPath:
     """The decoder of single events, and the Arrow type that its values are made into."""
 
     read: Callable[[bytes], Any]
-    """Value of one event, in a form that ``pa.array(..., arrow_type)`` takes; raises DeserializationError."""
+    """Value of one event; raises DeserializationError. One that ``pa.array(..., arrow_type)`` refuses is bad, too."""
     arrow_type: pa.DataType
 
 
@@ -136,17 +136,76 @@ def _decode(
 
 
 def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_error: OnError | None) -> pa.Array:
+    values, errors = _each(column, plain.read, all_rows=on_error is not None)
+    try:
+        array = pa.array(values, plain.arrow_type)
+    except UNFIT:
+        # Some value is beyond what Arrow can hold: each is tried by itself.
+        for row, value in enumerate(values):
+            try:
+                pa.array([value], plain.arrow_type)
+            except UNFIT as error:
+                errors[row] = _misfit(value, plain.arrow_type, error)
+                values[row] = None
+        array = pa.array(values, plain.arrow_type)
+    for row in sorted(errors):
+        located = _with_row(errors[row], int(places[row]))
+        if on_error is None:
+            raise located from errors[row]
+        on_error(located)
+    return array
+
+
+def _each(
+    column: pa.BinaryArray, read: Callable[[bytes], Any], *, all_rows: bool
+) -> tuple[list[Any], dict[int, DeserializationError]]:
+    """The value of each event, and the errors of those that have none; the first error is the end, but for all rows."""
     values: list[Any] = []
-    for place, event in zip(places.tolist(), column.to_pylist(), strict=True):
+    errors: dict[int, DeserializationError] = {}
+    for row, event in enumerate(column.to_pylist()):
         try:
-            values.append(plain.read(event))
+            values.append(read(event))
         except DeserializationError as error:
-            located = _with_row(error, place)
-            if on_error is None:
-                raise located from error
-            on_error(located)
+            errors[row] = error
             values.append(None)
-    return pa.array(values, plain.arrow_type)
+            if not all_rows:
+                break
+    return values, errors
+
+
+def _misfit(value: Any, kind: pa.DataType, error: Exception) -> DeserializationError:
+    """The error of a value that its Arrow type cannot hold, with the place of the part that does not fit."""
+    path = "$"
+    while (step := _bad_part(value, kind)) is not None:
+        name, value, kind = step
+        path += name
+    return DeserializationError(f"{str(value)[:80]!r} does not fit {kind}: {error}", field_path=path)
+
+
+def _bad_part(value: Any, kind: pa.DataType) -> tuple[str, Any, pa.DataType] | None:
+    """The first part of a list, map or struct that does not fit its type: its step of a path, itself and its type."""
+    for name, part, inner in _parts(value, kind):
+        try:
+            pa.array([part], inner)
+        except UNFIT:
+            return name, part, inner
+    return None
+
+
+def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataType]]:
+    t = pa.types
+    if value is None or not t.is_nested(kind):
+        return
+    if t.is_struct(kind):
+        # pa.array takes a tuple, or a dict.
+        named = value if isinstance(value, Mapping) else dict(zip((f.name for f in kind), value, strict=False))
+        yield from ((f".{field.name}", named.get(field.name), field.type) for field in kind)
+    elif t.is_map(kind):
+        for key, item in value.items() if isinstance(value, Mapping) else value:
+            yield f"[{key!r}]", key, kind.key_type
+            yield f"[{key!r}]", item, kind.item_type
+    else:
+        yield from ((f"[{index}]", item, kind.value_type) for index, item in enumerate(value))
 
 
 def _with_row(error: DeserializationError, row: int) -> DeserializationError:

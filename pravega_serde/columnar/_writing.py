@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar._arrays import per_row
+from pravega_serde.columnar._arrays import per_row, written
 from pravega_serde.columnar.pieces import Piece, assemble
 
 __all__ = ["Lower", "StagedWriter", "Unwritable", "unless_refused"]
@@ -47,6 +47,9 @@ class StagedWriter:
     def __call__(self, column: pa.Array) -> pa.BinaryArray:
         """The events of a column; those of null rows are null."""
         self.check(column.type)
+        return written(column, self._events)
+
+    def _events(self, column: pa.Array) -> pa.BinaryArray:
         stored = self._lowerings[column.type](column)
         events = self.compiled(stored)
         if events is not None:

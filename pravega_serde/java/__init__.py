@@ -52,12 +52,14 @@ from pravega_serde.java._containers import (
 )
 from pravega_serde.java._limits import Limits
 from pravega_serde.java._model import (
+    NOT_WRITTEN,
     BlockData,
     ClassDescriptor,
     Field,
     JavaClass,
     JavaEnum,
     JavaObject,
+    OwnOrder,
     ProxyDescriptor,
 )
 from pravega_serde.java._serializer import JavaSerializer, dump_stream, load_stream
@@ -78,6 +80,7 @@ from pravega_serde.java._temporal import (
 )
 
 __all__ = [
+    "NOT_WRITTEN",
     "BigDecimal",
     "BigInteger",
     "BlockData",
@@ -109,6 +112,7 @@ __all__ = [
     "NanoDatetime",
     "NanoDuration",
     "NanoTime",
+    "OwnOrder",
     "Period",
     "ProxyDescriptor",
     "SetView",

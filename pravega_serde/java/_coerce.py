@@ -89,6 +89,14 @@ def _named(kind: type[Any], name: str) -> Callable[[Any], Any]:
     return lambda value: kind(value, name)
 
 
+def _within_32_bits(value: int) -> int:
+    """The number itself: a plain one that is an object of the stream twice has to stay one object."""
+    if not -(1 << 31) <= value < 1 << 31:
+        msg = "it is too large"
+        raise ValueError(msg)
+    return value
+
+
 _DATETIMES: Final = (dt.datetime, temporal.NanoDatetime)
 _LISTS: Final = ("LinkedList", "Vector", "Stack", "concurrent/CopyOnWriteArrayList")
 _MAPS: Final = ("LinkedHashMap", "TreeMap", "SortedMap", "NavigableMap", "Hashtable", "Properties")
@@ -111,7 +119,7 @@ _BY_TYPE: Final[dict[str, dict[type[Any], Callable[[Any], Any]]]] = {
     "Ljava/lang/Byte;": {int: box.Byte},
     "Ljava/lang/Float;": {float: box.Float, int: box.Float},
     "Ljava/lang/Double;": {int: float},
-    "Ljava/lang/Integer;": {bool: int},
+    "Ljava/lang/Integer;": {bool: int, int: _within_32_bits},
     "Ljava/lang/Character;": {str: box.Character},
     "Ljava/math/BigInteger;": {int: box.BigInteger},
     "Ljava/math/BigDecimal;": {int: decimal.Decimal},

@@ -23,6 +23,7 @@ __all__ = [
     "array_of",
     "arrow_of",
     "matches",
+    "natural_type",
     "numbers_at",
     "object_prefix",
     "text_of",
@@ -53,6 +54,13 @@ def arrow_of(code: str) -> pa.DataType:
     if code == "Z":
         return pa.bool_()
     return pa.string() if code == "C" else pa.from_numpy_dtype(np.dtype(_DTYPE[code]))
+
+
+def natural_type(signature: str) -> pa.DataType:
+    """Arrow type of a primitive, a box, a string or a byte array."""
+    if signature == "[B":
+        return pa.binary()
+    return pa.string() if signature == STRING else arrow_of(BOXES.get(signature, signature))
 
 
 def matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.java._column_values import BOXES, STRING, Bools, Int64s, object_prefix
+from pravega_serde.java._column_values import BOXES, STRING, Bools, Int64s, natural_type, object_prefix
 from pravega_serde.java._constants import BASE_HANDLE, SC_WRITE_METHOD, SHORT_STRING
 from pravega_serde.java._decode_objects import class_bytes
 from pravega_serde.java._jdk_table import jdk_descriptor
@@ -38,18 +38,18 @@ _EMPTY: Final = b""
 _NULL: Final = b"\x70"
 
 
-def encode_objects(descriptor: ClassDescriptor, arrow_type: pa.DataType, column: pa.Array) -> pa.BinaryArray | None:
+def encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray | None:
     """Events of a struct column without null rows; None if the class is not flat."""
     if not _is_flat(descriptor):
         return None
-    children: dict[str, pa.Array] = {}
-    for each in column.type:
-        children[each.name] = cast(pc.struct_field(column, each.name), arrow_type.field(each.name).type)
+    given = {field.name for field in column.type}
     pieces = _Pieces(descriptor, len(column))
     names = iter(descriptor.field_names)
     for owner in descriptor.hierarchy:
         for each in owner.fields:
-            child = children.get(next(names))
+            name = next(names)
+            # The type that is written, whatever the column is read as: NumPy would cut a larger number off.
+            child = cast(pc.struct_field(column, name), natural_type(each.type)) if name in given else None
             if each.primitive:
                 pieces.primitive(child, each.type)
             elif child is None:

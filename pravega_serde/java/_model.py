@@ -6,10 +6,11 @@ that runs. No class is ever looked up by a name that stands in a stream.
 
 from __future__ import annotations
 
+import enum
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pravega_serde.errors import SerializationError
 from pravega_serde.java._constants import (
@@ -19,7 +20,17 @@ from pravega_serde.java._constants import (
     SC_SERIALIZABLE,
 )
 
-__all__ = ["BlockData", "ClassDescriptor", "Field", "JavaClass", "JavaEnum", "JavaObject", "ProxyDescriptor"]
+__all__ = [
+    "NOT_WRITTEN",
+    "BlockData",
+    "ClassDescriptor",
+    "Field",
+    "JavaClass",
+    "JavaEnum",
+    "JavaObject",
+    "OwnOrder",
+    "ProxyDescriptor",
+]
 
 _PRIMITIVE_NAMES: Final = {
     "boolean": "Z",
@@ -213,6 +224,33 @@ class ProxyDescriptor:
     def field_names(self) -> tuple[str, ...]:
         """As for a class."""
         return self.super_class.field_names if self.super_class else ()
+
+
+class NotWritten(enum.Enum):
+    """Stands for a field that a class's ``writeObject`` did not write: its value is in the annotations, if anywhere."""
+
+    NOT_WRITTEN = "not written"
+
+
+NOT_WRITTEN: Final = NotWritten.NOT_WRITTEN
+
+
+class OwnOrder(tuple[Any, ...]):
+    """What a ``writeObject`` wrote that does not begin with ``defaultWriteObject``.
+
+    ``ahead`` is how many of the contents stand before the fields; None: there are no fields.
+    """
+
+    ahead: int | None
+
+    def __new__(cls, items: Iterable[Any], ahead: int | None) -> Self:
+        """Contents in their order."""
+        made = super().__new__(cls, items)
+        made.ahead = ahead
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnOrder, (tuple(self), self.ahead)
 
 
 class Instance:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pravega_serde.java._constants import SC_BLOCK_DATA, SC_SERIALIZABLE, SC_WRITE_METHOD, STRUCT_CODES
 from pravega_serde.java._limits import CACHED_CLASSES, CACHED_DESCRIPTOR_BYTES, CACHED_FIELDS
 from pravega_serde.java._model import ClassDescriptor, ProxyDescriptor
 
-__all__ = ["Codec", "DescriptorCache", "MalformedError", "Plan", "Step", "compile_plan"]
+__all__ = ["Codec", "DescriptorCache", "Layouts", "MalformedError", "Plan", "Step", "compile_plan", "special_plan"]
 
 
 class MalformedError(ValueError):
@@ -28,6 +29,12 @@ class Step(NamedTuple):
     """Which of the unpacked values are chars."""
     objects: int
     """How many object fields follow the primitive ones."""
+    telling: bool = False
+    """Whether block data here says that a ``writeObject`` did not write the fields: they would begin with an object."""
+    ahead: int = 0
+    """Contents that a ``writeObject`` writes before the fields."""
+    absent: int = 0
+    """Fields that a ``writeObject`` does not write at all."""
 
 
 class Codec(NamedTuple):
@@ -50,6 +57,8 @@ class Plan:
     codec: Codec | None
     flat: bool
     """The object has no annotations: fields only."""
+    doubtful: tuple[str, ...] = ()
+    """Classes whose ``writeObject`` may not begin with ``defaultWriteObject``: the stream does not say."""
 
 
 def _field_step(owner: ClassDescriptor) -> Step:
@@ -60,14 +69,24 @@ def _field_step(owner: ClassDescriptor) -> Step:
     layout = struct.Struct(">" + "".join(STRUCT_CODES[each.type] for each in primitives))
     chars = tuple(at for at, each in enumerate(primitives) if each.type == "C")
     return Step(
-        False, layout.unpack_from if primitives else None, layout.size, chars, len(owner.fields) - len(primitives)
+        False,
+        layout.unpack_from if primitives else None,
+        layout.size,
+        chars,
+        len(owner.fields) - len(primitives),
+        telling=bool(owner.flags & SC_WRITE_METHOD) and not primitives,
     )
 
 
 _ANNOTATION = Step(True, None, 0, (), 0)
 
 
-def _steps(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[Step, ...]:
+#: Class name -> how many contents its ``writeObject`` writes before ``defaultWriteObject``; None: it never calls it.
+Layouts = Mapping[str, int | None]
+_USUAL: Final[Layouts] = {}
+
+
+def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> tuple[Step, ...]:
     if descriptor.is_external:
         if not descriptor.flags & SC_BLOCK_DATA:
             msg = f"{descriptor.name} writes itself in stream protocol version 1, which nothing but the class can read"
@@ -78,11 +97,23 @@ def _steps(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[Step, ...]:
         raise MalformedError(msg)
     steps = []
     for owner in descriptor.hierarchy:
+        annotated = bool(owner.flags & SC_WRITE_METHOD)
+        ahead = layouts.get(owner.name, 0) if annotated else 0
+        if ahead is None:
+            steps.append(_ANNOTATION._replace(absent=len(owner.fields)))
+            continue
+        if ahead:
+            steps.append(Step(False, None, 0, (), 0, ahead=ahead))
         if owner.fields:
             steps.append(_field_step(owner))
-        if owner.flags & SC_WRITE_METHOD:
+        if annotated:
             steps.append(_ANNOTATION)
     return tuple(steps)
+
+
+def special_plan(plan: Plan, layouts: Layouts) -> Plan:
+    """The plan of a class without a natural form, some of whose classes write themselves in an order of their own."""
+    return dataclasses.replace(plan, steps=_steps(plan.descriptor, layouts))
 
 
 def compile_plan(
@@ -91,9 +122,14 @@ def compile_plan(
     """The plan of a class, made once for each descriptor object."""
     plan: Plan | None = descriptor.__dict__.get("_plan")
     if plan is None:
-        steps = _steps(descriptor)
+        steps = _steps(descriptor, _USUAL)
         codec = codecs(descriptor) if isinstance(descriptor, ClassDescriptor) else None
-        plan = Plan(descriptor, steps, codec, not any(step.annotated for step in steps))
+        doubtful = (
+            ()
+            if codec or descriptor.is_external
+            else tuple(owner.name for owner in descriptor.hierarchy if owner.flags & SC_WRITE_METHOD and owner.fields)
+        )
+        plan = Plan(descriptor, steps, codec, not any(step.annotated for step in steps), doubtful)
         descriptor.__dict__["_plan"] = plan
     return plan
 

@@ -7,7 +7,9 @@ begins, and the last one makes the object, which is then a value of the frame be
 
 from __future__ import annotations
 
+import contextlib
 import struct
+from collections.abc import Iterator
 from typing import Any, Final
 
 from pravega_serde.errors import DeserializationError, LimitExceededError
@@ -38,10 +40,19 @@ from pravega_serde.java._containers import JavaArray
 from pravega_serde.java._descriptors import read_descriptor, read_string
 from pravega_serde.java._jdk import codec_of
 from pravega_serde.java._limits import MAX_ANNOTATION_NESTING
-from pravega_serde.java._model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
+from pravega_serde.java._model import (
+    NOT_WRITTEN,
+    BlockData,
+    ClassDescriptor,
+    Instance,
+    JavaClass,
+    JavaEnum,
+    JavaObject,
+    OwnOrder,
+)
 from pravega_serde.java._paths import path_of
-from pravega_serde.java._plans import MalformedError, compile_plan
-from pravega_serde.java._state import UNRESOLVED, Frame, ReadState
+from pravega_serde.java._plans import Layouts, MalformedError, compile_plan, special_plan
+from pravega_serde.java._state import NO_FIELDS, UNRESOLVED, Frame, ReadState
 
 __all__ = ["Reader"]
 
@@ -50,6 +61,12 @@ _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionErr
 
 _LONGEST_REASON: Final = 300
 """Characters of an error's reason."""
+
+_NO_OBJECT: Final = frozenset((TC_BLOCKDATA, TC_BLOCKDATALONG, TC_ENDBLOCKDATA))
+"""How no object begins."""
+
+_TRIES: Final = 3
+"""Classes that an event which cannot be read is tried without the fields of."""
 
 _UNLIMITED: Final = -1
 """A frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
@@ -61,7 +78,31 @@ class Reader(ReadState):
     __slots__ = ()
 
     def read_event(self) -> Any:
-        """The object of an event; what follows it is ignored, as Java's deserializer ignores it."""
+        """The object of an event; what follows it is ignored, as Java's deserializer ignores it.
+
+        A class's ``writeObject`` may leave ``defaultWriteObject`` out, and the stream does not say so. Where an event
+        cannot be read with the fields, it is tried without those of the classes that may be like that.
+        """
+        try:
+            return self._read_event()
+        except LimitExceededError:
+            raise
+        except DeserializationError:
+            for layouts in self._others():
+                with contextlib.suppress(DeserializationError):
+                    return Reader(self.data, self.cache, self.limits, layouts)._read_event()
+            raise
+
+    def _others(self) -> Iterator[Layouts]:
+        """What else the event may mean: each class alone, the last ones first, and all of them."""
+        known = self.layouts or {}
+        doubtful = [name for name in reversed(self.doubtful) if name not in known]
+        for name in doubtful[:_TRIES]:
+            yield {**known, name: None}
+        if len(doubtful) > 1:
+            yield {**known, **dict.fromkeys(doubtful)}
+
+    def _read_event(self) -> Any:
         items: list[Any] = []
         self._run(len(STREAM_HEADER), Frame(None, -1, None, items, 1))
         if isinstance(items[0], BlockData):
@@ -157,7 +198,7 @@ class Reader(ReadState):
                     raise MalformedError(msg)
                 pos += 1
                 # An empty tuple is one shared object: a byte of input must not become a list of its own.
-                frame.notes.append(tuple(items))
+                frame.notes.append(tuple(items) if frame.ahead is None else _own_order(frame, items))
                 pos = self._segment(frame, pos)
                 if frame.need:
                     items, need = frame.items, frame.need
@@ -169,7 +210,8 @@ class Reader(ReadState):
                 frame = stack[-1]
                 items, need = frame.items, frame.need
             else:
-                if need > 0 and frame.plan is not None and token in (TC_BLOCKDATA, TC_BLOCKDATALONG):
+                block = token in (TC_BLOCKDATA, TC_BLOCKDATALONG)
+                if block and need > 0 and frame.plan is not None and items is frame.values:
                     msg = f"primitive data at byte {pos}, where a value should be"
                     raise MalformedError(msg)
                 value, pos = self._other(token, pos, len(stack))
@@ -197,6 +239,10 @@ class Reader(ReadState):
             msg = f"an object without a class at byte {pos - 1}"
             raise MalformedError(msg)
         plan = descriptor.__dict__.get("_plan") or compile_plan(descriptor, codec_of)
+        if plan.doubtful:
+            self.doubtful.update(dict.fromkeys(plan.doubtful))
+            if self.layouts:
+                plan = special_plan(plan, self.layouts)
         handle = self.reserve()
         # The leading primitive fields are read first: a HashMap's load factor decides what its shell is.
         frame = Frame(plan, handle, None, [], 0)
@@ -218,7 +264,16 @@ class Reader(ReadState):
             frame.step += 1
             if step.annotated:
                 frame.items, frame.need = [], _UNLIMITED
+                if step.absent:
+                    _leave_out(frame, step.absent)
                 return pos
+            if step.ahead:
+                frame.items = frame.ahead = []
+                frame.need = step.ahead
+                return pos
+            if step.telling and frame.ahead is None and self.data[pos] in _NO_OBJECT and frame.plan.codec is None:
+                _leave_out(frame, step.objects)
+                continue
             if step.unpack is not None:
                 unpacked = step.unpack(self.data, pos)
                 for at in step.chars:
@@ -363,6 +418,18 @@ class Reader(ReadState):
 
     def _too_deep(self, pos: int) -> LimitExceededError:
         return LimitExceededError(f"more than {self.limits.depth} objects inside each other at byte {pos}")
+
+
+def _leave_out(frame: Frame, fields: int) -> None:
+    """The class that is being read has written none of its fields."""
+    frame.values.extend([NOT_WRITTEN] * fields)
+    frame.ahead = NO_FIELDS
+
+
+def _own_order(frame: Frame, items: list[Any]) -> OwnOrder:
+    ahead, frame.ahead = frame.ahead, None
+    assert ahead is not None
+    return OwnOrder(items, None) if ahead is NO_FIELDS else OwnOrder((*ahead, *items), len(ahead))
 
 
 def _reason(error: Exception, size: int) -> str:

@@ -9,17 +9,18 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows, per_row
+from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows, per_row, written
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.java import _mutf8
 from pravega_serde.java._constants import NULL_EVENT, SHORT_STRING, STRING_EVENT
 from pravega_serde.java._decode_column import fast_path
-from pravega_serde.java._encode_column import encode_fast
+from pravega_serde.java._encode_column import encode_fast, lowered
 from pravega_serde.java._limits import Limits
 from pravega_serde.java._model import ClassDescriptor, JavaObject
-from pravega_serde.java._plans import DescriptorCache
+from pravega_serde.java._plans import DescriptorCache, Layouts
 from pravega_serde.java._quick import QUICK_READS, QUICK_WRITES
 from pravega_serde.java._reader import Reader
+from pravega_serde.java._samples import Shape, shape_of
 from pravega_serde.java._types import ColumnType, column_type
 from pravega_serde.java._writer import Writer
 from pravega_serde.serializer import OnError
@@ -40,6 +41,11 @@ class JavaSerializer:
     descriptor from an event (bytes, or hex digits) instead. ``arrow_type`` replaces the Arrow type that follows from
     ``java_type``; a struct then also chooses fields by name.
 
+    ``write_object`` is for classes whose ``writeObject`` does not begin with ``defaultWriteObject``: class name -> how
+    many contents (blocks of primitive data, objects) it writes before that; None: it never calls it. Streams do not say
+    so. Without it, such a class is recognised where its fields cannot be what follows: by the first byte, or because
+    the event cannot be read otherwise.
+
     Immutable apart from caches, safe to share between threads, can be pickled.
     """
 
@@ -50,13 +56,30 @@ class JavaSerializer:
         sample: bytes | str | None = None,
         arrow_type: pa.DataType | None = None,
         limits: Limits | None = None,
+        write_object: Layouts | None = None,
     ) -> None:
         self.limits = limits or Limits()
+        self._layouts: Layouts = _checked_layouts(write_object)
         self._cache = DescriptorCache()
+        shape = None
         if sample is not None and java_type is None:
-            java_type = self.learn(bytes.fromhex(sample) if isinstance(sample, str) else sample)
-        self.java_type = java_type
-        self._given_type = arrow_type
+            java_type, shape = self._learn(_sampled(sample))
+        self._prepare(java_type, shape, arrow_type, self.limits, self._layouts)
+
+    def _prepare(
+        self,
+        java_type: Any,
+        shape: Shape | None,
+        arrow_type: pa.DataType | None,
+        limits: Limits,
+        layouts: Layouts | None,
+    ) -> None:
+        if java_type is not None and not isinstance(java_type, (str, ClassDescriptor)):
+            msg = f"invalid java_type: the name of a class or a ClassDescriptor is expected, not {java_type!r:.80}"
+            raise SchemaError(msg)
+        self.limits, self._layouts, self._cache = limits, layouts or {}, DescriptorCache()
+        self.java_type, self._shape, self._given_type = java_type, shape, arrow_type
+        self._encoders: dict[pa.DataType, ColumnType] = {}
         # A class without a form in Arrow will do for rows; anything else that has none is a mistake.
         if arrow_type is not None or not isinstance(java_type, ClassDescriptor):
             _ = self._column
@@ -67,14 +90,14 @@ class JavaSerializer:
 
     @functools.cached_property
     def _column(self) -> ColumnType | None:
-        return column_type(self.java_type, self._given_type)
+        return column_type(self.java_type, self._given_type, self._shape)
 
     @functools.cached_property
     def _fast(self) -> FastPath | None:
         return fast_path(self._typed())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.java_type, self._given_type, self.limits)
+        return _restore, (self.java_type, self._given_type, self.limits, self._shape, self._layouts)
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -120,13 +143,16 @@ class JavaSerializer:
         quick = QUICK_READS.get(len(data))
         if quick is not None and data.startswith(quick.prefix):
             return quick.make(quick.unpack(data, quick.start)[0])
-        return Reader(data, self._cache, self.limits).read_event()
+        return Reader(data, self._cache, self.limits, self._layouts).read_event()
 
     def learn(self, event: bytes) -> ClassDescriptor:
         """Class descriptor of the object in an event: what is needed to write more of them."""
+        return self._learn(event)[0]
+
+    def _learn(self, event: bytes) -> tuple[ClassDescriptor, Shape | None]:
         value = self.deserialize(event)
         if isinstance(value, JavaObject) and isinstance(value.descriptor, ClassDescriptor):
-            return value.descriptor
+            return value.descriptor, shape_of(value)
         msg = f"the event holds a {type(value).__name__}, not an object of a class of its own"
         raise SchemaError(msg)
 
@@ -135,26 +161,30 @@ class JavaSerializer:
         self._encoder_of(arrow_type)
 
     def _encoder_of(self, arrow_type: pa.DataType) -> ColumnType:
-        if self._column is not None:
-            self._column.check_encodable(arrow_type)
-            return self._column
-        natural = column_type(None, arrow_type)
-        if natural is None or natural.java_type is None:
-            msg = (
-                f"a column of type {arrow_type} needs java_type=ClassDescriptor(...): Python cannot compute the "
-                "serialVersionUID of a class; take it from `serialver <class>`, or from an event with sample="
-            )
-            raise SchemaError(msg)
-        return natural
+        known = self._encoders.get(arrow_type)
+        if known is None:
+            known = self._encoders[arrow_type] = self._make_encoder(arrow_type)
+        return known
+
+    def _make_encoder(self, arrow_type: pa.DataType) -> ColumnType:
+        given = arrow_type if self.java_type is None and self._given_type is None else self._given_type
+        made = column_type(self.java_type, given, self._shape, written=arrow_type)
+        assert made is not None
+        return made
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
         """Events of a column; a null row stays null, which is no event (Java's null is an event: see serialize)."""
         column = as_column(column)
         kind = self._encoder_of(column.type)
-        events = encode_fast(kind, column)
-        if events is not None:
-            return events
-        return per_row(column.to_pylist(), lambda value: self.serialize(kind.to_java(value)))
+
+        def write(rows: pa.Array) -> pa.BinaryArray:
+            events = encode_fast(kind, rows)
+            if events is not None:
+                return events
+            values = lowered(rows, kind.arrow_type).to_pylist()
+            return per_row(values, lambda value: self.serialize(_made(kind, value)))
+
+        return written(column, write)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
         """Values of a column of events; Java's null becomes null."""
@@ -167,11 +197,42 @@ class JavaSerializer:
         try:
             return kind.from_java(value, len(event))
         except SerializationError as error:
-            raise DeserializationError(error.message) from error
+            path = None if error.field_path is None else f"${error.field_path}"
+            raise DeserializationError(error.reason, field_path=path) from error
 
 
-def _restore(java_type: Any, arrow_type: Any, limits: Limits) -> JavaSerializer:
-    return JavaSerializer(java_type, arrow_type=arrow_type, limits=limits)
+def _made(kind: ColumnType, value: Any) -> Any:
+    try:
+        return kind.to_java(value)
+    except SerializationError as error:
+        raise SerializationError(error.reason, field_path=f"${error.field_path or ''}") from error
+
+
+def _sampled(sample: bytes | str) -> bytes:
+    try:
+        return bytes.fromhex(sample) if isinstance(sample, str) else bytes(sample)
+    except (TypeError, ValueError) as error:
+        msg = f"invalid sample: an event's bytes, or their hex digits, are expected: {error}"
+        raise SchemaError(msg) from error
+
+
+def _checked_layouts(given: Layouts | None) -> dict[str, int | None]:
+    layouts = dict(given or {})
+    for name, ahead in layouts.items():
+        if not isinstance(name, str) or not (ahead is None or (isinstance(ahead, int) and ahead >= 0)):
+            msg = (
+                f"invalid write_object: the name of a class and a number or None are expected, not {name!r}: {ahead!r}"
+            )
+            raise SchemaError(msg)
+    return layouts
+
+
+def _restore(
+    java_type: Any, arrow_type: Any, limits: Limits, shape: Shape | None = None, layouts: Layouts | None = None
+) -> JavaSerializer:
+    made = JavaSerializer.__new__(JavaSerializer)
+    made._prepare(java_type, shape, arrow_type, limits, layouts)
+    return made
 
 
 def load_stream(data: bytes, limits: Limits | None = None) -> list[Any]:

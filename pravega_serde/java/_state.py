@@ -7,9 +7,9 @@ from typing import Any, Final
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.java._constants import STREAM_HEADER
 from pravega_serde.java._limits import HEAVY_BYTES, HEAVY_FACTOR, Limits
-from pravega_serde.java._plans import DescriptorCache, Plan
+from pravega_serde.java._plans import DescriptorCache, Layouts, Plan
 
-__all__ = ["UNRESOLVED", "Frame", "ReadState"]
+__all__ = ["NO_FIELDS", "UNRESOLVED", "Frame", "ReadState"]
 
 
 class _Unresolved:
@@ -22,10 +22,13 @@ class _Unresolved:
 UNRESOLVED: Final = _Unresolved()
 
 
+NO_FIELDS: Final[list[Any]] = []
+
+
 class Frame:
     """An object, array or run of annotations that is being read."""
 
-    __slots__ = ("handle", "items", "need", "notes", "plan", "shell", "step", "values")
+    __slots__ = ("ahead", "handle", "items", "need", "notes", "plan", "shell", "step", "values")
 
     def __init__(self, plan: Plan | None, handle: int, shell: Any, items: list[Any], need: int) -> None:
         self.plan = plan
@@ -38,6 +41,8 @@ class Frame:
         self.values = items
         self.notes: list[tuple[Any, ...]] = []
         self.step = 0
+        self.ahead: list[Any] | None = None
+        """Contents that came before the fields of the class that is being read; NO_FIELDS where it has none."""
 
 
 class ReadState:
@@ -48,8 +53,10 @@ class ReadState:
         "classes",
         "copied",
         "data",
+        "doubtful",
         "handles",
         "heavy",
+        "layouts",
         "limits",
         "lowest",
         "nesting",
@@ -57,9 +64,11 @@ class ReadState:
         "size",
     )
 
-    def __init__(self, data: bytes, cache: DescriptorCache, limits: Limits) -> None:
+    def __init__(self, data: bytes, cache: DescriptorCache, limits: Limits, layouts: Layouts | None = None) -> None:
         self.data, self.size = data, len(data)
         self.cache, self.limits = cache, limits
+        self.layouts = layouts
+        self.doubtful: dict[str, None] = {}
         self.handles: list[Any] = []
         self.singles: set[int] = set()
         self.classes = self.heavy = self.copied = self.nesting = self.lowest = 0

@@ -6,7 +6,7 @@ import datetime as dt
 import decimal
 import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,11 +14,14 @@ import pyarrow as pa
 
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java import _boxes as box
-from pravega_serde.java._coerce import coerce
+from pravega_serde.java import _temporal as temporal
+from pravega_serde.java._coerce import coerce, is_coerced
+from pravega_serde.java._containers import JavaArray, JavaList, JavaMap, JavaSet
 from pravega_serde.java._limits import MAX_SHARED
 from pravega_serde.java._model import ClassDescriptor, JavaEnum, JavaObject, signature
+from pravega_serde.java._samples import Shape
 
-__all__ = ["ColumnType", "column_type"]
+__all__ = ["ColumnType", "column_type", "is_any_list"]
 
 _UTC: Final = pa.timestamp("us", "UTC")
 _ARROW: Final = {
@@ -78,7 +81,7 @@ class ColumnType:
     from_java: Callable[[Any, int], Any]
     """Decoded value, size of its event -> what ``pa.array`` takes; SerializationError for a value of another type."""
     to_java: Callable[[Any], Any]
-    """Value of ``to_pylist`` -> what the writer takes."""
+    """Value of ``to_pylist`` -> what the writer takes; only of a type that was made for a column to write."""
 
     def check_encodable(self, given: pa.DataType) -> None:
         """Raise SchemaError unless columns of that type can become this one."""
@@ -88,18 +91,38 @@ class ColumnType:
                 raise SchemaError(msg)
             for each in given:
                 if self.arrow_type.get_field_index(each.name) < 0:
-                    known = ", ".join(self.java_type.field_names)
-                    msg = f"{self.java_type.name} has no field {each.name!r}: it has {known}"
-                    raise SchemaError(msg)
-                _check_cast(each.type, self.arrow_type.field(each.name).type)
+                    raise _no_field(self.java_type, each.name)
         elif self.java_type is None:
-            msg = "a struct needs java_type=ClassDescriptor(...) to be written"
+            msg = (
+                f"a column of type {given} needs java_type=ClassDescriptor(...): Python cannot compute the "
+                "serialVersionUID of a class; take it from `serialver <class>`, or from an event with sample="
+            )
             raise SchemaError(msg)
-        else:
-            _check_cast(given, self.arrow_type)
+        _check_cast(given, self.arrow_type)
+
+
+def _no_field(descriptor: ClassDescriptor, name: str) -> SchemaError:
+    known = ", ".join(descriptor.field_names)
+    return SchemaError(f"{descriptor.name} has no field {name!r}: it has {known}")
 
 
 def _check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
+    t = pa.types
+    if t.is_struct(given) and t.is_struct(wanted):
+        for each in given:
+            place = wanted.get_field_index(each.name)
+            if place < 0:
+                msg = f"a struct with a field {each.name!r} does not become {wanted}"
+                raise SchemaError(msg)
+            _check_cast(each.type, wanted.field(place).type)
+        return
+    if is_any_list(given) and is_any_list(wanted):
+        _check_cast(given.value_type, wanted.value_type)
+        return
+    if t.is_map(given) and t.is_map(wanted):
+        _check_cast(given.key_type, wanted.key_type)
+        _check_cast(given.item_type, wanted.item_type)
+        return
     try:
         pa.nulls(0, given).cast(wanted)
     except pa.ArrowException as error:
@@ -107,23 +130,41 @@ def _check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
         raise SchemaError(msg) from error
 
 
-def column_type(java_type: str | ClassDescriptor | None, arrow_type: pa.DataType | None) -> ColumnType | None:
-    """The column type of what the user said; None if that was nothing."""
+def is_any_list(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's lists."""
+    t = pa.types
+    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
+
+
+def column_type(
+    java_type: str | ClassDescriptor | None,
+    arrow_type: pa.DataType | None,
+    shape: Shape | None = None,
+    *,
+    written: pa.DataType | None = None,
+) -> ColumnType | None:
+    """The column type of what the user said; None if that was nothing.
+
+    ``shape`` is what a sample tells. ``written`` is the type of a column to write: of a class, only its fields matter.
+    """
     if java_type is None:
         if arrow_type is None:
             return None
-        return _make(_natural(arrow_type), arrow_type)
+        return _make(_natural(arrow_type), arrow_type, None, written)
     if isinstance(java_type, ClassDescriptor):
-        return _make(java_type, arrow_type or _struct(java_type))
+        wanted = None if written is None or not pa.types.is_struct(written) else [each.name for each in written]
+        return _make(java_type, arrow_type or _struct(java_type, shape, wanted), shape, written)
     known = signature(java_type) if not java_type.startswith("[") else java_type
     found = arrow_type or _field_type(known)
     if found is None:
         msg = f"no Arrow type is known for {java_type}; give a ClassDescriptor, a sample= event, or arrow_type="
         raise SchemaError(msg)
-    return _make(known, found)
+    return _make(known, found, None, written)
 
 
-def _make(java_type: str | ClassDescriptor | None, arrow_type: pa.DataType) -> ColumnType:
+def _make(
+    java_type: str | ClassDescriptor | None, arrow_type: pa.DataType, shape: Shape | None, written: pa.DataType | None
+) -> ColumnType:
     read = _reader(arrow_type)
 
     def from_java(value: Any, size: int) -> Any:
@@ -131,9 +172,17 @@ def _make(java_type: str | ClassDescriptor | None, arrow_type: pa.DataType) -> C
             _check_class(value, java_type)
         return read(value, _Budget(size))
 
-    return ColumnType(
-        java_type=java_type, arrow_type=arrow_type, from_java=from_java, to_java=_writer(java_type, arrow_type)
-    )
+    made = ColumnType(java_type=java_type, arrow_type=arrow_type, from_java=from_java, to_java=_only_read)
+    if written is None:
+        return made
+    made.check_encodable(written)
+    if isinstance(java_type, ClassDescriptor):
+        arrow_type = pa.struct([each for each in arrow_type if written.get_field_index(each.name) >= 0])
+    return replace(made, to_java=_writer(java_type, arrow_type, shape))
+
+
+def _only_read(value: Any) -> Any:
+    raise AssertionError(value)
 
 
 def _check_class(value: Any, wanted: ClassDescriptor) -> None:
@@ -166,18 +215,42 @@ def _field_type(java_type: str) -> pa.DataType | None:
     return known
 
 
-def _struct(descriptor: ClassDescriptor) -> pa.DataType:
+def _struct(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str] | None = None) -> pa.DataType:
+    """A struct of a class's fields, or of those that are wanted."""
+    for name in wanted or ():
+        if name not in descriptor.field_names:
+            raise _no_field(descriptor, name)
     fields = []
     for name, (_, each) in zip(descriptor.field_names, descriptor.all_fields, strict=True):
-        found = _field_type(each.type)
+        if wanted is not None and name not in wanted:
+            continue
+        found = _value_type(each.type, shape.fields.get(name) if shape else None)
         if found is None:
             msg = (
                 f"no Arrow type follows from the type {each.type} of {descriptor.name}.{each.name}; give arrow_type=, "
-                "a struct of the fields that you need"
+                "a struct of the fields that you need, or a sample= in which that field is neither null nor empty"
             )
             raise SchemaError(msg)
         fields.append(pa.field(name, found))
     return pa.struct(fields)
+
+
+def _value_type(declared: str, shape: Shape | None) -> pa.DataType | None:
+    """Arrow type of values of a declared type, of which a sample may tell more."""
+    known = _field_type(declared)
+    if known is not None or shape is None:
+        return known
+    if shape.scalar:
+        return _ARROW.get(shape.scalar)
+    if shape.descriptor is not None:
+        return pa.string() if shape.is_enum else _struct(shape.descriptor, shape)
+    element = _value_type("", shape.element)
+    if element is None:
+        return None
+    if shape.container in (dict, JavaMap):
+        key = _value_type("", shape.key)
+        return None if key is None else pa.map_(key, element)
+    return pa.list_(pa.field("element", element))
 
 
 class _Budget:
@@ -204,7 +277,7 @@ def _reader(arrow_type: pa.DataType) -> Read:
     t = pa.types
     if t.is_struct(arrow_type):
         return _struct_reader(arrow_type)
-    if t.is_list(arrow_type) or t.is_large_list(arrow_type):
+    if is_any_list(arrow_type):
         return _list_reader(arrow_type)
     if t.is_map(arrow_type):
         return _map_reader(arrow_type)
@@ -217,7 +290,7 @@ def _reader(arrow_type: pa.DataType) -> Read:
             msg = f"{str(value)[:80]!r} does not fit into {arrow_type}: {error}"
             raise SerializationError(msg) from error
         if made is None and value is not None:
-            msg = f"a {type(value).__name__} is no {arrow_type}"
+            msg = f"a {value.class_name if isinstance(value, JavaObject) else type(value).__name__} is no {arrow_type}"
             raise SerializationError(msg)
         return made
 
@@ -240,6 +313,10 @@ def _scalar_check(arrow_type: pa.DataType) -> Callable[[Any], Any]:  # noqa: PLR
         return lambda value: bytes(value) if isinstance(value, bytes) else None
     if t.is_decimal(arrow_type):
         return lambda value: _exact(value, arrow_type)
+    if t.is_timestamp(arrow_type):
+        return lambda value: _moment(value, arrow_type.unit) if isinstance(value, dt.datetime) else None
+    if t.is_duration(arrow_type):
+        return lambda value: _amount(value, arrow_type.unit) if isinstance(value, dt.timedelta) else None
     for kind, python in _TEMPORAL:
         if kind(arrow_type):
             return lambda value: value if isinstance(value, python) else None
@@ -248,12 +325,27 @@ def _scalar_check(arrow_type: pa.DataType) -> Callable[[Any], Any]:  # noqa: PLR
 
 
 _TEMPORAL: Final = (
-    (pa.types.is_timestamp, dt.datetime),
     (pa.types.is_date, dt.date),
     (pa.types.is_time, dt.time),
-    (pa.types.is_duration, dt.timedelta),
     (pa.types.is_null, type(None)),
 )
+_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+_LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)
+
+
+def _moment(value: dt.datetime, unit: str) -> int:
+    """Units since 1970: as numbers no nanosecond is lost, nor a date that Arrow cannot take from Python."""
+    since = value - (_LOCAL_EPOCH if value.tzinfo is None else temporal.EPOCH)
+    return _amount(since, unit, getattr(value, "nanos_beyond", 0))
+
+
+def _amount(value: dt.timedelta, unit: str, nanos: int = 0) -> int:
+    micros = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+    made = (micros * 1000 + (nanos or getattr(value, "nanos_beyond", 0))) // _NANOS[unit]
+    if not -(1 << 63) <= made < 1 << 63:
+        msg = "it is too large"
+        raise ValueError(msg)
+    return made
 
 
 def _whole(value: Any, arrow_type: pa.DataType) -> int | None:
@@ -299,9 +391,20 @@ def _struct_reader(arrow_type: pa.DataType) -> Read:
         if not isinstance(fields, Mapping):
             msg = f"a {type(value).__name__} is no struct"
             raise SerializationError(msg)
-        return {name: child(fields.get(name), budget) for name, child in children}
+        made = {}
+        for name, child in children:
+            try:
+                made[name] = child(fields.get(name), budget)
+            except SerializationError as error:
+                raise _within(f".{name}", error) from error
+        return made
 
     return read
+
+
+def _within(step: str, error: SerializationError) -> SerializationError:
+    """The error, seen from one level further out; the path begins with ``$`` when it is complete."""
+    return SerializationError(error.reason, field_path=step + (error.field_path or ""))
 
 
 def _list_reader(arrow_type: pa.DataType) -> Read:
@@ -318,7 +421,13 @@ def _list_reader(arrow_type: pa.DataType) -> Read:
         # char[] is an array of code units, and a char is a string in Arrow.
         if isinstance(value, np.ndarray) and value.dtype == np.uint16:
             items = [chr(unit) for unit in items]
-        return [child(item, budget) for item in items]
+        made: list[Any] = []
+        try:
+            for item in items:
+                made.append(child(item, budget))  # noqa: PERF401 - its length is the place of an error
+        except SerializationError as error:
+            raise _within(f"[{len(made)}]", error) from error
+        return made
 
     return read
 
@@ -336,25 +445,75 @@ def _map_reader(arrow_type: pa.DataType) -> Read:
         if None in value:
             msg = "an Arrow map has no null keys"
             raise SerializationError(msg)
-        return [(key(each, budget), item(value[each], budget)) for each in value]
+        made = []
+        for each in value:
+            try:
+                made.append((key(each, budget), item(value[each], budget)))
+            except SerializationError as error:
+                raise _within(f"[{str(each)[:40]!r}]", error) from error
+        return made
 
     return read
 
 
-def _writer(java_type: str | ClassDescriptor | None, arrow_type: pa.DataType) -> Callable[[Any], Any]:
+def _writer(
+    java_type: str | ClassDescriptor | None, arrow_type: pa.DataType, shape: Shape | None
+) -> Callable[[Any], Any]:
     """How a value of ``to_pylist`` becomes one that the writer takes; compiled once."""
     if isinstance(java_type, ClassDescriptor):
-        return _object_writer(java_type)
-    if java_type == "Ljava/util/List;":
-        child = _writer(_natural(arrow_type.value_type), arrow_type.value_type)
-        return lambda value: [None if item is None else child(item) for item in value]
-    if java_type == "Ljava/util/Map;":
-        key = _writer(_natural(arrow_type.key_type), arrow_type.key_type)
-        item = _writer(_natural(arrow_type.item_type), arrow_type.item_type)
-        return lambda value: {key(k): None if v is None else item(v) for k, v in value}
-    if java_type == "Ljava/util/UUID;":
-        return _uuid
-    return lambda value: coerce(value, java_type or "")
+        return _object_writer(java_type, arrow_type, shape)
+    if java_type is None:
+        return lambda value: value
+    return _value_writer(java_type, arrow_type, None)
+
+
+def _value_writer(declared: str, arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
+    """How values of a declared type are made, of which a sample may tell more."""
+    t = pa.types
+    if shape is not None and shape.descriptor is not None:
+        if not shape.is_enum:
+            return _object_writer(shape.descriptor, arrow_type, shape)
+        constant = shape.descriptor
+        return lambda name: JavaEnum(constant, name)
+    if is_any_list(arrow_type) and _field_type(declared) is None:
+        return _collection_writer(declared, arrow_type, shape)
+    if t.is_map(arrow_type):
+        return _entries_writer(arrow_type, shape)
+    known = declared if shape is None or declared in _ARROW else shape.scalar or declared
+    return _SPECIAL.get(known) or (lambda value: coerce(value, known))
+
+
+def _collection_writer(declared: str, arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
+    element = shape.element if shape else None
+    item = _value_writer(_natural(arrow_type.value_type) or "", arrow_type.value_type, element)
+    make = _container(declared, shape)
+
+    def write(value: list[Any]) -> Any:
+        return make([None if each is None else item(each) for each in value])
+
+    return write
+
+
+def _container(declared: str, shape: Shape | None) -> Callable[[list[Any]], Any]:
+    if shape is not None and shape.container in (JavaList, JavaSet, JavaArray):
+        kind, name = shape.container, shape.container_class
+        return lambda items: kind(items, name)
+    if declared == "Ljava/util/Set;":
+        return JavaSet
+    # A list in a field of another declared class is adapted when the object is written.
+    return list
+
+
+def _entries_writer(arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
+    key = _value_writer(_natural(arrow_type.key_type) or "", arrow_type.key_type, shape.key if shape else None)
+    item = _value_writer(_natural(arrow_type.item_type) or "", arrow_type.item_type, shape.element if shape else None)
+    name = shape.container_class if shape is not None and shape.container is JavaMap else None
+
+    def write(value: list[tuple[Any, Any]]) -> Any:
+        made = {key(k): None if v is None else item(v) for k, v in value}
+        return made if name is None else JavaMap(made, str(name))
+
+    return write
 
 
 def _uuid(value: str) -> uuid.UUID:
@@ -365,19 +524,60 @@ def _uuid(value: str) -> uuid.UUID:
         raise SerializationError(msg) from error
 
 
-def _object_writer(descriptor: ClassDescriptor) -> Callable[[Any], Any]:
-    special = {
-        name: _uuid
-        for name, (_, each) in zip(descriptor.field_names, descriptor.all_fields, strict=True)
-        if each.type == "Ljava/util/UUID;"
-    }
+def _is_known(declared: str) -> bool:
+    """Whether a value for a field of that type can be made without having seen one."""
+    element = declared.lstrip("[")
+    return not element.startswith("L") or element in _ARROW or is_coerced(element) or element in _ANYTHING
+
+
+#: Types that the natural values of Arrow columns are values of.
+_ANYTHING: Final = frozenset(
+    f"Ljava/{name};"
+    for name in (
+        *("lang/Object", "lang/Number", "lang/Comparable", "lang/CharSequence", "lang/Iterable", "io/Serializable"),
+        *("util/List", "util/Collection", "util/ArrayList", "util/AbstractList", "util/AbstractCollection", "util/Set"),
+        *("util/Map", "util/HashMap", "util/AbstractMap", "util/RandomAccess"),
+        *("time/temporal/Temporal", "time/temporal/TemporalAccessor"),
+    )
+)
+
+
+def _date(value: dt.datetime) -> Any:
+    if value.microsecond % 1000:
+        msg = f"{value} has microseconds, java.util.Date has milliseconds: round it"
+        raise SerializationError(msg)
+    return coerce(value, "Ljava/util/Date;")
+
+
+_SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {"Ljava/util/Date;": _date, "Ljava/util/UUID;": _uuid}
+
+
+def _object_writer(descriptor: ClassDescriptor, arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
+    special: dict[str, Callable[[Any], Any]] = {}
+    named = {each.name: each.type for each in arrow_type} if pa.types.is_struct(arrow_type) else {}
+    for name, (_, each) in zip(descriptor.field_names, descriptor.all_fields, strict=True):
+        # Primitives, and strings, are what they are.
+        if name in named and not each.primitive and each.type != "Ljava/lang/String;":
+            inside = shape.fields.get(name) if shape else None
+            if inside is None and not _is_known(each.type):
+                msg = (
+                    f"values of {descriptor.name}.{name} are objects of {each.type}, a class that only an event tells: "
+                    "give a sample= in which that field is neither null nor empty"
+                )
+                raise SchemaError(msg)
+            special[name] = _value_writer(each.type, named[name], inside)
 
     def write(value: Mapping[str, Any]) -> JavaObject:
         # A null for a primitive field becomes Java's default; Java has no null there.
-        made = descriptor.new(**{name: item for name, item in value.items() if item is not None})
+        given = {name: item for name, item in value.items() if item is not None}
         for name, convert in special.items():
-            if made[name] is not None:
-                made[name] = convert(made[name])
-        return made
+            if name in given:
+                try:
+                    given[name] = convert(given[name])
+                except SerializationError as error:
+                    raise _within(f".{name}", error) from error
+                except (ArithmeticError, TypeError, ValueError) as error:
+                    raise SerializationError(str(error), field_path=f".{name}") from error
+        return descriptor.new(**given)
 
     return write

@@ -38,6 +38,7 @@ from pravega_serde.java._model import (
     Instance,
     JavaClass,
     JavaEnum,
+    OwnOrder,
     ProxyDescriptor,
 )
 from pravega_serde.java._write_plans import class_pieces, parts_of, utf
@@ -260,6 +261,14 @@ class Writer:
             yield from self._note(next(notes, ()))
             return
         for part in parts_of(descriptor):
+            note: Iterable[Any] = next(notes, ()) if part.annotated else ()
+            if type(note) is OwnOrder:
+                if note.ahead is None:
+                    at += len(part.owner.fields)
+                    yield from self._note(note)
+                    continue
+                yield from self._contents(note[: note.ahead])
+                note = note[note.ahead :]
             if part.fixed:
                 self.out += part.primitives(parts.values[at : at + part.fixed])
                 at += part.fixed
@@ -273,15 +282,18 @@ class Writer:
                     yield value
             # Java ends the annotations of such a class even when its writeObject wrote none.
             if part.annotated:
-                yield from self._note(next(notes, ()))
+                yield from self._note(note)
 
     def _note(self, items: Iterable[Any]) -> Steps:
+        yield from self._contents(items)
+        self.out += b"\x78"
+
+    def _contents(self, items: Iterable[Any]) -> Steps:
         for item in items:
             if type(item) is BlockData:
                 self._block(item)
             else:
                 yield item
-        self.out += b"\x78"
 
     def _block(self, raw: bytes) -> None:
         """Block data, cut where ``ObjectOutputStream`` cuts it."""

@@ -54,7 +54,9 @@ def java_floats(column: pa.Array) -> pa.StringArray:
     text = column.cast(pa.string())
     values = column.to_numpy()
     size = np.abs(values)
-    whole = np.floor(size) == size
+    # A signalling NaN is a NaN like any other.
+    with np.errstate(invalid="ignore"):
+        whole = np.floor(size) == size
     if whole.any():
         # Arrow writes 2.0 as 2.
         text = pc.if_else(pa.array(whole), pc.binary_join_element_wise(text, ".0", ""), text)

@@ -21,8 +21,8 @@ from pravega_serde.json._keywords import bounded, budget, check_pattern
 
 __all__ = ["JsonSchema", "SchemaLike"]
 
-#: JSON text, parsed JSON, or the path of a file.
-SchemaLike = str | Mapping[str, Any] | Path
+#: JSON text, parsed JSON, or the path of a file. True takes any event, False none.
+SchemaLike = str | Mapping[str, Any] | Path | bool
 
 #: How Jackson's own module (``jackson-module-jsonSchema``) names the draft 3 schemas that it makes.
 _JACKSON: Final = "urn:jsonschema:"
@@ -66,30 +66,32 @@ class JsonSchema:
             )
 
 
-def _definition(schema: SchemaLike) -> Mapping[str, Any]:
-    if isinstance(schema, Mapping):
+def _definition(schema: SchemaLike) -> Mapping[str, Any] | bool:
+    if isinstance(schema, Mapping | bool):
         return schema
+    if not isinstance(schema, str | Path):
+        raise SchemaError(f"a JSON schema is an object, true or false, not {schema!r:.80}")
     try:
-        text = (
-            schema if isinstance(schema, str) and schema.lstrip().startswith("{") else Path(schema).read_text("utf-8")
-        )
-        definition = json.loads(text)
+        inline = isinstance(schema, str) and (schema.lstrip().startswith("{") or schema.strip() in ("true", "false"))
+        definition = json.loads(str(schema) if inline else Path(schema).read_text("utf-8"))
     except OSError as error:
         raise SchemaError(f"the JSON schema is neither JSON nor the path of a file: {error}") from error
     except ValueError as error:
         raise SchemaError(f"the JSON schema is not JSON: {error}") from error
-    if not isinstance(definition, dict):
-        raise SchemaError("a JSON schema is an object")
+    if not isinstance(definition, dict | bool):
+        raise SchemaError("a JSON schema is an object, true or false")
     return definition
 
 
-def _compile(definition: Mapping[str, Any]) -> Any:
+def _compile(definition: Mapping[str, Any] | bool) -> Any:
     draft = _draft(definition)
     try:
         # Without formats: what a pattern is, RE2 decides.
         draft.check_schema(definition, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         raise SchemaError(f"not a JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
+    if draft is jsonschema.Draft3Validator:
+        definition = _with_listed_extends(definition)
     specification = referencing.jsonschema.specification_with(draft.META_SCHEMA["$schema"])
     root = specification.create_resource(definition)
     try:
@@ -105,8 +107,33 @@ def _compile(definition: Mapping[str, Any]) -> Any:
     return bounded(draft)(definition, registry=REGISTRY)
 
 
-def _draft(definition: Mapping[str, Any]) -> Any:
+def _with_listed_extends(schema: Any) -> Any:
+    """A schema of draft 3 whose ``extends`` is a list everywhere, as the library looks for references in it."""
+    if not isinstance(schema, Mapping):
+        return schema
+    made: dict[str, Any] = dict(schema)
+    for name, inner in schema.items():
+        if name == "extends" and isinstance(inner, Mapping):
+            made[name] = [_with_listed_extends(inner)]
+        elif name in _NAMED_SCHEMAS and isinstance(inner, Mapping):
+            made[name] = {key: _with_listed_extends(value) for key, value in inner.items()}
+        elif name in _SCHEMAS:
+            listed = isinstance(inner, list)
+            made[name] = [_with_listed_extends(each) for each in inner] if listed else _with_listed_extends(inner)
+    return made
+
+
+#: Keywords of draft 3 whose values are schemas, or lists that may have some; and those with schemas by name.
+_SCHEMAS: Final = frozenset({"additionalItems", "additionalProperties", "disallow", "extends", "items", "type"})
+_NAMED_SCHEMAS: Final = frozenset({"definitions", "dependencies", "patternProperties", "properties"})
+
+
+def _draft(definition: Mapping[str, Any] | bool) -> Any:
+    if isinstance(definition, bool):
+        return jsonschema.Draft202012Validator
     if "$schema" in definition:
+        if not isinstance(definition["$schema"], str):
+            raise SchemaError(f"unknown JSON schema draft {definition['$schema']!r:.80}")
         found = jsonschema.validators.validator_for(definition, default=None)
         if found is None:
             raise SchemaError(f"unknown JSON schema draft {definition['$schema']!r}")

@@ -13,10 +13,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import bounds_of, expand, is_text, list_items, map_entries
+from pravega_serde.columnar import (
+    at_path,
+    bounds_of,
+    days_of,
+    expand,
+    is_text,
+    list_items,
+    map_entries,
+    time_of_day,
+    to_micros,
+    written,
+)
 from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.columnar._bytes import offsets_of
-from pravega_serde.errors import SchemaError
+from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.json._numbers import java_floats
 from pravega_serde.json._write_rows import quoted, to_json
 
@@ -33,7 +44,11 @@ _SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
 
 
 def write_column(column: pa.Array, render: Render) -> pa.BinaryArray:
-    """The events of a column; a null row has none."""
+    """The events of a column; a null row has none. :class:`SerializationError` names the row that has no JSON."""
+    return written(column, lambda rows: _events(rows, render))
+
+
+def _events(column: pa.Array, render: Render) -> pa.BinaryArray:
     if column.null_count == 0:
         return _join(render(column), len(column)).cast(pa.binary())
     present = column.is_valid().to_numpy(zero_copy_only=False)
@@ -45,7 +60,7 @@ def renderer(kind: pa.DataType, path: str = "$") -> Render:
     """What renders columns of a type; :class:`SchemaError` for one that has no form in JSON."""
     for fits, build in _BUILDERS:
         if fits(kind):
-            return build(kind, path)
+            return build(kind, path) if pa.types.is_nested(kind) else at_path(build(kind, path), path)
     raise SchemaError(f"a column of type {kind} has no form in JSON (at {path}); cast it")
 
 
@@ -66,6 +81,8 @@ def _nullable(render: Render, column: pa.Array) -> Parts:
     """The parts of a column that may have nulls."""
     if column.null_count == 0:
         return render(column)
+    # Arrow cannot drop the nulls of views.
+    column = column.cast(_STORED.get(column.type, column.type))
     there = column.drop_null()
     present = column.is_valid().to_numpy(zero_copy_only=False)
     return [expand(_join(render(there), len(there)), present).fill_null("null")]
@@ -113,23 +130,45 @@ def _binary(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
 
 
 def _date(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    return lambda column: ['"', column.cast(pa.date32()).cast(pa.string()), '"']
+    def render(column: pa.Array) -> Parts:
+        days = days_of(column)
+        _check_between(days.cast(pa.int32()), _FIRST_DAY, _LAST_DAY, "a date beyond the years 0 to 9999 of ISO 8601")
+        return ['"', days.cast(pa.string()), '"']
+
+    return render
 
 
 def _time(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
-    return lambda column: ['"', column.cast(pa.time64("us"), safe=False).cast(pa.string()), '"']
+    def render(column: pa.Array) -> Parts:
+        return ['"', time_of_day(column).cast(pa.string()), '"']
+
+    return render
 
 
 def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     zone = "" if kind.tz is None else "Z"
 
     def render(column: pa.Array) -> Parts:
-        fine = pc.floor_temporal(column, unit="microsecond") if kind.unit == "ns" else column
         # Whatever zone the column shows its instants in, the text is in UTC.
-        text = fine.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
+        micros = to_micros(column, kind.unit, what="timestamp")
+        _check_between(
+            micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 0 to 9999 of ISO 8601"
+        )
+        text = micros.cast(pa.timestamp("us")).cast(pa.string())
         return ['"', pc.replace_substring(text, " ", "T"), f'{zone}"']
 
     return render
+
+
+#: The days of the years 0 to 9999, counted from 1970: Java writes others with a sign, which few others read.
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
+_DAY: Final = 86_400_000_000
+
+
+def _check_between(numbers: pa.Array, low: int, high: int, what: str) -> None:
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and (bounds["min"] < low or bounds["max"] > high):
+        raise SerializationError(what)
 
 
 def _list(kind: pa.DataType, path: str) -> Render:
@@ -180,6 +219,9 @@ def _struct(kind: pa.DataType, path: str) -> Render:
 def _dictionary(kind: pa.DataType, path: str) -> Render:
     inner = renderer(kind.value_type, path)
     return lambda column: _nullable(inner, column.dictionary_decode())
+
+
+_STORED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def _is_any_list(kind: pa.DataType) -> bool:

@@ -23,7 +23,7 @@ import enum
 import math
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
@@ -46,12 +46,14 @@ def to_json(value: Any) -> bytes:
     """The text of a value in UTF-8; :class:`SerializationError` says which part of it cannot be written."""
     parts: list[str] = []
     try:
-        _write(value, parts.append)
+        try:
+            _write(value, parts.append)
+        except RecursionError:
+            parts.clear()
+            _write_deep(value, parts.append)
         return "".join(parts).encode()
     except MalformedError as error:
-        raise SerializationError(f"cannot write as JSON: {error.reason} (field {error.field_path()})") from error
-    except RecursionError as error:
-        raise SerializationError("cannot write as JSON: the value is nested too deeply, or contains itself") from error
+        raise SerializationError(f"cannot write as JSON: {error.reason}", field_path=error.field_path()) from error
 
 
 def quoted(text: str) -> str:
@@ -152,7 +154,65 @@ def _write_datetime(value: datetime, out: Out) -> None:
     if value.tzinfo is None:
         out(f'"{value.isoformat(timespec="microseconds")}"')
     else:
-        out(f'"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")}Z"')
+        try:
+            instant = value.astimezone(UTC)
+        except OverflowError:
+            raise MalformedError(f"{value} is beyond the years 1 to 9999 in UTC") from None
+        out(f'"{instant.replace(tzinfo=None).isoformat(timespec="microseconds")}Z"')
+
+
+def _write_deep(value: Any, out: Out) -> None:
+    """The same text without recursion: what was read at the edge of the interpreter's limit can be written, too."""
+    # Of each value that is open: its parts that are left, what stands before the next one, and what ends it.
+    stack: list[tuple[Iterator[tuple[str, str, Any]], str]] = []
+    path: list[str] = []
+    try:
+        opened = _open(value, out)
+        while opened is not None or stack:
+            if opened is not None:
+                if len(stack) == _DEEPEST:
+                    raise MalformedError("the value is nested too deeply, or contains itself")
+                stack.append(opened)
+                path.append("")
+            parts, end = stack[-1]
+            opened = None
+            for before, path[-1], inner in parts:
+                out(before)
+                opened = _open(inner, out)
+                if opened is not None:
+                    break
+            else:
+                out(end)
+                stack.pop()
+                path.pop()
+    except MalformedError as error:
+        for step in reversed(path[:_SHOWN]):
+            error.within(step)
+        raise
+
+
+#: Lists and objects in each other that are written; far more than any reader takes.
+_DEEPEST: Final = 100_000
+#: Steps of a path that an error tells.
+_SHOWN: Final = 20
+
+
+def _open(value: Any, out: Out) -> tuple[Iterator[tuple[str, str, Any]], str] | None:
+    """Write a value without others inside; of others give the parts (text before, step, value) and the end."""
+    if isinstance(value, list | tuple):
+        out("[")
+        return (("," if index else "", f"[{index}]", inner) for index, inner in enumerate(value)), "]"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {entry.name: getattr(value, entry.name) for entry in dataclasses.fields(value)}
+    if not isinstance(value, Mapping):
+        _write(value, out)
+        return None
+    out("{")
+    entries = enumerate(value.items())
+    return (
+        (f"{',' if index else ''}{quoted(key if type(key) is str else _key(key))}:", f".{key}", inner)
+        for index, (key, inner) in entries
+    ), "}"
 
 
 _WRITERS: Final[Mapping[type, Callable[[Any, Out], None]]] = {

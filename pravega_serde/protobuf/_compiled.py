@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from pravega_serde.columnar import Unwritable, bounds_of, list_items, unless_refused
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
@@ -35,8 +36,18 @@ def compiled_writer(plan: MessagePlan, descriptor: Descriptor) -> Write | None:
     """The writer for a message type, which does not contain itself; None if ptars is missing or does not write it."""
     if not _INSTALLED or not plan.fields or plan.shape != "message" or not all(map(_is_written, plan.fields)):
         return None
+    if _has_editions(descriptor.file):
+        # ptars panics over them, which its library prints on stderr.
+        return None
     handler = unless_refused(lambda: ptars.HandlerPool([descriptor.file]).get_for_message(descriptor))
     return None if handler is None else _Writer(plan, handler)
+
+
+def _has_editions(file: FileDescriptor) -> bool:
+    """Whether a file, or one that it imports, is written in an edition and not in proto2 or proto3."""
+    own = FileDescriptorProto()
+    file.CopyToProto(own)
+    return own.syntax == "editions" or any(map(_has_editions, file.dependencies))
 
 
 def _is_written(field: FieldPlan) -> bool:

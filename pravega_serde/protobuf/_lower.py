@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar import Lower, is_text, list_items, list_offsets, map_entries, to_micros
+from pravega_serde.columnar import Lower, at_path, is_text, list_items, list_offsets, map_entries, to_micros
 from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf._arrow import LEAVES, arrow_type
@@ -49,6 +49,9 @@ def lowering(message: MessagePlan, kind: pa.DataType) -> Lower:
 
 
 def _message(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
+    if pa.types.is_dictionary(kind):
+        inner = _message(message, kind.value_type, path)
+        return lambda column: inner(column.dictionary_decode())
     if pa.types.is_null(kind):
         target = storage_type(message)
         return lambda column: pa.nulls(len(column), target)
@@ -74,7 +77,7 @@ def _leaf(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     target = LEAVES[field.kind]
     if not pa.types.is_null(kind) and not _TAKES[field.kind](kind):
         raise _misfit(field.kind, kind, path)
-    return _itself if kind == target else lambda column: column.cast(target)
+    return _itself if kind == target else at_path(lambda column: column.cast(target), path)
 
 
 def _itself(column: pa.Array) -> pa.Array:
@@ -116,13 +119,13 @@ _TAKES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 def _timestamp(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_timestamp(kind) or kind.tz is None:
         raise _misfit(message.name, kind, path, "; it takes timestamps with a time zone")
-    return lambda column: to_micros(column, kind.unit, what="time")
+    return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _duration(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_duration(kind):
         raise _misfit(message.name, kind, path, "; it takes durations")
-    return lambda column: to_micros(column, kind.unit, what="time")
+    return at_path(lambda column: to_micros(column, kind.unit, what="time"), path)
 
 
 def _json(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:

@@ -90,7 +90,7 @@ class RowWriter:
             self._fill(message, value)
         except MalformedError as error:
             raise SerializationError(
-                f"cannot write as Protobuf: {error.reason} (field {error.field_path()})"
+                f"cannot write as Protobuf: {error.reason}", field_path=error.field_path()
             ) from error
         except RecursionError as error:
             raise SerializationError("cannot write as Protobuf: the value is nested too deeply") from error

@@ -6,16 +6,19 @@ payload that comes out of theirs; every format here ignores such zeros, and none
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
     MissingExtraError,
+    SerdeError,
     SerializationError,
     UnsupportedCodecError,
 )
@@ -50,6 +53,7 @@ _SNAPPY_EXPANSION: Final = 64
 class Codec:
     """A codec: ``encode`` makes a payload's stored form, ``decode`` the payload of a stored form.
 
+    ``encode`` takes bytes, ``decode`` bytes and properties: :class:`SerdeError` where one cannot be called like that.
     ``properties`` are registered with the name; ``decode`` is given those that the group has. Both functions have to be
     importable where a serializer is pickled (Spark takes others, too). An exception of ``decode`` makes a
     DeserializationError, one of ``encode`` a SerializationError.
@@ -59,6 +63,10 @@ class Codec:
     encode: Callable[[bytes], bytes]
     decode: Callable[[bytes, Mapping[str, str]], bytes]
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_call(self.name, "encode", self.encode, b"")
+        _check_call(self.name, "decode", self.decode, b"", {})
 
     @property
     def type(self) -> CodecType:
@@ -89,6 +97,20 @@ class Codec:
         if len(payload) > MAX_DECOMPRESSED_BYTES:
             raise _too_large()
         return payload
+
+
+def _check_call(name: str, which: str, function: object, *arguments: object) -> None:
+    if not callable(function):
+        raise SerdeError(f"invalid codec {name!r}: its {which} is {function!r:.80}, which cannot be called")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of some functions in C nothing is known
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        wanted = "encode(payload)" if which == "encode" else "decode(stored, properties)"
+        raise SerdeError(f"invalid codec {name!r}: it is called as {wanted}, but {error}") from error
 
 
 def _too_large() -> LimitExceededError:
@@ -155,10 +177,27 @@ _SHORT: Final = {"none": CODEC_NONE, "": CODEC_NONE, "gzip": CODEC_GZIP, "snappy
 
 
 def codec_named(codec: Codec | str | None) -> Codec:
-    """A codec, or the one of a short name: ``none``, ``gzip``, ``snappy``."""
+    """A codec, the one of a short name (``none``, ``gzip``, ``snappy``), or the user's own: ``package.module:name``."""
     if isinstance(codec, Codec):
         return codec
+    if codec is not None and ":" in codec:
+        return _imported(codec.strip())
     found = _SHORT.get((codec or "").strip().lower())
     if found is None:
-        raise UnsupportedCodecError(f"unknown codec {codec!r}; known: none, gzip, snappy, or a Codec of your own")
+        raise UnsupportedCodecError(
+            f"unknown codec {codec!r}; known: none, gzip, snappy, or a Codec of your own, as package.module:name"
+        )
+    return found
+
+
+def _imported(place: str) -> Codec:
+    module, _, name = place.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnsupportedCodecError(f"the codec {place!r} cannot be imported: {error}") from error
+    if not isinstance(found, Codec):
+        raise UnsupportedCodecError(f"{place!r} is {found!r:.80}, not a pravega_serde.registry.Codec")
     return found

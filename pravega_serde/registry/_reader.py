@@ -121,6 +121,14 @@ class RegistryDeserializer:
         return self._columns.arrow_type()
 
     @property
+    def read_schema(self) -> str | None:
+        """JSON text of the Avro schema whose values the columns are; None of several types, and of other formats."""
+        if self._columns.per_type:
+            return None
+        found: str | None = getattr(self._columns.types[0].payloads, "read_schema", None)
+        return found
+
+    @property
     def never_null(self) -> frozenset[str]:
         """Fields of the columns' only type that are null in no value; with several types each may be null."""
         if self._columns.per_type:

@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypedDict
 
-from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, SerdeError, UnsupportedCodecError
+from pravega_serde.errors import (
+    RegistryConflictError,
+    RegistryNotFoundError,
+    SchemaError,
+    SerdeError,
+    UnsupportedCodecError,
+)
 from pravega_serde.registry._client import SchemaRegistryClient
 from pravega_serde.registry._codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
 from pravega_serde.registry._config import RegistryConfig
 from pravega_serde.registry._event_types import CustomFormats
+from pravega_serde.registry._evolution import check_compatibility
 from pravega_serde.registry._groups import Compatibility, GroupProperties
 from pravega_serde.registry._models import SchemaInfo, SerializationFormat
 from pravega_serde.registry._shared import shared_client
@@ -46,7 +53,9 @@ class SerializerConfig:
     and ``fail_on_codec_mismatch`` makes it an error from the start that the group has one that is not known here.
     ``write_encoding_header=False`` leaves the header out, as Java allows it for one type of JSON, Protobuf or a custom
     format without codec. ``typed_java_readers=False`` says that no typed Java reader of a single JSON or Protobuf type
-    will read the stream: those do not undo codecs, so a codec is refused otherwise.
+    will read the stream: those do not undo codecs, so a codec is refused otherwise. ``allow_incompatible`` lets
+    ``register_schema`` add a JSON or Protobuf schema with which readers of the type's latest one would go wrong; the
+    server compares only Avro's.
     """
 
     registry: RegistryConfig
@@ -59,6 +68,7 @@ class SerializerConfig:
     fail_on_codec_mismatch: bool = True
     write_encoding_header: bool = True
     typed_java_readers: bool = True
+    allow_incompatible: bool = False
     custom_formats: CustomFormats = field(default_factory=dict)
 
     @property
@@ -77,7 +87,7 @@ class ReaderSettings(TypedDict, total=False):
 
     namespace: str | None
     create_group: GroupProperties | bool | None
-    codecs: Sequence[Codec]
+    codecs: Sequence[Codec | str]
     fail_on_codec_mismatch: bool
     write_encoding_header: bool
     custom_formats: CustomFormats
@@ -90,6 +100,7 @@ class WriterSettings(ReaderSettings, total=False):
     register_codec: bool
     codec: Codec | str | None
     typed_java_readers: bool
+    allow_incompatible: bool
 
 
 def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
@@ -108,7 +119,7 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
     if unknown:
         raise SerdeError(f"a registry serializer has no setting {unknown[0]!r}")
     given["codec"] = codec_named(given.get("codec"))
-    given["codecs"] = tuple(given.get("codecs", ()))
+    given["codecs"] = tuple(map(codec_named, given.get("codecs", ())))
     return SerializerConfig(registry=registry, group=group, **given)
 
 
@@ -150,6 +161,35 @@ def check_codecs(config: SerializerConfig) -> None:
         )
 
 
+def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
+    """Raise :class:`SchemaError` for a schema with which readers of the type's latest one would go wrong.
+
+    The server checks Avro by the group's policy, and lets every other format in.
+    """
+    if config.allow_incompatible or schema.format not in (SerializationFormat.JSON, SerializationFormat.PROTOBUF):
+        return
+    try:
+        latest = config.client.latest_schemas(config.group)
+    except RegistryNotFoundError:  # no such group: adding the schema says so
+        return
+    same = [each for each in latest if (each.schema.type, each.schema.format) == (schema.type, schema.format)]
+    reasons = check_compatibility(same, schema, Compatibility.FULL) if same and same[0].schema != schema else []
+    if reasons and not _is_known(config, schema):
+        raise SchemaError(
+            f"the schema of {schema.type!r} does not go with the latest one of the group {config.group!r}: "
+            f"{'; '.join(reasons)}; write with allow_incompatible=True if every reader can do with it"
+        )
+
+
+def _is_known(config: SerializerConfig, schema: SchemaInfo) -> bool:
+    """Whether the group has the schema already, as one before its latest."""
+    try:
+        config.client.find_version(config.group, schema)
+    except RegistryNotFoundError:
+        return False
+    return True
+
+
 def encoding_of(config: SerializerConfig, schema: SchemaInfo) -> int | None:
     """The encoding id for events of a schema; None if they get no header.
 
@@ -158,6 +198,7 @@ def encoding_of(config: SerializerConfig, schema: SchemaInfo) -> int | None:
     """
     client, group = config.client, config.group
     if config.register_schema:
+        _check_evolution(config, schema)
         version = client.add_schema(group, schema)
     else:
         try:

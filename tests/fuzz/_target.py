@@ -25,8 +25,8 @@ class Target:
     """Whether the format has columns for it."""
     rows_take_more: bool = False
     """Whether a good row can be bad in a column: so where the row itself says what it is."""
-    columns_take_more: bool = False
-    """Whether a good value in a column can be bad as a row: so where Python's type has a smaller range."""
+    smaller_in_python: str = ""
+    """What an error of a row says that is none in a column: so where Python's type has a smaller range."""
     rewritten: bool = False
     """Whether what was read as a row and as a column is also compared by writing it again."""
 

@@ -268,10 +268,10 @@ def _format() -> Format:
     return Format(
         targets=[
             # Python's times end with the year 9999.
-            _target("sensor", _SENSOR, _sensor, columns_take_more=True, rewritten=True),
-            _target("sensor, resolved", _SENSOR, _sensor, reader=_SENSOR_READ, columns_take_more=True),
+            _target("sensor", _SENSOR, _sensor, smaller_in_python="beyond Python's", rewritten=True),
+            _target("sensor, resolved", _SENSOR, _sensor, reader=_SENSOR_READ, smaller_in_python="beyond Python's"),
             _target("nested", _NESTED, _nested, rewritten=True),
-            _target("scalars", _SCALARS, _scalars, columns_take_more=True),
+            _target("scalars", _SCALARS, _scalars, smaller_in_python="beyond Python's", rewritten=True),
             _target("list", _LIST, _list, columns=False),
             _target("tree", _TREE, _tree, columns=False),
             _target("empty", _EMPTY, _empty, rewritten=True),

@@ -190,7 +190,7 @@ def _format() -> Format:
     return Format(
         targets=[
             _target("everything.Flat", everything(), _FLAT),
-            _target("everything.Everything", everything(), _ALL, columns_take_more=True),
+            _target("everything.Everything", everything(), _ALL),
             _target("everything.Documents", everything(), _DOCUMENTS, columns=False),
             _target("everything.Tree", everything(), _TREE, columns=False),
             _target("older.Older", older(), {}),

@@ -325,3 +325,28 @@ def test_values_can_be_objects_of_a_class(uri: str, group: str) -> None:
     event = readings.serialize(Reading(7))
     assert readings.deserialize(event) == Reading(7)
     assert typed(deserializer(uri, group=group), Reading).deserialize(event) == Reading(7)
+
+
+def _message(kind: str) -> Any:
+    return protobuf_schema_of(pa.schema([("a", pa.type_for_alias(kind))]), "n.Evolving")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "settings"),
+    [
+        (_message("int64"), _message("string"), {"format": "protobuf", "type": "n.Evolving"}),
+        (JSON, {**JSON, "properties": {"a": {"type": "string"}}}, {"format": "json", "type": "n.Evolving"}),
+    ],
+    ids=["protobuf", "json"],
+)
+def test_a_schema_that_readers_would_read_wrongly_is_not_registered(
+    uri: str, client: SchemaRegistryClient, group: str, first: Any, second: Any, settings: dict[str, Any]
+) -> None:
+    known = serializer(uri, group=group, schema=first, **MAKE, **settings)
+    with pytest.raises(SchemaError, match=r"schema of 'n\.Evolving' does not go with the latest.*allow_incompatible"):
+        serializer(uri, group=group, schema=second, register_schema=True, **settings)
+    assert len(client.schema_versions(group, known.schema.type)) == 1
+    other = serializer(uri, group=group, schema=second, register_schema=True, allow_incompatible=True, **settings)
+    assert other.schema != known.schema
+    # One that is there already is written with, whatever came after it.
+    assert serializer(uri, group=group, schema=first, register_schema=True, **settings).schema == known.schema

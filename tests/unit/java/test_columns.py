@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, SchemaError, SerializationError, Serializer
-from pravega_serde.java import ClassDescriptor, JavaObject, JavaSerializer, Long
+from pravega_serde.java import ClassDescriptor, JavaArray, JavaEnum, JavaList, JavaObject, JavaSerializer, Long
 from pravega_serde.java._encode_column import encode_fast
 
 ANY = JavaSerializer()
@@ -64,7 +64,7 @@ def test_flat_objects_both_ways(rows: list[dict[str, Any] | None]) -> None:
     serializer = JavaSerializer(FLAT)
     column = pa.array(rows, serializer.arrow_type)
     events = serializer.encode_column(column)
-    plain = [None if row is None else ANY.serialize(serializer._typed().to_java(row)) for row in rows]
+    plain = [None if row is None else ANY.serialize(serializer._encoder_of(column.type).to_java(row)) for row in rows]
     # Java would refer to a string that comes twice in one object; both forms are the same object to it.
     for event, expected in zip(events.to_pylist(), plain, strict=True):
         assert (event is None) == (expected is None)
@@ -79,7 +79,7 @@ def test_the_fast_ways_are_taken() -> None:
     column = pa.array(
         [row, row | {"name": "\U0001f600"}, row | {"level": 1, "more": 2, "limit": 0.25}], serializer.arrow_type
     )
-    events = encode_fast(serializer._typed(), column)
+    events = encode_fast(serializer._encoder_of(column.type), column)
     assert events is not None
     assert serializer._fast is not None
     assert serializer._fast(events).suspects.tolist() == [1]
@@ -230,3 +230,163 @@ def test_slices_and_chunks() -> None:
     assert serializer.decode_column(events[10:20]).equals(column[10:20])
     assert serializer.decode_column(pa.chunked_array([events[:50], events[50:]])).equals(column)
     assert serializer.encode_column(column[50:]).equals(events[50:])
+
+
+# What Arrow or Python cannot hold
+
+
+FAR = dt.timedelta(days=200_000_000)
+TASK = ClassDescriptor.of("com.example.Task", 3, {"id": "int", "takes": "java.time.Duration"})
+
+
+def test_a_value_that_arrow_cannot_hold_is_a_bad_row_like_any_other() -> None:
+    durations = JavaSerializer("java.time.Duration")
+    events = pa.array([ANY.serialize(dt.timedelta(1)), ANY.serialize(FAR), b"junk", ANY.serialize(dt.timedelta(2))])
+    errors: list[DeserializationError] = []
+    values = durations.decode_column(events, on_error=errors.append)
+    assert values.to_pylist() == [dt.timedelta(1), None, None, dt.timedelta(2)]
+    assert [error.row for error in errors] == [1, 2]
+    with pytest.raises(DeserializationError, match=r"200000000 days.*row 1"):
+        durations.decode_column(events)
+
+
+def test_the_place_of_such_a_value_is_told() -> None:
+    tasks = JavaSerializer(TASK)
+    events = pa.array([ANY.serialize(TASK.new(id=1, takes=FAR)), ANY.serialize(TASK.new(id=2))])
+    errors: list[DeserializationError] = []
+    assert tasks.decode_column(events, on_error=errors.append).to_pylist() == [None, {"id": 2, "takes": None}]
+    assert [(error.row, error.field_path) for error in errors] == [(0, "$.takes")]
+    lists = JavaSerializer(arrow_type=pa.list_(pa.duration("us")))
+    with pytest.raises(DeserializationError) as caught:
+        lists.decode_column(pa.array([ANY.serialize([]), ANY.serialize([dt.timedelta(1), FAR])]))
+    assert (caught.value.row, caught.value.field_path) == (1, "$[1]")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["java.util.Date", "java.sql.Timestamp", "java.time.Instant", "java.time.LocalDateTime", "java.time.LocalDate"],
+)
+@pytest.mark.parametrize("seconds", [253_402_300_800, -62_135_596_801], ids=["year 10000", "year 0"])
+def test_times_beyond_pythons_calendar_are_refused_with_their_row(name: str, seconds: int) -> None:
+    serializer = JavaSerializer(name)
+    kind = serializer.arrow_type
+    number = seconds // 86_400 if pa.types.is_date(kind) else seconds * 1_000_000
+    column = pa.array([0, number], pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+    with pytest.raises(SerializationError, match=r"row 1: a time beyond the years 1 to 9999") as caught:
+        serializer.encode_column(column)
+    assert (caught.value.row, caught.value.field_path) == (1, "$")
+
+
+def test_nanoseconds_are_rounded_down_whatever_the_class() -> None:
+    column = pa.array([1_999], pa.timestamp("ns", "America/New_York"))
+    for name in ("java.time.Instant", "java.sql.Timestamp"):
+        events = JavaSerializer(name).encode_column(column)
+        assert JavaSerializer(name).decode_column(events).cast(pa.int64()).to_pylist() == [1]
+    value = ANY.deserialize(ANY.encode_column(column)[0].as_py())
+    assert value == dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)
+    assert value.tzinfo is dt.UTC  # an Instant, whatever zone the column shows it in
+
+
+def test_a_number_that_the_field_cannot_hold_is_refused_though_the_column_type_could() -> None:
+    pair = ClassDescriptor.of("com.example.Pair", 1, {"i": "int", "boxed": "java.lang.Integer"})
+    serializer = JavaSerializer(pair, arrow_type=pa.struct([("i", pa.int64()), ("boxed", pa.int64())]))
+    good = pa.array([{"i": 1, "boxed": 2}], serializer.arrow_type)
+    assert serializer.decode_column(serializer.encode_column(good)).equals(good)
+    for name in ("i", "boxed"):
+        with pytest.raises(SerializationError, match="row 1"):
+            serializer.encode_column(pa.array([{"i": 1}, {name: 1 << 40}], serializer.arrow_type))
+    with pytest.raises(SerializationError, match="row 0"):
+        JavaSerializer("java.lang.Integer", arrow_type=pa.int64()).encode_column(pa.array([1 << 40]))
+
+
+def test_bytes_are_no_string_and_numbers_no_date() -> None:
+    named = ClassDescriptor.of("com.example.Named", 1, {"name": "java.lang.String", "at": "java.util.Date"})
+    serializer = JavaSerializer(named)
+    with pytest.raises(SerializationError, match="row 0"):
+        serializer.encode_column(pa.array([{"name": b"\xff"}], pa.struct([("name", pa.large_binary())])))
+    events = serializer.encode_column(pa.array([{"at": 1_000_000}]))
+    assert type(ANY.deserialize(events[0].as_py())["at"]).__name__ == "Date"
+
+
+# Samples
+
+
+COLOR = ClassDescriptor("com.example.Color", 0, 0x12, (), ClassDescriptor("java.lang.Enum", 0, 0x12))
+LINE = ClassDescriptor.of("com.example.Line", 1, {"count": "int", "color": "com.example.Color"})
+CART = ClassDescriptor.of(
+    "com.example.Cart",
+    1,
+    {
+        "id": "int", "color": "com.example.Color", "first": "com.example.Line", "lines": "java.util.List",
+        "seen": "java.util.Set", "by_name": "java.util.Map", "any": "java.lang.Object", "all": "com.example.Color[]",
+        "queue": "java.util.LinkedList",
+    },
+)  # fmt: skip
+
+
+def _cart() -> bytes:
+    red, blue = JavaEnum(COLOR, "RED"), JavaEnum(COLOR, "BLUE")
+    value = CART.new(
+        id=1,
+        color=red,
+        first=LINE.new(count=1, color=red),
+        lines=[LINE.new(count=2, color=blue)],
+        seen={blue},
+        by_name={"k": red},
+        any=Long(7),
+        all=JavaArray([red], ClassDescriptor("[Lcom.example.Color;", 5)),
+        queue=JavaList(["a"], "java.util.LinkedList"),
+    )
+    return ANY.serialize(value)
+
+
+def test_a_sample_tells_what_the_class_does_not() -> None:
+    serializer = pickle.loads(pickle.dumps(JavaSerializer(sample=_cart())))
+    line = {"count": 2, "color": "BLUE"}
+    rows = [
+        {
+            "id": 2, "color": "BLUE", "first": line, "lines": [line, None, line], "seen": ["RED", "BLUE"],
+            "by_name": [("a", "RED"), ("b", None)], "any": 9, "all": ["RED", None], "queue": ["x"],
+        },
+        dict.fromkeys(CART.field_names) | {"id": 3},
+    ]  # fmt: skip
+    column = pa.array(rows, serializer.arrow_type)
+    serializer.check_encodable(column.type)
+    events = serializer.encode_column(column)
+    assert [
+        sorted(each["seen"]) if each["seen"] else None for each in serializer.decode_column(events).to_pylist()
+    ] == [
+        ["BLUE", "RED"],
+        None,
+    ]
+    value = ANY.deserialize(events[0].as_py())
+    assert value["color"] == JavaEnum(COLOR, "BLUE")
+    assert value["first"]["color"] == JavaEnum(COLOR, "BLUE")
+    assert [None if each is None else each.class_name for each in value["lines"]] == [LINE.name, None, LINE.name]
+    assert set(value["seen"]) == {JavaEnum(COLOR, "RED"), JavaEnum(COLOR, "BLUE")}
+    assert value["by_name"] == {"a": JavaEnum(COLOR, "RED"), "b": None}
+    assert (type(value["any"]), value["any"]) == (Long, 9)
+    assert value["all"].java_class == "[Lcom.example.Color;"
+    assert value["queue"].java_class == "java.util.LinkedList"
+
+
+def test_what_a_sample_does_not_tell_is_asked_for_only_where_it_is_written() -> None:
+    empty = JavaSerializer(sample=ANY.serialize(CART.new(id=1)))
+    (event,) = empty.encode_column(pa.array([{"id": 5}], pa.struct([("id", pa.int32())]))).to_pylist()
+    assert ANY.deserialize(event)["id"] == 5
+    with pytest.raises(SchemaError, match=r"com\.example\.Cart\.color.*neither null nor empty"):
+        empty.check_encodable(pa.struct([("color", pa.string())]))
+    # A string in place of a constant would be an event that Java cannot read.
+    with pytest.raises(SchemaError, match=r"com\.example\.Cart\.color.*only an event tells"):
+        JavaSerializer(CART, arrow_type=pa.struct([("color", pa.string())])).encode_column(pa.array([{"color": "RED"}]))
+
+
+@pytest.mark.parametrize("wrong", [str, dict, 5, JavaSerializer])
+def test_what_is_no_class_is_said_when_the_serializer_is_made(wrong: Any) -> None:
+    with pytest.raises(SchemaError, match="invalid java_type"):
+        JavaSerializer(wrong)
+
+
+def test_what_is_no_sample_is_said_when_the_serializer_is_made() -> None:
+    with pytest.raises(SchemaError, match="invalid sample"):
+        JavaSerializer(sample="not hex")

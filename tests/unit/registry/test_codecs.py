@@ -3,9 +3,12 @@
 import gzip
 import json
 import random
+import sys
+import types
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import cramjam
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError, MissingExtraError, SerializationError
-from pravega_serde.errors import UnsupportedCodecError
+from pravega_serde.errors import SerdeError, UnsupportedCodecError
 from pravega_serde.registry import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec, _codecs
 from pravega_serde.registry._codecs import codec_named
 
@@ -112,3 +115,48 @@ def test_snappy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     for call in (lambda: CODEC_SNAPPY.pack(b""), lambda: CODEC_SNAPPY.unpack(b"", {})):
         with pytest.raises(MissingExtraError, match=r"pravega-serde\[registry\]"):
             call()
+
+
+# Codecs of the user's own
+
+
+def _xor(payload: bytes) -> bytes:
+    return bytes(byte ^ 0x5A for byte in payload)
+
+
+def _unxor(stored: bytes, properties: Mapping[str, str]) -> bytes:
+    return _xor(stored)
+
+
+OWN = Codec("own", _xor, _unxor)
+
+
+@pytest.mark.parametrize(
+    ("encode", "decode", "words"),
+    [
+        (_xor, _xor, r"decode\(stored, properties\), but too many positional arguments"),
+        (lambda: b"", _unxor, r"encode\(payload\), but too many positional arguments"),
+        (_xor, lambda a, b, c: b"", "missing a required argument"),
+        (_xor, b"key", "its decode is b'key', which cannot be called"),
+    ],
+)
+def test_functions_that_cannot_be_called_so_are_refused_when_the_codec_is_made(
+    encode: Any, decode: Any, words: str
+) -> None:
+    with pytest.raises(SerdeError, match=f"invalid codec 'own': .*{words}"):
+        Codec("own", encode, decode)
+
+
+def test_a_codec_is_found_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("their_codecs")
+    module.secret = OWN  # type: ignore[attr-defined]
+    module.other = 5  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "their_codecs", module)
+    assert codec_named("their_codecs:secret") is OWN
+    for place, words in (
+        ("their_codecs:other", "is 5, not a pravega_serde.registry.Codec"),
+        ("their_codecs:nope", "cannot be imported"),
+        ("no_such_module:x", "cannot be imported: No module named"),
+    ):
+        with pytest.raises(UnsupportedCodecError, match=words):
+            codec_named(place)

@@ -1,6 +1,7 @@
 """Avro: what values are in Python and in Arrow, errors by row, and what Java's writers do besides."""
 
 import json
+import pickle
 import uuid
 from datetime import date, time
 from decimal import Decimal
@@ -219,3 +220,75 @@ def test_the_empty_column() -> None:
     assert (len(empty), empty.type) == (0, serializer.arrow_type)
     assert len(serializer.encode_column(empty)) == 0
     assert serializer.decode_column(pa.chunked_array([], pa.binary())).type == serializer.arrow_type
+
+
+# Values that a logical type does not hold: bad by row and by column alike
+
+_UUID = "123E4567-e89b-12d3-a456-426614174000"
+BAD_LOGICAL = [
+    (logical("int", "time-millis"), "int", 86_400_000),
+    (logical("int", "time-millis"), "int", -1),
+    (logical("long", "time-micros"), "long", 86_400_000_000),
+    (logical("long", "time-micros"), "long", -(2**63)),
+    (logical("string", "uuid"), "string", "{123e4567-e89b-12d3-a456-426614174000}"),
+    (logical("string", "uuid"), "string", "123e4567e89b12d3a456426614174000"),
+    (logical("string", "uuid"), "string", "1-1-1-1-1"),
+    (logical("string", "uuid"), "string", _UUID + "\n"),
+    (logical("bytes", "decimal", precision=4, scale=2), "bytes", b""),
+    (logical("bytes", "decimal", precision=4, scale=2), "bytes", (10_000).to_bytes(2, "big")),
+    (logical("bytes", "decimal", precision=40, scale=2), "bytes", b""),
+    (logical("bytes", "decimal", precision=40, scale=2), "bytes", (10**40).to_bytes(17, "big")),
+    (
+        logical("fixed", "decimal", name="F", size=20, precision=40),
+        {"type": "fixed", "name": "F", "size": 20},
+        b"\x7f" * 20,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "value"), BAD_LOGICAL, ids=[f"{k['logicalType']} {v!r:.40}" for k, _, v in BAD_LOGICAL]
+)
+def test_rows_and_columns_refuse_the_same_values(kind: Any, plain: Any, value: Any) -> None:
+    event = AvroSerializer(record(("x", plain))).serialize({"x": value})
+    serializer = AvroSerializer(record(("x", kind)))
+    with pytest.raises(DeserializationError) as caught:
+        serializer.deserialize(event)
+    assert caught.value.field_path == "$.x"
+    with pytest.raises(DeserializationError) as caught:
+        serializer.decode_column(pa.array([None, event], pa.binary()))
+    assert (caught.value.row, caught.value.field_path) == (1, "$.x")
+    # What is only read over is not looked into, by row or by column.
+    over = AvroSerializer(record(("x", kind)), reader_schema=READS_OVER)
+    assert over.deserialize(event) == {"y": 1}
+    assert over.decode_column(pa.array([event])).to_pylist() == [{"y": 1}]
+
+
+READS_OVER = {"type": "record", "name": "R", "fields": [{"name": "y", "type": "int", "default": 1}]}
+
+
+def test_the_text_of_a_uuid_is_given_back_as_it_was() -> None:
+    serializer = AvroSerializer(record(("x", logical("string", "uuid"))))
+    event = AvroSerializer(record(("x", "string"))).serialize({"x": _UUID})
+    value = serializer.deserialize(event)
+    assert value == {"x": uuid.UUID(_UUID)}
+    assert hash(value["x"]) == hash(uuid.UUID(_UUID))
+    assert str(value["x"]) == _UUID
+    assert serializer.serialize(pickle.loads(pickle.dumps(value))) == event
+    column = serializer.decode_column(pa.array([event]))
+    assert column.to_pylist() == [{"x": _UUID}]
+    assert serializer.encode_column(column).to_pylist() == [event]
+
+
+def test_a_large_decimal_is_checked_and_kept_as_its_bytes() -> None:
+    serializer = AvroSerializer(record(("x", logical("bytes", "decimal", precision=40, scale=2))))
+    numbers = [Decimal((sign, (9,) * digits, -2)) for sign in (0, 1) for digits in (1, 38, 40)]
+    events = [serializer.serialize({"x": number}) for number in numbers]
+    column = serializer.decode_column(pa.array(events))
+    assert serializer.encode_column(column).to_pylist() == events
+
+
+def test_a_signalling_nan_is_promoted_without_a_word() -> None:
+    promoted = AvroSerializer('"float"', reader_schema='"double"')
+    (value,) = promoted.decode_column(pa.array([b"\x00\x00\xa0\x7f"])).to_pylist()
+    assert value != value

@@ -1,5 +1,6 @@
 """What is written as Avro: values and columns that fit, and how those are refused that do not."""
 
+import io
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -274,3 +276,51 @@ def test_long_columns_are_written_in_passes() -> None:
     events = serializer.encode_column(column)
     assert len(events) == 40_000
     assert serializer.decode_column(events).equals(column)
+
+
+# Which branch a number takes, and what logical types do not hold
+
+
+@pytest.mark.parametrize("value", [0.1, 1e300, -0.0, 2**40 + 0.5])
+@pytest.mark.parametrize("union", [["float", "double"], ["null", "float", "string", "double"], ["double", "float"]])
+def test_a_float_of_python_is_a_double_where_the_union_has_one(union: list[str], value: float) -> None:
+    serializer = AvroSerializer(record(("x", union)))
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(record(("x", union))), {"x": value})
+    event = serializer.serialize({"x": value})
+    assert event == out.getvalue()
+    assert serializer.deserialize(event) == {"x": value}
+    double = [branch for branch in union if branch != "null"].index("double")
+    column = pa.array(
+        [{"x": {f"member{double}": value}}], pa.struct([("x", pa.struct([(f"member{double}", pa.float64())]))])
+    )
+    assert serializer.encode_column(column).to_pylist() == [event]
+    assert len(serializer.serialize({"x": ("float", 0.5)})) == 5
+
+
+UNREADABLE = [
+    ({"type": "int", "logicalType": "time-millis"}, 86_400_000, pa.array([0, 86_400_000], pa.int32())),
+    ({"type": "int", "logicalType": "time-millis"}, -1, pa.array([0, -1], pa.int8())),
+    ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, pa.array([0, 86_400_000_000])),
+    ({"type": "string", "logicalType": "uuid"}, "x", pa.array(["123e4567-e89b-12d3-a456-426614174000", "x"])),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "column"), UNREADABLE, ids=[f"{kind['logicalType']} {value}" for kind, value, _ in UNREADABLE]
+)
+def test_what_could_not_be_read_is_not_written(kind: Any, value: Any, column: pa.Array) -> None:
+    serializer = AvroSerializer(record(("x", kind)))
+    with pytest.raises(SerializationError) as caught:
+        serializer.serialize({"x": value})
+    assert caught.value.field_path == "$.x"
+    with pytest.raises(SerializationError) as caught:
+        serializer.encode_column(pa.record_batch({"x": column}))
+    assert (caught.value.row, caught.value.field_path) == (1, "$.x")
+
+
+def test_times_beyond_the_range_name_their_row() -> None:
+    serializer = AvroSerializer(record(("x", {"type": "long", "logicalType": "timestamp-micros"})))
+    with pytest.raises(SerializationError) as caught:
+        serializer.encode_column(pa.record_batch({"x": pa.array([0, 1, 2**62], pa.timestamp("s", "UTC"))}))
+    assert (caught.value.row, caught.value.field_path) == (2, "$.x")

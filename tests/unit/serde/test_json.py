@@ -468,7 +468,11 @@ WRITTEN = [
     (pa.array([1], pa.time32("s")), b'{"x":"00:00:01.000000"}'),
     (pa.array([1999], pa.timestamp("ns", "America/New_York")), b'{"x":"1970-01-01T00:00:00.000001Z"}'),
     (pa.array([-1], pa.timestamp("ns")), b'{"x":"1969-12-31T23:59:59.999999"}'),
-    (pa.array([253402300800], pa.timestamp("s")), b'{"x":"10000-01-01T00:00:00.000000"}'),
+    (pa.array([253402300799], pa.timestamp("s")), b'{"x":"9999-12-31T23:59:59.000000"}'),
+    (pa.array([253402300799], pa.timestamp("s", "America/New_York")), b'{"x":"9999-12-31T23:59:59.000000Z"}'),
+    (pa.array([-719_528], pa.int32()).cast(pa.date32()), b'{"x":"0000-01-01"}'),
+    (pa.array(["a"], pa.string_view()), b'{"x":"a"}'),
+    (pa.array(np.array([0x7FA00000], np.uint32).view(np.float32)), b'{"x":"NaN"}'),
     (pa.array([[1, 2]], pa.large_list(pa.int8())), b'{"x":[1,2]}'),
     (pa.array([[1, 2]], pa.list_(pa.int8(), 2)), b'{"x":[1,2]}'),
     (pa.array([[(1, True)]], pa.map_(pa.int8(), pa.bool_())), b'{"x":{"1":true}}'),
@@ -534,3 +538,51 @@ def test_long_decimals_are_looked_at_once(text: str, fits: bool) -> None:
     assert clock.process_time() - started < 1
     assert (values.to_pylist() == [[Decimal("1.00")]]) is fits
     assert bool(errors) is not fits
+
+
+# Beyond ISO 8601, and deep
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([0, 253_402_300_800], pa.timestamp("s")),
+        pa.array([0, 2**63 - 1], pa.timestamp("us", "UTC")),
+        pa.array([0, 2**63 - 1], pa.timestamp("s")),
+        pa.array([0, -62_167_219_201], pa.timestamp("s", "America/New_York")),
+        pa.array([0, 2_932_897], pa.int32()).cast(pa.date32()),
+        pa.array([0, -719_529], pa.int32()).cast(pa.date32()),
+        pa.Array.from_buffers(pa.time64("us"), 2, [None, pa.py_buffer(np.array([0, 86_400_000_000]))]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_times_that_iso_8601_has_not_are_refused_with_their_row(column: pa.Array) -> None:
+    with pytest.raises(SerializationError) as caught:
+        ROWS.encode_column(pa.record_batch({"x": column}))
+    assert (caught.value.row, caught.value.field_path) == (1, "$.x")
+
+
+def test_the_last_hours_of_9999_in_a_western_zone_are_beyond_it_in_utc() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-5)))
+    with pytest.raises(SerializationError, match=r"beyond the years 1 to 9999 in UTC \(field \$\.at\)"):
+        ROWS.serialize({"at": last})
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 500 + b"]" * 500, b'{"a":' * 450 + b"1" + b"}" * 450, b'[1,{"a":[],"b":' * 250 + b"0" + b"}]" * 250]
+)
+def test_what_is_read_however_deep_is_written(text: bytes) -> None:
+    assert ROWS.serialize(ROWS.deserialize(text)) == text
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    value: list[Any] = []
+    value.append({"again": value})
+    with pytest.raises(SerializationError, match="nested too deeply, or contains itself"):
+        ROWS.serialize(value)
+    deep: Any = object()
+    for _ in range(700):
+        deep = [deep]
+    with pytest.raises(SerializationError, match="object has no form in JSON") as caught:
+        ROWS.serialize(deep)
+    assert str(caught.value.field_path).startswith("$[0][0]")

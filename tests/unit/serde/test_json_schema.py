@@ -276,3 +276,43 @@ def test_without_the_package_the_extra_is_named() -> None:
         "else:\n    raise SystemExit('not raised')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+DRAFT_3 = "http://json-schema.org/draft-03/schema#"
+
+
+def test_extends_of_draft_3_may_be_one_schema() -> None:
+    base = {"properties": {"a": {"type": "integer"}}}
+    for extended in (base, [base]):
+        inside = {"$schema": DRAFT_3, "properties": {"b": {"extends": extended}, "extends": {"type": "string"}}}
+        checked = JsonSerializer(schema=inside)
+        assert checked.deserialize(b'{"b":{"a":1},"extends":"x"}') == {"b": {"a": 1}, "extends": "x"}
+        with pytest.raises(DeserializationError) as caught:
+            checked.deserialize(b'{"b":{"a":"x"}}')
+        assert caught.value.field_path == "$.b.a"
+        with pytest.raises(DeserializationError):
+            checked.deserialize(b'{"extends":1}')
+    with pytest.raises(SchemaError, match="is not one of RE2"):
+        JsonSerializer(schema={"$schema": DRAFT_3, "extends": {"pattern": "(?=x)"}})
+
+
+@pytest.mark.parametrize("given", [True, "true"])
+def test_true_takes_every_event(given: Any) -> None:
+    checked = pickle.loads(pickle.dumps(JsonSerializer(schema=given)))
+    assert checked.deserialize(b"[1]") == [1]
+    assert checked.serialize({"a": 1}) == b'{"a":1}'
+
+
+@pytest.mark.parametrize("given", [False, " false "])
+def test_false_takes_none(given: Any) -> None:
+    checked = JsonSerializer(schema=given)
+    with pytest.raises(DeserializationError, match="False schema"):
+        checked.deserialize(b"{}")
+    with pytest.raises(SerializationError, match="False schema"):
+        checked.serialize({})
+
+
+@pytest.mark.parametrize("given", [[], 3, 2.5, b"{}", {"$schema": 5}])
+def test_what_is_no_schema_is_a_schema_error(given: Any) -> None:
+    with pytest.raises(SchemaError):
+        JsonSerializer(schema=given)

@@ -158,6 +158,31 @@ def test_editions() -> None:
     assert serializer.serialize({"a": 0, "r": [1, 2]}) == b"\x08\x00\x12\x02\x01\x02"
 
 
+def test_editions_are_written_in_columns_without_a_word_of_a_panic(capfd: pytest.CaptureFixture[str]) -> None:
+    older = {**number(1, "a"), "label": 1}
+    files = FileDescriptorSet(
+        file=[
+            FileDescriptorProto(
+                name="in.proto",
+                syntax="editions",
+                edition="EDITION_2023",
+                message_type=[{"name": "I", "field": [number(1, "x")]}],
+            ),
+            FileDescriptorProto(
+                name="out.proto",
+                syntax="proto3",
+                dependency=["in.proto"],
+                message_type=[{"name": "M", "field": [older, {**number(2, "i"), "type": 11, "type_name": ".I"}]}],
+            ),
+        ]
+    )
+    for name in ("I", "M"):
+        serializer = ProtobufSerializer(files, message_type=name)
+        column = serializer.decode_column(pa.array([b"\x08\x05", b""]))
+        assert serializer.encode_column(column).to_pylist() == [b"\x08\x05", b""]
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("make", [lambda: controller_pb2.NodeUri, lambda: Duration, everything, older])
 def test_pickling(make: Any) -> None:
     schema = make()

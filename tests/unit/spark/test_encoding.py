@@ -9,6 +9,8 @@ import pytest
 from connector.errors import ColumnTypeError, ConfigError, NullEventError
 from connector.options import parse_options
 from connector.sink import EventEncoder, SinkOptions, encoder_for
+from connector.source import SourceOptions, serializer_of
+from pravega_serde.java import ClassDescriptor, JavaEnum, JavaSerializer
 from pravega_serde.routing import segment_keys
 
 ROWS = pa.RecordBatch.from_pylist(
@@ -113,3 +115,42 @@ def test_a_null_event_names_its_row():
     rows = pa.RecordBatch.from_pydict({"event": [b"a", None]})
     with pytest.raises(NullEventError, match="row 1"):
         encoder(rows.schema).encode(rows)
+
+
+COLOR = ClassDescriptor("shop.Color", 0, 0x12, (), ClassDescriptor("java.lang.Enum", 0, 0x12))
+LINE = ClassDescriptor.of("shop.Line", 1, {"count": "int", "color": "shop.Color"})
+CART = ClassDescriptor.of(
+    "shop.Cart", 1, {"id": "long", "color": "shop.Color", "lines": "java.util.List", "by_name": "java.util.Map"}
+)
+
+
+def test_a_java_sample_tells_enums_and_what_lists_maps_and_objects_hold():
+    red = JavaEnum(COLOR, "RED")
+    cart = CART.new(id=1, color=red, lines=[LINE.new(count=2, color=red)], by_name={"k": red})
+    sample = JavaSerializer().serialize(cart).hex()
+    line = pa.struct([("count", pa.int32()), ("color", pa.string())])
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("color", pa.string()),
+            ("lines", pa.list_(line)),
+            ("by_name", pa.map_(pa.string(), pa.string())),
+        ]
+    )
+    row = {"id": 5, "color": "BLUE", "lines": [{"count": 1, "color": "RED"}], "by_name": [("a", "BLUE")]}
+    events, _ = encoder(schema, format="java", java_sample=sample).encode(pa.RecordBatch.from_pylist([row], schema))
+    value = JavaSerializer().deserialize(events[0].as_py())
+    assert value["color"] == JavaEnum(COLOR, "BLUE")
+    assert (value["lines"][0].class_name, value["lines"][0]["color"]) == ("shop.Line", red)
+    assert value["by_name"] == {"a": JavaEnum(COLOR, "BLUE")}
+    # Reading by the same sample needs no schema.
+    options = parse_options(SourceOptions, {"path": "s/t", "format": "java", "java_sample": sample})
+    decoder = serializer_of(options, None)
+    assert decoder is not None
+    assert decoder.get().decode_column(events).to_pylist() == [row]
+
+
+def test_a_field_that_the_sample_leaves_open_is_no_string():
+    sample = JavaSerializer().serialize(CART.new(id=1)).hex()
+    with pytest.raises(ColumnTypeError, match=r"shop\.Cart\.color.*neither null nor empty"):
+        encoder(pa.schema([("color", pa.string())]), format="java", java_sample=sample)

@@ -81,3 +81,12 @@ def test_schema_ids_travel_in_the_columns():
 def test_a_near_name_is_told():
     with pytest.warns(PravegaOptionWarning, match="'regsitry'.*did you mean 'registry'"):
         parse_options(SourceOptions, {"path": "a/b", "regsitry": "http://x:1"})
+
+
+def test_codecs_of_the_users_own_are_named_by_their_places():
+    read = parse_options(SourceOptions, {**PLACE, "path": "s/t", "codecs": "app.codecs:secret, app.codecs:Other.old"})
+    assert read.codecs == ("app.codecs:secret", "app.codecs:Other.old")
+    assert parse_options(SinkOptions, PLACE | {"codec": "app.codecs:secret"}).codec == "app.codecs:secret"
+    for wrong in ("app.codecs", "app codecs:x", "a:b:c", ""):
+        with pytest.raises(ConfigError, match="codecs"):
+            parse_options(SourceOptions, {**PLACE, "path": "s/t", "codecs": wrong})
