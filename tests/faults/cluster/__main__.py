@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
@@ -48,6 +49,8 @@ def main(
     list_: bool,
     document: bool,
 ) -> None:
+    # However it is told to end: servers and clients end with it, and what has been played is kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if context.invoked_subcommand:
         return
     names = [name for name in FAULTS if not only or name.startswith(only)]
