@@ -1,6 +1,6 @@
 """Exactly once: which transactions a batch is, who may commit them, and what to do when something went wrong."""
 
-from connector.ledger._carry_out import Servers, carry_out
+from connector.ledger._carry_out import Servers, await_visible, carry_out
 from connector.ledger._entries import (
     AppState,
     Barrier,
@@ -48,6 +48,7 @@ __all__ = [
     "Servers",
     "Snapshot",
     "Table",
+    "await_visible",
     "carry_out",
     "check",
     "fold",

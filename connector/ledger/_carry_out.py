@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from uuid import UUID
@@ -12,6 +12,7 @@ from uuid import UUID
 from connector.client import ControllerClient, StreamName, TransactionStatus
 from connector.errors import (
     ConnectorError,
+    DeadlineExceededError,
     LeaseRangeError,
     OutcomeUnknownError,
     TransactionAbortedError,
@@ -22,7 +23,7 @@ from connector.ledger._machine import Ask, Commit, Request
 from connector.ledger._stream import Ledger
 from connector.ledger._table import Phase
 
-__all__ = ["Servers", "carry_out"]
+__all__ = ["Servers", "await_visible", "carry_out"]
 
 _log: Final = logging.getLogger(__name__)
 #: Calls that are under way at once: a controller works on one transaction of a stream after the other anyway.
@@ -32,6 +33,8 @@ _FRESH: Final = 0.1
 #: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.25
+#: Seconds in which a commit that is decided is carried out, unless the servers have other trouble.
+_VISIBLE_SECONDS: Final = 15.0
 
 
 class Servers:
@@ -130,3 +133,25 @@ def _answer(machine: Commit, servers: Servers) -> Any:
         # It is decided how this ends, and what nobody needs ends with its lease.
         _log.info("transactions that are not needed were left to their lease: %s", error)
         return {}
+
+
+def await_visible(controller: ControllerClient, stream: StreamName, transactions: Iterable[UUID]) -> None:
+    """Return when transactions whose commits are decided can be read.
+
+    It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after 15 s.
+    """
+    pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
+    with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="pravega-ledger") as pool:
+        while True:
+            statuses = pool.map(lambda id_: controller.transaction_status(stream, id_), pending)
+            seen = list(zip(pending, statuses, strict=True))
+            pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
+            if not pending:
+                return
+            if time.monotonic() > deadline:
+                raise DeadlineExceededError(
+                    f"{len(pending)} transactions of stream {stream} were not visible within {_VISIBLE_SECONDS:g} s, "
+                    f"{pending[0]} for one; their commits are decided"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)

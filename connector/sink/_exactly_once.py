@@ -31,6 +31,7 @@ from connector.ledger import (
     Phase,
     Role,
     Servers,
+    await_visible,
     carry_out,
     check,
     latest_of,
@@ -121,18 +122,27 @@ class ExactlyOnce:
             _probed.add(key)
 
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Make the batch visible, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger.
+        """Commit the batch, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger.
 
-        Then its event time is noted, if it has one, also when another driver had committed it.
+        A batch write can be read on return; the rows of a micro-batch a moment later. Its event time is noted, if it
+        has one, also when another driver had committed it.
         """
         job = self._job(messages, batch)
         machine = carry_out(Commit(job), self._servers(client))
         check(machine, self._options.stream_name())
+        if not self._streaming and machine.recorded is not None:
+            self._await_visible(client, [part.transaction for part in machine.recorded.parts])
         if machine.own_count:
             ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
             note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
+
+    def _await_visible(self, client: PravegaClient, transactions: list[uuid.UUID]) -> None:
+        try:
+            await_visible(client.controller, self._options.stream_name(), transactions)
+        except ConnectorError as error:  # the batch is committed: that it is seen late must not fail it
+            _log.warning("%s", error)
 
     @staticmethod
     def _tidy(ledger: Ledger) -> None:

@@ -7,8 +7,22 @@ import pytest
 
 from connector.client import StreamName
 from connector.client import TransactionStatus as Status
-from connector.errors import OutcomeUnknownError
-from connector.ledger import Commit, Committed, Content, Entry, Job, Outcome, Part, Prepared, Servers, carry_out, fold
+from connector.errors import DeadlineExceededError, OutcomeUnknownError
+from connector.ledger import (
+    Commit,
+    Committed,
+    Content,
+    Entry,
+    Job,
+    Outcome,
+    Part,
+    Prepared,
+    Servers,
+    _carry_out,
+    await_visible,
+    carry_out,
+    fold,
+)
 
 FIRST, SECOND = (Part(UUID(int=number), Content(1, 1, number)) for number in (1, 2))
 
@@ -69,3 +83,16 @@ def test_a_batch_is_not_recorded_while_the_one_before_never_becomes_visible():
         commit(controller, ledger, 0.2)
     assert controller.asked > 2
     assert (len(ledger.entries), controller.committed) == (2, [])
+
+
+def test_what_is_committed_is_awaited_until_it_can_be_read(monkeypatch):
+    controller = SlowController(looks=3)
+    await_visible(controller, StreamName("scope", "stream"), [FIRST.transaction])  # type: ignore[arg-type]
+    assert controller.asked == 3
+    monkeypatch.setattr(_carry_out, "_VISIBLE_SECONDS", 0.1)
+    with pytest.raises(DeadlineExceededError, match="1 transactions of stream scope/stream were not visible"):
+        await_visible(
+            SlowController(looks=float("inf")),  # type: ignore[arg-type]
+            StreamName("scope", "stream"),
+            [FIRST.transaction],
+        )
