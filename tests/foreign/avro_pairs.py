@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyspark
 
 from connector.local._java import find_java
-from pravega_serde import SerdeError
+from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
 
@@ -31,6 +31,7 @@ _PROGRAM: Final = Path(__file__).parents[1] / "vectors" / "generate" / "AvroReso
 _JARS: Final = Path(pyspark.__file__).parent / "jars"
 _NEEDED: Final = ("avro-1*", "jackson-core-2*", "jackson-databind-2*", "jackson-annotations-2*", "slf4j-api*")
 _SECONDS: Final = 600
+_REFUSED: Final = "refused schemas: "
 
 _VALUES: Final[dict[str, Callable[[random.Random], Any]]] = {
     "null": lambda source: None,
@@ -221,7 +222,7 @@ def differences(cases: list[Case]) -> Iterator[tuple[str, Case, str]]:
                 found = ask(case)
             except SerdeError as error:
                 found = ERROR
-                reason = error.message
+                reason = f"{_REFUSED if isinstance(error, SchemaError) else ''}{error.message}"
             else:
                 reason = found
             if found != by_java(case):
@@ -231,6 +232,9 @@ def differences(cases: list[Case]) -> Iterator[tuple[str, Case, str]]:
 def meant(who: str, case: Case, answer: str) -> bool:
     """Whether a difference is one that is told in the documentation."""
     del case
+    # That two schemas do not fit Java says only where such a value turns up in an event; here it is said at once.
+    if answer.startswith(_REFUSED):
+        return True
     # A bare value of a row chooses the first branch that holds it; Java's datum knows its branch.
     return who == "rows" and not answer.startswith("not Avro")
 
