@@ -195,5 +195,5 @@ def encode_default(entry: Field) -> bytes:
     """The bytes of a field's default, as its writer would have written it; :class:`SchemaError` if it does not fit."""
     try:
         return RowWriter(entry.type)(default_value(entry.type, entry.default))
-    except SerializationError as error:
-        raise SchemaError(f"the default of field {entry.name!r} does not fit its type: {error.message}") from error
+    except (SerializationError, MalformedError) as error:
+        raise SchemaError(f"the default of field {entry.name!r} does not fit its type: {error.reason}") from error

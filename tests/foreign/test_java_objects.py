@@ -48,8 +48,12 @@ def test_java_makes_the_same_of_our_bytes(objects: dict[str, bytes], tmp_path: P
         (pairs / f"{name}.ours").write_bytes(SERIALIZER.serialize(SERIALIZER.deserialize(event)))
     _compile(classes)
     found = _run(f"{classes}:{COMMONS.file()}:{COMMONS_TESTS.file()}", "ReadBack", pairs)
-    verdicts = collections.Counter(line.partition("\t")[0] for line in found)
-    assert verdicts == {"same": 176}, found
+    odd = sorted(line for line in found if not line.startswith("same\t"))
+    # The library refuses four of its own functors, as unsafe; of maps with soft references some entries may be gone.
+    refused = [line for line in odd if "InvalidClassException" in line and line.startswith("theirs ")]
+    unstable = [line for line in odd if line.startswith(("unstable\tReference", "different\tReference"))]
+    assert (len(found), len(refused)) == (176, 4), odd
+    assert odd == sorted(refused + unstable)
 
 
 @pytest.mark.integration

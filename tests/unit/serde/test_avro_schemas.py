@@ -92,3 +92,9 @@ def test_names_have_namespaces() -> None:
     }
     serializer = AvroSerializer(schema)
     assert serializer.deserialize(serializer.serialize({"a": "A", "b": "A"})) == {"a": "A", "b": "A"}
+
+
+def test_a_default_that_no_branch_takes_is_an_error_of_the_schema() -> None:
+    reader = record(("a", "int"), ("b", ["int", "string"], None))
+    with pytest.raises(SchemaError, match=r"default of field 'b' does not fit its type: .*belongs to no branch"):
+        AvroSerializer(record(("a", "int")), reader_schema=reader).deserialize(b"\x02")
