@@ -50,7 +50,7 @@ def test_a_query_goes_on_from_its_checkpoint(
     ledger.restore(client)
     shutil.copytree(folder / "checkpoint", tmp_path / "checkpoint")
     shutil.copytree(folder / "letters", tmp_path / "letters")
-    numbers = list(filter(None.__ne__, map(good_number, script.events)))
+    numbers = [number for event in script.events if (number := good_number(event)) is not None]
     assert there == sorted(numbers), "all was written"
     more = [{"key": f"key {n % 7}", "event": f'{{"n":{n}}}'} for n in range(100, 110)]
     Script(script.stream, 2, (*more, {"key": "key 0", "event": "{"})).go_on(client)
