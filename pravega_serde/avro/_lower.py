@@ -161,7 +161,7 @@ def _uuid(kind: pa.DataType) -> Lower | None:
 
     def lower(column: pa.Array) -> pa.Array:
         text = column.cast(pa.string())
-        if not pc.all(pc.match_substring_regex(text, UUID_PATTERN)).as_py():
+        if not pc.all(pc.match_substring_regex(text, UUID_PATTERN), min_count=0).as_py():
             raise SerializationError("a text that is not a UUID")
         return text
 
