@@ -81,7 +81,7 @@ def test_recover_shows_and_finishes_what_is_open(
         return [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
 
     of_query, of_open, parts = (
-        (["query", "2", "4"], "query", 2) if target.stream == "target" else (["query", "7", "1"], "other", 1)
+        (["query", "2", "2"], "query", 2) if target.stream == "target" else (["query", "7", "1"], "other", 1)
     )
     before = {row[0]: row for row in rows()}
     assert before["query"][:3] == of_query

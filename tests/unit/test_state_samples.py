@@ -28,6 +28,7 @@ from connector.ledger import (
     AppState,
     Barrier,
     Committed,
+    Content,
     Part,
     Prepared,
     Resolved,
@@ -135,19 +136,20 @@ def test_a_ledger_amounts_to_what_it_did(samples: Path):
     assert [entry.generation for entry in entries if isinstance(entry, Prepared)] == [0, 0, 1, 0, 0, 0, 0]
     first = entries[0]
     assert isinstance(first, Prepared)
-    digests = ["62721f252eb4b4ac27184df5cd66d2c5", "2b5e530b24a1600d207376d5f0f07277"]
-    assert [(part.rows, part.bytes, part.digest) for part in first.parts] == [(3, 21, digests[0]), (2, 14, digests[1])]
+    assert [part.content for part in first.parts] == [Content(3, 21, None), Content(2, 14, None)], "without totals"
 
     state = fold(entries)
     assert state.keys() == {"query", "loader"}
     query, loader = state["query"], state["loader"]
-    assert (query.query, query.last, query.last_run, query.last_rows) == ("query", 2, "run-2", 4)
+    assert (query.query, query.last, query.last_run) == ("query", 2, "run-2")
+    contents = (0, Content(5, None, None)), (1, Content(4, None, None)), (2, Content(2, 12, None))
+    assert query.recent == contents, "of batch 2, which was accepted, what was prepared"
     assert query.runs == ("run-1", "run-2", "run-3")
     assert query.open == entries[-1]
     assert isinstance(query.open, Prepared)
     assert (query.open.batch, query.open.run) == (3, "run-3")
-    assert [(part.rows, part.event_time) for part in query.open.parts] == [(3, None), (2, None)]
-    assert (loader.query, loader.last, loader.last_rows, loader.open) == ("", 7, 4, None)
+    assert [(part.content.rows, part.event_time) for part in query.open.parts] == [(3, None), (2, None)]
+    assert (loader.query, loader.last, loader.content_of(7), loader.open) == ("", 7, Content(4, None, None), None)
     assert [part.event_time for part in entries[10].parts] == [1_700_000_000_000]  # type: ignore[union-attr]
 
 
@@ -165,7 +167,7 @@ def test_a_compacted_ledger(samples: Path):
     state = fold(entries)
     other = state["other"].open
     assert isinstance(other, Prepared)
-    assert [(part.rows, part.bytes) for part in other.parts] == [(1, 4)]
+    assert [part.content for part in other.parts] == [Content(1, 4, None)]
     assert (state["query"].last, state["query"].runs, state["query"].open) == (7, ("run-1",), None)
     assert fold(entries[entries.index(snapshots[1]) :]) == state, "who begins at the mark knows the same"
     assert isinstance(state["query"], AppState)
