@@ -26,7 +26,8 @@ from connector.local._maven import Jar
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
 FETCH = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of the tests in the background ignores it
 from connector.local._jars import JarSet, ensure_jars
 from connector.local._maven import Jar
 jars = tuple(Jar.from_line(line) for line in sys.argv[1].splitlines())

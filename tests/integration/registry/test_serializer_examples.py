@@ -18,4 +18,4 @@ def test_every_setting_is_on_the_page() -> None:
         name for name in WriterSettings.__annotations__ if f"| `{name}`" not in PAGE and f", `{name}`" not in PAGE
     ]
     assert missing == []
-    assert len(WriterSettings.__annotations__) == 10
+    assert len(WriterSettings.__annotations__) == 11
