@@ -122,18 +122,20 @@ class SegmentAppender:
         def attempt(deadline: Deadline) -> bool:
             try:
                 return self._try(append, deadline)
-            except BaseException:
+            except BaseException as error:
                 self._disconnect()  # an answer that is still to come would be taken for the next one's
+                if isinstance(error, SegmentSealedError):
+                    # For good, whichever store says so: Java's byte streams are sealed without the controller.
+                    text = f"stream {self._stream} is sealed; nothing more can be written to it"
+                    raise StreamSealedError(text) from None
                 raise
 
         try:
             appended = self._stores.run(self._stream, self._id, attempt)
-        except SegmentSealedError:
-            raise StreamSealedError(f"stream {self._stream} is sealed; nothing more can be written to it") from None
         except NoSuchSegmentError:
             raise self._calls.missing() from None
         except ConnectorError as error:
-            if not append.sent or isinstance(error, ConfigError):
+            if not append.sent or isinstance(error, ConfigError | StreamSealedError):
                 raise
             raise self._unknown(append, error) from error
         self._pending = None
