@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -15,15 +17,19 @@ __all__ = ["Notes", "Tally", "Timeline"]
 
 
 class Notes:
-    """A file of lines that several threads write; times are those of ``time.monotonic()``, one clock for a machine."""
+    """A file of lines that several threads write; times are those of ``time.monotonic()``, one clock for a machine.
+
+    It stays open: one that is renamed goes on to be written under its new name.
+    """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._lock = file, threading.Lock()
+        self._file, self._lock = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644), threading.Lock()
+        weakref.finalize(self, os.close, self._file)
 
     def add(self, client: str, what: str, **more: Any) -> None:
         line = json.dumps({"time": time.monotonic(), "client": client, "what": what, **more})
-        with self._lock, self._file.open("a") as file:
-            file.write(line + "\n")
+        with self._lock:
+            os.write(self._file, line.encode() + b"\n")
 
     def done(self, client: str) -> None:
         """The client has had a success."""

@@ -90,3 +90,12 @@ def test_each_loss_is_told_once():
     for number in (5, 6):
         made.add("k", number)
     assert counts(made, {"k": 6}) == {"events": 2}
+
+
+def test_notes_follow_their_file_when_it_is_renamed(tmp_path):
+    notes, read = Notes(tmp_path / "a.notes"), Timeline(tmp_path)
+    notes.done("writer")
+    (tmp_path / "a.notes").rename(tmp_path / "a.retired")
+    notes.done("writer")
+    assert read.refresh().done == {}
+    assert len((tmp_path / "a.retired").read_text().splitlines()) == 2
