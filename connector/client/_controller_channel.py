@@ -111,9 +111,9 @@ class Failure:
 
 
 _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
-    grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {timeout:g} s"),
+    grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {seconds:g} s"),
     grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is no Pravega controller, or one too old for this"),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {timeout:g} s"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {seconds:g} s"),
     grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
     grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
 }
@@ -207,7 +207,7 @@ class ControllerChannel:
                     verdict = rpc.verdict(Failure(code, details or "", target, is_well))
                     if verdict is not None:
                         raise verdict
-                error = self._error(rpc, code, details, target, deadline.seconds)
+                error = self._error(rpc, code, details, target, deadline.seconds - deadline.left)
                 if not rpc.repeatable or not error.retriable or (code in _MOMENTARY and passing.passed):
                     raise error
                 if not attempts.again(error):
@@ -273,7 +273,7 @@ class ControllerChannel:
         )
 
     def _error(
-        self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, timeout: float
+        self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, tried: float
     ) -> ConnectorError:
         call = f"{rpc.name} {target}" if target else rpc.name
         where = f"the controller at {self._config.controller}"
@@ -285,7 +285,7 @@ class ControllerChannel:
             return AuthenticationError(f"{where} asks for credentials ({call}): {GIVE_CREDENTIALS}")
         if code in _SAID:
             error, text = _SAID[code]
-            return error(f"{where} {text.format(timeout=timeout)} ({call}): {_ADVICE[code]}")
+            return error(f"{where} {text.format(seconds=round(tried, 1))} ({call}): {_ADVICE[code]}")
         error = ControllerFailureError if code in _MOMENTARY else ControllerError
         return error(f"{where} failed in {call} with {code.name}{_quote(details)}")
 
