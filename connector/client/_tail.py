@@ -54,7 +54,8 @@ from pravega_serde.errors import PravegaError
 __all__ = ["TailReader"]
 
 _logger: Final = logging.getLogger(__name__)
-# A server answers a read at the tail after 60 s (measured: 66 s) even if nothing came; one that does not has lost it.
+# Seconds after which a read without an answer is looked into. A store holds it until data come, or until it has done
+# without the segment for a minute: for ever where other clients use the segment.
 _PARKED_SECONDS: Final = 90.0
 # Seconds without a word from a store before it is asked for one, and those that it has for that.
 _PING_AFTER: Final = 5.0
@@ -74,7 +75,7 @@ class _SegmentTail:
         self.asked: Endpoint | None = None  # the store that holds a read
         self.asked_at = 0.0
         self.retry_at = 0.0
-        self.unanswered = 0
+        self.overdue = 0  # reads in a row that were not answered though there was something to read
 
 
 class TailReader:
@@ -162,6 +163,8 @@ class TailReader:
                 self._connections[about] = result
             elif kind == "end" and about in self._tails:
                 self._finish(self._tails[about], followed=result)
+            elif kind == "overdue" and about in self._tails:
+                self._looked_into(self._tails[about], *result)
 
     def _errand_failed(self, kind: str, about: Any, error: Exception) -> None:
         if not isinstance(error, ConnectorError):
@@ -169,6 +172,10 @@ class TailReader:
         if kind == "connect":
             self._lost(about, error)
         elif (tail := self._tails.get(about)) is not None:
+            if kind == "overdue":
+                if tail.asked is not None:
+                    self._lost(tail.asked, error)  # asked anew, the store of the segment itself says what is wrong
+                return
             if isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
                 raise data_loss(self._stream, tail.id, tail.offset, error) from error
             self._failed(tail, error)
@@ -190,6 +197,25 @@ class TailReader:
         if self._stores.controller.current_segments(self._stream, deadline=deadline):
             raise WrongHostError(f"segment {segment_name(self._stream, segment_id)} has ended, and nothing follows yet")
         return False
+
+    def _look_into(self, segment_id: int, offset: int, asked_at: float, deadline: Deadline) -> tuple[float, bool]:
+        """For the read of a time: whether there is something that should have been its answer."""
+        info = self._stores.segment_infos(self._stream, [segment_id], deadline=deadline)[segment_id]
+        return asked_at, not info.exists or info.sealed or info.write_offset > offset
+
+    def _looked_into(self, tail: _SegmentTail, asked_at: float, overdue: bool) -> None:
+        if tail.asked is None or tail.asked_at != asked_at:
+            return  # the answer has come
+        if not overdue:
+            tail.asked_at = time.monotonic()
+            return
+        tail.overdue += 1
+        silence = time.monotonic() - asked_at
+        text = f"stream {self._stream}: there are events, but a read of them was not answered for {silence:.0f} s"
+        self._lost(tail.asked, ConnectionLostError(text))
+        if tail.overdue > 1:
+            tail.overdue = 0
+            raise DeadlineExceededError(f"{text}, and neither was the one before it")
 
     # ---------------------------------------------------------------- requests
 
@@ -290,18 +316,9 @@ class TailReader:
             if tail.asked is None or tail.asked in ready:
                 continue
             if now >= tail.asked_at + _PARKED_SECONDS:
-                self._unanswered(tail)
+                self._begin("overdue", tail.id, partial(self._look_into, tail.id, tail.offset, tail.asked_at), tail)
             elif tail.attempts.in_trouble and now >= tail.asked_at + self._settled:
                 tail.attempts.done()
-
-    def _unanswered(self, tail: _SegmentTail) -> None:
-        tail.unanswered += 1
-        text = f"stream {self._stream}: a read was not answered for {_PARKED_SECONDS:g} s"
-        assert tail.asked is not None
-        unanswered = tail.unanswered
-        self._lost(tail.asked, ConnectionLostError(text))
-        if unanswered > 1:
-            raise DeadlineExceededError(f"{text}, and neither was the one before it")
 
     def _take(self, reply: Message, endpoint: Endpoint) -> EventBatch | None:
         if isinstance(reply, SegmentRead):
@@ -337,7 +354,7 @@ class TailReader:
             return None
         if reply.offset != tail.offset:
             raise ProtocolError(f"segment {tail.name} answered a read at {tail.offset} with bytes of {reply.offset}")
-        tail.asked, tail.unanswered = None, 0
+        tail.asked, tail.overdue = None, 0
         tail.attempts.done()
         column: EventColumn | None = None
         if len(reply.data):

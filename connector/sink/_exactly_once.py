@@ -204,6 +204,10 @@ def _run_of_query(context: TaskContext) -> str:
         return ""
 
 
+#: Seconds for which a failed task asks for the end of its transaction, which else ends with its lease.
+_DROP_SECONDS: Final = 5.0
+
+
 class _Task:
     """The transaction of one task: begun with the first row, kept open until the batch is done with."""
 
@@ -248,7 +252,7 @@ class _Task:
             _keeper().discard(self._transaction)
             # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
             with contextlib.suppress(ConnectorError):
-                self._transaction.abort()
+                self._transaction.abort(timeout=_DROP_SECONDS)
 
 
 # (process, client, stream, lease) whose settings were tried; Spark makes writers anew for every micro-batch.

@@ -8,7 +8,15 @@ import pytest
 
 from connector.client import _tail
 from connector.errors import DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
-from connector.wire import AuthTokenCheckFailed, ReadSegment, SegmentRead, StreamCut, WrongHost, encode
+from connector.wire import (
+    AuthTokenCheckFailed,
+    GetStreamSegmentInfo,
+    ReadSegment,
+    SegmentRead,
+    StreamCut,
+    WrongHost,
+    encode,
+)
 from tests.fake_store import FakeStream, frame
 
 
@@ -207,6 +215,17 @@ def test_a_store_that_forgot_a_parked_read_is_asked_anew(reader, stream, store, 
     assert store.unused_rules == 0
 
 
+def test_a_read_that_waits_for_long_on_a_quiet_segment_goes_on_waiting(reader, stream, store, monkeypatch):
+    """The server holds it for ever where others use the segment."""
+    monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.2)
+    asked(reader, store)
+    assert reader.poll(1.0) is None
+    assert sum(isinstance(request, GetStreamSegmentInfo) for request in store.requests) >= 3
+    store.append(stream.segment(0), frame(b"a"))
+    assert take(reader, 1) == [(0, b"a")]
+    assert sum(isinstance(request, ReadSegment) for request in store.requests) == 1
+
+
 def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, stream, store, monkeypatch):
     monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.2)
 
@@ -214,9 +233,12 @@ def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, s
         session.deaf = True
 
     store.on(ReadSegment, forget, times=2)
-    with pytest.raises(DeadlineExceededError, match="neither was the one before"):
+    assert reader.poll(0.1) is None
+    store.append(stream.segment(0), frame(b"a"))
+    with pytest.raises(DeadlineExceededError, match=r"there are events.* neither was the one before"):
         reader.poll(10)
     assert store.unused_rules == 0
+    assert take(reader, 1) == [(0, b"a")]
 
 
 def test_a_reader_that_is_polled_seldom_takes_no_answer_for_missing(reader, stream, store, monkeypatch):
