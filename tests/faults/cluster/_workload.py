@@ -37,7 +37,7 @@ def parse(event: bytes) -> tuple[str, int]:
 class Worker(threading.Thread):
     """One client: makes step after step, and goes on after errors as a patient user would, with what it has."""
 
-    pace = 0.2
+    pace = 0.5
 
     def __init__(self, name: str, config: PravegaConfig, streams: dict[str, StreamName], notes: Notes) -> None:
         super().__init__(name=name)
@@ -122,6 +122,8 @@ def _numbered(n: int) -> tuple[str, int]:
 class Transactions(Worker):
     """Writes transactions, one after the other, and waits until each is committed."""
 
+    pace = 1.0
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.next = 0
@@ -183,6 +185,8 @@ class Follower(Reader):
 
 class BoundedReader(Reader):
     """Reads up to the present tail, again and again."""
+
+    pace = 1.0
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
