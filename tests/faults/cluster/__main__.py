@@ -8,6 +8,7 @@ import tempfile
 import time
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,6 +37,9 @@ _MARKERS = """
     help="Keep the verdicts there; what is there already is not played again.",
 )
 @click.option("--queries", default=1, show_default=True, help="Exactly-once queries in a chain; 0: no Spark.")
+@click.option(
+    "--logs", type=click.Path(path_type=Path), help="Keep there what the clients of each scene have said and noted."
+)
 @click.option("--list", "list_", is_flag=True, help="Only tell what faults there are.")
 @click.option("--document", is_flag=True, help="Only write the table of --json into docs/guarantees.md.")
 @click.pass_context
@@ -46,6 +50,7 @@ def main(
     seed: str,
     file: Path | None,
     queries: int,
+    logs: Path | None,
     list_: bool,
     document: bool,
 ) -> None:
@@ -66,12 +71,12 @@ def main(
             _DOCUMENT.write_text(page + _MARKERS)
         write_into(_DOCUMENT, "cluster", table(record.verdicts))
         return
-    play(record, names, runs, seed, queries)
+    play(record, names, runs, seed, queries=queries, logs=logs)
     print(table(record.verdicts))
     sys.exit(any(verdict.failures for verdict in record.verdicts))
 
 
-def play(record: Record, names: list[str], runs: int, seed: str, queries: int) -> None:
+def play(record: Record, names: list[str], runs: int, seed: str, **options: Any) -> None:
     """Play what the record misses, the faults of one kind of servers after each other."""
     missing = record.missing(names, runs)
     order = sorted(missing, key=lambda name: FAULTS[name].servers)
@@ -79,7 +84,7 @@ def play(record: Record, names: list[str], runs: int, seed: str, queries: int) -
         todo = list(faults)
         while todo:
             with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-                _play_some(record, Stage(servers, Path(folder), queries=queries), todo, seed)
+                _play_some(record, Stage(servers, Path(folder), **options), todo, seed)
 
 
 def _play_some(record: Record, stage: Stage, todo: list[str], seed: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,12 +51,19 @@ class Scene:
     """Clients, files, probe and auditor on servers that somebody else has started. Context manager.
 
     ``queries``: with how many queries, one after the other, the writer's events are copied; 0 to leave Spark out.
+    ``logs``: where to leave what the clients have said and noted.
     """
 
     def __init__(
-        self, config: PravegaConfig, *, queries: int = 1, ingester: bool = True, lease_ms: int = 120_000
+        self,
+        config: PravegaConfig,
+        *,
+        queries: int = 1,
+        ingester: bool = True,
+        lease_ms: int = 120_000,
+        logs: Path | None = None,
     ) -> None:
-        self.config, self._queries, self.lease_ms = config, queries, lease_ms
+        self.config, self._queries, self.lease_ms, self._logs = config, queries, lease_ms, logs
         self._temporary = tempfile.TemporaryDirectory(prefix="cluster-faults-", ignore_cleanup_errors=True)
         self.folder = Path(self._temporary.name)
         scope = f"faults{time.time_ns()}"
@@ -166,6 +174,11 @@ class Scene:
                 process.stdout.close()
         if self._feeder.is_alive():
             self._feeder.join()
+        if self._logs is not None:
+            kept = self._logs / self.streams["events"].scope
+            kept.mkdir(parents=True)
+            for file in [*self.folder.glob("*.log"), *self.folder.glob("*.notes")]:
+                shutil.copy(file, kept)
         self._temporary.cleanup()
 
     def __exit__(self, *exc_info: object) -> None:

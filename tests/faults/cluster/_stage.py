@@ -58,9 +58,11 @@ class Verdict:
 class Stage:
     """Servers of one kind with a scene on them, for many runs. Context manager."""
 
-    def __init__(self, servers: str, folder: Path, *, queries: int = 1, ingester: bool = True) -> None:
+    def __init__(
+        self, servers: str, folder: Path, *, queries: int = 1, ingester: bool = True, logs: Path | None = None
+    ) -> None:
         self.servers, self._folder, self._stack = servers, folder, ExitStack()
-        self._options = {"queries": queries, "ingester": ingester}
+        self._options: dict[str, Any] = {"queries": queries, "ingester": ingester, "logs": logs}
         self.cluster: Cluster | None = None
         self.proxies: list[Proxy] = []
 
