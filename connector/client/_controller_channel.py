@@ -200,6 +200,8 @@ class ControllerChannel:
                 count += 1
                 if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
                     code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
+                if code is grpc.StatusCode.CANCELLED and not self._closed:
+                    code = grpc.StatusCode.UNAVAILABLE  # a controller that shuts down resets the calls it is working on
                 unreachable = code is grpc.StatusCode.UNAVAILABLE
                 if unreachable or code is grpc.StatusCode.DEADLINE_EXCEEDED:
                     self._move_on(turn)

@@ -76,7 +76,7 @@ class TestDeadline:
 
 class TestRepetition:
     def test_until_the_controller_is_back(self, fake: FakeController, client: ControllerClient) -> None:
-        fake.on("checkScopeExists", Code.UNAVAILABLE, Code.UNAVAILABLE, YES)
+        fake.on("checkScopeExists", Code.UNAVAILABLE, Code.CANCELLED, YES)
         assert client.scope_exists("scope")
         assert fake.count("checkScopeExists") == 3
 
