@@ -10,6 +10,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -22,10 +23,13 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Forwards connections to ``target``; counts what it did to them."""
+    """Forwards connections to ``target``; counts what it did to them.
 
-    def __init__(self, target: tuple[str, int], port: int = 0) -> None:
-        self.target = target
+    Nothing is done to connections from a port that ``spared`` accepts, and they are not counted.
+    """
+
+    def __init__(self, target: tuple[str, int], port: int = 0, spared: Callable[[int], bool] | None = None) -> None:
+        self.target, self._spared = target, spared
         self.connections = self.cuts = self.refused = self.sent = self.returned = 0
         self._cut_at: int | None = None
         self._delay = 0.0
@@ -35,6 +39,7 @@ class Proxy:
         self._stuck: list[threading.Event] = []
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._spared_pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
         self._closing = False
         self._listener = socket.create_server(("127.0.0.1", port))
@@ -69,6 +74,10 @@ class Proxy:
             self._cut_at = None
             pairs, self._pairs = self._pairs, []
             self.cuts += bool(pairs)
+        self._reset(pairs)
+
+    @staticmethod
+    def _reset(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
         for pair in pairs:
             for sock in pair:
                 with contextlib.suppress(OSError):
@@ -101,7 +110,7 @@ class Proxy:
     def _accept(self) -> None:
         while True:
             try:
-                near, _ = self._listener.accept()
+                near, peer = self._listener.accept()
             except OSError:
                 return
             try:
@@ -112,12 +121,26 @@ class Proxy:
                 continue
             for sock in (near, far):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._spared is not None and self._spared(peer[1]):
+                self._spared_pairs.append((near, far))
+                self._start(self._pass_on, near, far)
+                self._start(self._pass_on, far, near)
+                continue
             with self._lock:
                 self.connections += 1
                 self._pairs.append((near, far))
                 flowing = self._flowing
             self._start(self._forward, near, far, True, flowing)
             self._start(self._forward, far, near, False, flowing)
+
+    @staticmethod
+    def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+        for sock in (source, sink):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _forward(self, source: socket.socket, sink: socket.socket, up: bool, flowing: threading.Event) -> None:
         with contextlib.suppress(OSError):
@@ -163,6 +186,7 @@ class Proxy:
         for stuck in (self._flowing, *self._stuck):
             stuck.set()
         self.cut()
+        self._reset(self._spared_pairs)
         for thread in self._threads:
             thread.join()
 

@@ -23,6 +23,7 @@ from tests.faults.cluster._notes import Timeline
 from tests.faults.cluster._scene import Audit, Scene
 from tests.faults.proxy import Proxy
 from tests.interop._java import JavaPeer
+from tests.processes import holds_connection
 
 __all__ = ["LAG", "Record", "Stage", "Verdict", "table"]
 
@@ -84,7 +85,9 @@ class Stage:
         options = ClusterOptions(controllers=2 if self.servers == "two" else 1)
         if self.servers == "proxied":
             ports = dict(zip(("store-1", "store-2"), free_ports(2), strict=True))
-            self.proxies = [stack.enter_context(Proxy(("127.0.0.1", port))) for port in ports.values()]
+            self.proxies = [
+                stack.enter_context(Proxy(("127.0.0.1", port), spared=self._is_servers)) for port in ports.values()
+            ]
             published = {name: proxy.endpoint[1] for name, proxy in zip(ports, self.proxies, strict=True)}
             options = ClusterOptions(ports=ports, published=published)
         self.cluster = stack.enter_context(_running(options))
@@ -93,6 +96,10 @@ class Stage:
         controller = stack.enter_context(Proxy(self.cluster.config.endpoints[0]))
         self.proxies.append(controller)
         return self.cluster.config.with_controller(f"tcp://127.0.0.1:{controller.endpoint[1]}")
+
+    def _is_servers(self, port: int) -> bool:
+        """Whether a connection is the controller's own: the network that is harmed is the one of the clients."""
+        return self.cluster is None or holds_connection(self.cluster.processes["controller-1"].pid, port)
 
     def play(
         self,
