@@ -22,7 +22,10 @@ from tests.faults.cluster._scene import Scene, await_that
 from tests.faults.proxy import Proxy
 from tests.processes import stat_of
 
-__all__ = ["FAULTS", "Fault", "Run", "session"]
+__all__ = ["FAULTS", "LAG", "Fault", "Run", "session"]
+
+#: Seconds from the server's being well to a client's next success.
+LAG: Final = 10.0
 
 #: Seconds that a process stands still: longer than ZooKeeper's sessions (10 s) and a failover (25 to 30 s).
 _FROZEN: Final = 60.0
@@ -77,6 +80,8 @@ class Fault:
     servers: str = "one"
     fails: tuple[str, ...] = ()
     """Clients whose users are to see an error."""
+    allowed: float = LAG
+    """Seconds that clients have after the first success of a new one."""
 
     @property
     def of_query(self) -> bool:
@@ -331,7 +336,9 @@ FAULTS: Final[dict[str, Fault]] = {
     "stores-and-controller": Fault("both segment stores and the controller at once", _stores_and_controller),
     "freeze-first-controller": Fault("the first of two controllers stands still for 60 s", _first_controller, "two"),
     "cut": Fault("all connections of clients are cut, five times", _cut, "proxied"),
-    "half-open": Fault("all connections of clients become half open", _half_open, "proxied"),
+    # New clients are not harmed, and each process has to find out by itself, in up to 10 s of silence: a query has
+    # four of them, one after the other.
+    "half-open": Fault("all connections of clients become half open", _half_open, "proxied", allowed=45.0),
     "throttled": Fault("1 MB/s and 100 ms more for clients, for 60 s", _throttled, "proxied"),
     "short-tokens": Fault("tokens that live for 20 s", _short_tokens, "tokens"),
     "full-checkpoint": Fault("no room under a query's checkpoint", _checkpoint_full, fails=("query1",)),

@@ -18,17 +18,15 @@ from connector.local import ClusterOptions, LocalPravega
 from connector.local._cluster import Cluster, launch_cluster
 from connector.local._ports import free_ports
 from pravega_serde.errors import PravegaError
-from tests.faults.cluster._faults import FAULTS, Run
+from tests.faults.cluster._faults import FAULTS, LAG, Run
 from tests.faults.cluster._notes import Timeline
 from tests.faults.cluster._scene import Audit, Scene
 from tests.faults.proxy import Proxy
 from tests.interop._java import JavaPeer
 from tests.processes import holds_connection
 
-__all__ = ["LAG", "Record", "Stage", "Verdict", "table"]
+__all__ = ["Record", "Stage", "Verdict", "table"]
 
-#: Seconds from the server's being well to a client's next success.
-LAG: Final = 10.0
 _TOKEN_SECONDS: Final = 20
 _USER: Final = {"username": "ann", "password": "secret"}
 
@@ -133,6 +131,7 @@ class Stage:
         wells = [(moment, timeline.well(moment)) for moment in run.moments]
         # A moment before the servers were made well again tells nothing of their recovery.
         verdict.recovery = round(max((well - moment for moment, well in wells if well is not None), default=0.0), 1)
+        allowed = FAULTS[verdict.fault].allowed if verdict.fault in FAULTS else LAG
         for client in self.scene.clients:
             verdict.stalls[client] = round(timeline.stall(client, begin, end), 1)
             lag = timeline.lag(client, run.moments)
@@ -140,7 +139,7 @@ class Stage:
                 verdict.failures.append(f"{client} has not gone on")
             else:
                 verdict.lags[client] = round(lag, 1)
-            if lag is not None and lag > LAG:
+            if lag is not None and lag > allowed:
                 verdict.failures.append(f"{client} went on {lag:.1f} s after a new client")
             if shown := [text for _, text in timeline.errors[client]]:
                 verdict.errors[client] = dict(Counter(shown))
