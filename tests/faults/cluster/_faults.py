@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import random
@@ -280,7 +281,8 @@ def _driver_stopped(run: Run) -> str:
     first = scene.processes["query"].pid
     pids = session(first)
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):  # the tasks' processes come and go
+            os.kill(pid, signal.SIGSTOP)
     since = time.monotonic()
     scene.take_over()
     # How long another driver takes to start is not what is measured here.
@@ -289,7 +291,8 @@ def _driver_stopped(run: Run) -> str:
     assert stat_of(first)[:1] == ["T"]
     stopped = time.monotonic() - since
     for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
     woken = run.now()
     error = await_that("the first driver gives up", lambda: scene.retired_error(woken), _PATIENCE)
     scene.end_retired()

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from connector.client import ControllerClient, EventWriter, _append_loop, _tail
+from connector.client._proto import controller_pb2 as pb
 from connector.client._health import ClusterHealth
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -347,6 +348,16 @@ class TestFrozenController:
                     assert client.scope_exists("scope")
                 assert time.monotonic() - began < 5
             assert (first.count("checkScopeExists"), second.count("checkScopeExists")) == (1, 4)
+
+    def test_it_is_not_given_the_time_that_work_takes(self):
+        with FakeController() as first, FakeController() as second, Proxy(("127.0.0.1", first.port)) as way:
+            second.on("createScope", pb.CreateScopeStatus(status=pb.CreateScopeStatus.SUCCESS))
+            uri = f"tcp://127.0.0.1:{way.endpoint[1]},127.0.0.1:{second.port}"
+            way.stall()
+            with ControllerClient(PravegaConfig(controller=uri), timeout=60) as client:
+                began = time.monotonic()
+                assert client.create_scope("scope")
+                assert time.monotonic() - began < 10
 
     def test_a_new_connection_helps_where_there_is_one_address(self):
         with FakeController() as first, FakeController() as second, Proxy(("127.0.0.1", first.port)) as way:
