@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from connector.client import ControllerClient, EventWriter, _append_loop, _tail
-from connector.client._proto import controller_pb2 as pb
 from connector.client._health import ClusterHealth
+from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
     ControllerUnavailableError,
