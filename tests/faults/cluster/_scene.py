@@ -232,15 +232,15 @@ class Scene:
         return Timeline(self.folder)
 
     def await_done(self, after: float, seconds: float = 180.0) -> None:
-        """Wait until the probe and every client have had a success after a moment."""
+        """Wait until the probe has had a success after a moment, and every client one after that."""
         timeline = self.timeline()
         missing = {"probe", *self.clients}
 
         def all_done() -> bool:
-            timeline.refresh()
-            missing.difference_update(name for name in self.clients if timeline.next_done(name, after) is not None)
-            if timeline.well(after) is not None:
+            well = timeline.refresh().well(after)
+            if well is not None:
                 missing.discard("probe")
+                missing.difference_update(name for name in self.clients if timeline.next_done(name, well) is not None)
             return not missing
 
         try:
