@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +20,6 @@ from google.protobuf.message import Message
 from connector.client._deadline import QUIET, Deadline
 from connector.client._grpc import FORK_HANDLERS, grpc
 from connector.client._health import Attempts, ClusterHealth
-from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
     AuthenticationError,
@@ -131,11 +128,6 @@ _ADVICE: Final = {
 }
 
 
-# No method of the service: whatever serves it refuses that at once, without looking at anything.
-_WORD: Final = Rpc("areYouThere", pb.ScopeInfo, pb.ScopeInfo)
-_NOT_HEARD: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
-
-
 @dataclass(slots=True)
 class _Connection:
     """A channel, which ends with the last call that uses it."""
@@ -143,8 +135,6 @@ class _Connection:
     channel: Any
     stubs: dict[str, Callable[..., Any]] = field(default_factory=dict)
     process: int = field(default_factory=os.getpid)
-    heard_at: float = -math.inf
-    """When an answer came (monotonic seconds)."""
 
     def __del__(self) -> None:
         if self.process == os.getpid():
@@ -230,29 +220,20 @@ class ControllerChannel:
     def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
         """One attempt at the endpoint whose turn it is."""
         connection = self._connection(turn)
-        # Where there is another controller, one that is silent is left sooner.
+        # Where there is another controller, one that is silent is left sooner. Work has its time when it is asked for
+        # again: it is done in a moment by a controller that is well, and one that stands still must not have it first.
         quiet = QUIET if len(self._endpoints) == 1 else QUIET / 2
+        if rpc.works and (attempts.in_trouble or not rpc.repeatable):
+            quiet = QUIET_WORK
         try:
-            if rpc.works and time.monotonic() - connection.heard_at > QUIET:
-                self._hear(connection, attempts.share(quiet))
-            share = attempts.share(QUIET_WORK if rpc.works else quiet)
-            answer = connection.stub(rpc)(request, timeout=share.left, metadata=self._metadata)
+            answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=self._metadata)
         except ValueError:  # what gRPC raises for a channel that another thread has closed
             if not self._closed:
                 raise
             raise _closed_error() from None
-        connection.heard_at = time.monotonic()
         attempts.done()
         self._health.answered()
         return answer
-
-    def _hear(self, connection: _Connection, share: Deadline) -> None:
-        """Have a word from a controller before it is given time for work. Raises RpcError if none comes."""
-        try:
-            connection.stub(_WORD)(pb.ScopeInfo(), timeout=share.left)
-        except grpc.RpcError as error:
-            if error.code() in _NOT_HEARD:
-                raise
 
     def _move_on(self, turn: int) -> None:
         """Go to the next endpoint, by a new connection, unless another thread has done so already.
