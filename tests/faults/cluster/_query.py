@@ -34,7 +34,7 @@ def start(spark: SparkSession, query: dict[str, Any], spec: dict[str, Any]) -> S
     rows = events.load(query["source"]).selectExpr("event", f"{key} AS routing_key")
     writer = rows.writeStream.format("pravega").options(**spec["sink"]).queryName(query["name"])
     writer = writer.option("checkpointLocation", query["checkpoint"])
-    return writer.trigger(processingTime=spec.get("trigger", "1 second")).start(query["target"])
+    return writer.trigger(processingTime=spec.get("trigger", "2 seconds")).start(query["target"])
 
 
 class Watched:
