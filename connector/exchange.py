@@ -17,7 +17,7 @@ from connector.errors import VersionMismatchError
 __all__ = ["VERSION", "Exchanged", "receive"]
 
 #: Raised with every change of what is exchanged: the names and modules of classes, their attributes and their meaning.
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 class Exchanged:

@@ -1,7 +1,7 @@
-"""Where the event frames of a stretch of a segment begin and end.
+"""Boundaries of the event frames in a stretch of a segment.
 
-A frame tells where the next one begins, so the walk is a chain, some 100 ns a link in Python. Two shortcuts, tried on
-each window by what its first events look like, are two to ten times faster:
+A frame tells where the next one begins, so the walk is a chain, some 100 ns a link in Python. Two shortcuts, chosen for
+each window by the sizes of its first events, are two to ten times faster:
 
 - events of one size: compare all headers of the run at once;
 - events that are not large: their headers begin with six or seven zero bytes. Take every run of zeros for a header and
@@ -23,7 +23,7 @@ from connector.errors import ProtocolError
 
 EVENT_HEADER_SIZE: Final = 8  # WireCommands.TYPE_PLUS_LENGTH_SIZE
 # The Java reader has no limit. Writers cap events at 8 MiB unless they opt into large events (LargeEventWriter.java);
-# this bounds what one corrupt length makes a reader collect.
+# this bounds the memory that one corrupt length can take.
 MAX_EVENT_SIZE: Final = 128 * 1024 * 1024
 
 _SAMPLE: Final = 16  # events walked one by one to see what a window holds
@@ -45,11 +45,10 @@ _HEADER: Final = struct.Struct(">Q")  # type 0 and length as one number
 def walk_frames(
     chunk: Bytes, start: int = 0, *, offset: int = 0, segment: str = "", max_event_size: int = MAX_EVENT_SIZE
 ) -> Offsets:
-    """Boundaries of the events in ``chunk`` from ``start`` on: the start of the first one, then the end of each one.
+    """Boundaries of the events in ``chunk`` from ``start`` on: the start of the first, then the end of each.
 
-    The last boundary may lie beyond the chunk, if the chunk holds no more than the header of the last event; whoever
-    only looks for boundaries reads on from there. Raises ProtocolError for what is no event's header; ``offset`` (of
-    the chunk in its segment) and ``segment`` are for its text.
+    The last boundary lies beyond the chunk if only a part of the last event, its header at least, is in the chunk.
+    Raises ProtocolError for an invalid header; ``offset`` (of the chunk in its segment) and ``segment`` tell its place.
     """
     walk = _Walk(chunk, start, offset, segment, max_event_size)
     walk.run()
@@ -85,7 +84,7 @@ class _Walk:
             self.step(end - EVENT_HEADER_SIZE)
 
     def step(self, last: int, count: int | None = None) -> list[int]:
-        """Walk link by link, ``count`` links or while a header begins at ``last`` or before; the events' lengths."""
+        """Walk ``count`` links, or all whose header begins at ``last`` or before; return the events' lengths."""
         lengths: list[int] = []
         # Lengths count as unsigned: a bad one leads out of the chunk and ends the loop, and nothing is checked in it.
         unpack, found, position, chunk = _HEADER.unpack_from, lengths.append, self.position, self.chunk
@@ -116,7 +115,7 @@ class _Walk:
         self.position = int(starts[-1]) + EVENT_HEADER_SIZE + lengths[-1]
 
     def run_of(self, size: int, end: int) -> int:
-        """Walk frames of this size until another one or ``end`` comes; how many there were."""
+        """Walk frames of one size up to another size or ``end``; return their number."""
         count = (end - self.position) // size
         headers: npt.NDArray[np.uint64] = np.ndarray(count, "<u8", self.chunk, self.position, (size,))
         same = headers == int.from_bytes(_HEADER.pack(size - EVENT_HEADER_SIZE), "little")
@@ -127,7 +126,7 @@ class _Walk:
         return count
 
     def guess(self, end: int, expected: float, find: _Guess) -> None:
-        """Walk along guessed headers up to ``end``; not at all if the guess is far out."""
+        """Walk along guessed headers up to ``end``; stay in place if the guess is far out."""
         base = self.position - EVENT_HEADER_SIZE  # finders look back from the zeros; a frame was walked before
         found = find(np.frombuffer(self.chunk, np.uint8, end - base, base), int(expected * _MAX_ZEROS))
         if found is None:
@@ -145,7 +144,7 @@ class _Walk:
             first = link + 1
 
     def follow(self, chain: Offsets, behind: int) -> None:
-        """Walk link by link until ``chain`` is met, then along it to ``behind``; or past it, if it is a false one."""
+        """Walk link by link until ``chain`` is met, then along it to ``behind``; past a chain that is false."""
         self.bridge(int(chain[0]))
         if self.position > chain[-1]:
             return
@@ -155,7 +154,7 @@ class _Walk:
             self.position = behind
 
     def bridge(self, goal: int) -> None:
-        """Like :meth:`step` until ``goal`` is met or passed, for a few links."""
+        """Walk the few links until ``goal`` is met or passed, without :meth:`step`'s arrays."""
         starts: list[int] = []
         position = self.position
         while position < goal:
@@ -169,7 +168,7 @@ class _Walk:
             self.position = position
 
     def bad_header(self, header: int, position: int) -> ProtocolError:
-        """The error for eight bytes that cannot begin an event."""
+        """Error for eight bytes that cannot begin an event."""
         place = f"offset {self.offset + position}" + (f" of segment {self.segment}" if self.segment else "")
         kind, length = header >> 32, header & 0xFFFFFFFF
         kind -= kind >> 31 << 32
@@ -186,9 +185,9 @@ class _Walk:
 
 
 def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:
-    """Where events of 1 to 255 bytes seem to begin, and their lengths; None if at too many places.
+    """Candidate starts and lengths of events of 1 to 255 bytes; None if there are too many candidates.
 
-    At each of them are eight bytes that can be a header; whether they are one, the chain must tell.
+    Eight bytes at each can be a header; only the chain tells whether they are.
     """
     words, skip = _aligned(data, 4)
     is_zero = words[1:-1] == 0
@@ -206,7 +205,7 @@ def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Of
 
 
 def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Offsets] | None:
-    """Like :func:`_guess_short` for events of 1 to 65,535 bytes; takes twice as long."""
+    """Candidates for events of 1 to 65,535 bytes; takes twice as long as :func:`_guess_short`."""
     words, skip = _aligned(data, 2)
     is_zero = words[2:-2] == 0
     is_zero = is_zero[:-1] & is_zero[1:]
@@ -215,7 +214,8 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
     zeros = np.flatnonzero(is_zero)
     ends_run = np.ones(len(zeros), np.bool_)
     np.not_equal(zeros[1:], zeros[:-1] + 1, out=ends_run[:-1])
-    # The byte behind the zeros: the length of a short event, or the upper byte of the length of a longer one.
+    # The byte behind the zeros: the length of a short event, or the upper byte of a longer one's length.
+    # The zeros may reach one byte into the next word.
     behind = zeros[ends_run] * 2 + (skip + 8)
     behind += data[behind] == 0
     head = data[behind].astype(np.int64)
@@ -227,18 +227,19 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
 
 
 def _aligned(data: npt.NDArray[np.uint8], width: int) -> tuple[npt.NDArray[np.unsignedinteger], int]:
-    """The words of this width, and where the first begins: comparing unaligned ones is several times slower."""
+    """Aligned words of this width, and the offset of the first: unaligned ones compare several times slower."""
     skip = -data.__array_interface__["data"][0] % width
     return data[skip : skip + (len(data) - skip) // width * width].view(f"<u{width}"), skip
 
 
 def _drop_overleapt(starts: Offsets, nexts: Offsets) -> tuple[Offsets, Offsets]:
-    """Guessed headers without those that lie inside the event of another one which leads to a third."""
+    """Guessed headers without those inside the event of another one that leads to a third."""
     gaps = np.flatnonzero(nexts[:-1] != starts[1:])
     landing = np.searchsorted(starts, nexts[gaps])
     hits = starts.take(landing, mode="clip") == nexts[gaps]
     if not hits.any():
         return starts, nexts
+    # Nesting depth: it grows behind each header that leaps to another one, and shrinks where that leap lands.
     depth = np.zeros(len(starts) + 1, np.int32)
     np.add.at(depth, gaps[hits] + 1, 1)
     np.add.at(depth, landing[hits], -1)

@@ -1,7 +1,7 @@
-"""Reading a range of one segment, without I/O: which requests to send, and the answers put in order.
+"""Read of a range of one segment, without I/O: the requests to send, and the answers in order.
 
 The server may answer with fewer bytes than were asked for, and may answer pipelined requests out of order. Both are
-settled here: chunks come out in order, and what is missing is asked for again. (Java: ``SegmentInputStreamImpl``.)
+settled here: chunks come out in order, and missing bytes are requested again. (Java: ``SegmentInputStreamImpl``.)
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import heapq
 from typing import Final
 
 from connector.errors import MalformedStreamCutError, ProtocolError
-from connector.wire._codec import encode
-from connector.wire._messages_segment import ReadSegment, SegmentRead
+from connector.wire.codec import encode
+from connector.wire.messages import ReadSegment, SegmentRead
 
 __all__ = ["READ_CHUNK", "RangeRead"]
 
@@ -19,7 +19,7 @@ __all__ = ["READ_CHUNK", "RangeRead"]
 READ_CHUNK: Final = 1 << 20
 # One request being answered while one answer is parsed. More depth only adds memory.
 READ_DEPTH: Final = 2
-# The server takes a request for less as one for so many bytes.
+# The server answers a shorter request with this many bytes.
 LEAST_ANSWER: Final = 8
 
 
@@ -32,7 +32,7 @@ class RangeRead:
 
     def __init__(self, segment: str, start: int, end: int, *, chunk: int = READ_CHUNK, depth: int = READ_DEPTH) -> None:
         self.segment = segment
-        self.position = start  # everything before it was handed out
+        self.position = start  # all bytes before it were handed out
         self.end = end
         self._chunk, self._depth = chunk, depth
         self.restart()
@@ -43,14 +43,14 @@ class RangeRead:
         return self.position >= self.end
 
     def restart(self) -> None:
-        """Forget requests under way: the connection is new."""
+        """Begin a new connection: no requests are under way."""
         self._next_request = self.position
-        self._asked: dict[int, int] = {}  # offset -> length asked for
+        self._asked: dict[int, int] = {}  # offset -> length requested
         self._gaps: list[tuple[int, int]] = []  # heap of what short answers left out
         self._early: dict[int, bytes] = {}  # answers that came before their turn
 
     def requests(self, token: str) -> bytes:
-        """The requests to send now, encoded; empty while enough are under way."""
+        """Encoded requests to send now; empty while enough are under way."""
         wire = b""
         while len(self._asked) + len(self._early) < self._depth:
             if self._gaps:
@@ -74,15 +74,13 @@ class RangeRead:
         length = self._asked.pop(reply.offset, None)
         size = len(reply.data)
         if length is None or size > max(length, LEAST_ANSWER):
-            raise ProtocolError(
-                f"segment {self.segment} answered {size} bytes at {reply.offset}, which nobody asked for"
-            )
+            raise ProtocolError(f"segment {self.segment} answered {size} unrequested bytes at offset {reply.offset}")
         data = reply.data[:length]
         if size < length:
             if reply.end_of_segment:
                 raise MalformedStreamCutError(
-                    f"segment {self.segment} ends at offset {reply.offset + size}, before {self.end}, "
-                    "where the stream cut puts it: take a cut of this very stream"
+                    f"segment {self.segment} ends at offset {reply.offset + size}, before offset {self.end} of the "
+                    "stream cut: take a cut of this very stream"
                 )
             # The lowest goes first: kept answers take up the depth until the bytes before them are there.
             heapq.heappush(self._gaps, (reply.offset + size, length - size))

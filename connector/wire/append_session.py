@@ -1,4 +1,4 @@
-"""The appending side of one segment, without I/O: what to send, and what the answers mean.
+"""Session that appends to one segment, without I/O: the bytes to send, and the effect of each answer.
 
 Theory of operation
 -------------------
@@ -29,14 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from connector.errors import ProtocolError
-from connector.wire._codec import encode
-from connector.wire._messages_append import AppendSetup, DataAppended, SetupAppend, encode_append
+from connector.wire.codec import encode
+from connector.wire.messages import AppendSetup, DataAppended, SetupAppend, encode_append
 
 __all__ = ["AppendSession", "AppendState", "Block"]
 
 
 class AppendState(Enum):
-    """Where an AppendSession stands; see the module's first lines."""
+    """State of an AppendSession; the diagram is in the module's docstring."""
 
     IDLE = auto()
     SETUP = auto()
@@ -46,7 +46,7 @@ class AppendState(Enum):
     DONE = auto()
 
 
-# (state, what happened) -> next state. What is not listed cannot happen with a server that keeps the protocol.
+# (state, event) -> next state. A server that keeps the protocol causes no other pair.
 _TRANSITIONS: Final = {
     (AppendState.IDLE, "setup"): AppendState.SETUP,
     (AppendState.SETUP, "AppendSetup"): AppendState.READY,
@@ -70,17 +70,17 @@ class Block:
     """Framed events that are appended in one step.
 
     ``ends`` are the end offsets of the events in ``data``; ``positions`` their places in the key space [0, 1), kept
-    until the block is durable, because a sealed segment's events must be routed again.
+    until the block is durable, because the events of a sealed segment are routed again.
     """
 
     data: memoryview
     ends: npt.NDArray[np.int64]
     positions: npt.NDArray[np.float64]
-    large: bool = False  # one event that needs more than a wire frame
+    large: bool = False  # one event that is too large for a wire frame
     last_number: int = field(default=0, init=False)
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
-        """The block's events by target segment (one id for each event), each part in order."""
+        """Split the events by target segment (one id for each event), each part in order."""
         starts = np.concatenate((np.zeros(1, np.int64), self.ends[:-1]))
         for target in np.unique(targets):
             chosen = np.flatnonzero(targets == target)
@@ -90,7 +90,7 @@ class Block:
 
 
 class AppendSession:
-    """Blocks on their way into one segment. Not thread safe; one connection at a time."""
+    """Blocks on their way into one segment, over one connection at a time. Not thread safe."""
 
     def __init__(self, segment: str, writer_id: bytes, *, window: int) -> None:
         self.segment = segment
@@ -106,31 +106,31 @@ class AppendSession:
     def _go(self, event: str) -> None:
         after = _TRANSITIONS.get((self.state, event))
         if after is None:
-            raise ProtocolError(f"{event} came for segment {self.segment} while its appends were {self.state.name}")
+            raise ProtocolError(f"unexpected {event} for segment {self.segment} in state {self.state.name}")
         self.state = after
 
     @property
     def unacknowledged(self) -> bool:
-        """Whether any block is not known to be durable."""
+        """Whether any block may not be durable."""
         return bool(self._pending)
 
     def setup(self, request_id: int, token: str) -> bytes:
-        """The request that binds this session to a new connection, or asks a sealed segment what it holds."""
+        """Request that binds the session to a new connection, or asks a sealed segment for its last event number."""
         self._go("setup")
         return encode(SetupAppend(request_id, self.writer_id, self.segment, token))
 
     def disconnected(self) -> None:
-        """Forget what the connection may have carried: the next set-up tells.
+        """Forget what the connection carried: the next set-up tells what arrived.
 
         The server refuses one append to a sealed segment and drops the connection at the one behind it, often before
-        the refusal is through. So the first block on a new connection goes alone.
+        the refusal has arrived. So the first block on a new connection goes alone.
         """
         self._go("disconnected")
         self._sent = self._bytes_in_flight = 0
         self._probing = True
 
     def enqueue(self, block: Block) -> None:
-        """Take a block; it stays until it is durable or handed back by :meth:`take_unacknowledged`."""
+        """Take a block and keep it until it is durable or handed back by :meth:`take_unacknowledged`."""
         self._number += len(block.ends)
         block.last_number = self._number
         self._pending.append(block)
@@ -150,17 +150,17 @@ class AppendSession:
             yield after
 
     def due_large_block(self) -> Block | None:
-        """The large block whose turn it is: all before it are durable."""
+        """The large block at the head of the queue, None before all earlier ones are durable."""
         if self.state is AppendState.READY and self._pending and not self._sent and self._pending[0].large:
             return self._pending[0]
         return None
 
     def large_block_done(self) -> int:
-        """Drop the large block that was merged; return its size in bytes."""
+        """Drop the large block, which is merged; return its size in bytes."""
         return len(self._pending.popleft().data)
 
     def receive(self, reply: AppendSetup | DataAppended) -> int:
-        """Take an acknowledgement; return the bytes that became durable by it."""
+        """Take an acknowledgement; return how many bytes it made durable."""
         if isinstance(reply, AppendSetup):
             self._go("AppendSetup")
             return self._drop_until(reply.last_event_number)
@@ -168,12 +168,12 @@ class AppendSession:
         return self._drop_until(reply.event_number)
 
     def sealed(self) -> None:
-        """The segment has ended: set up once more to learn what it took."""
+        """Note that the segment is sealed: the next set-up tells which events it took."""
         self._go("sealed")
         self._sent = self._bytes_in_flight = 0
 
     def take_unacknowledged(self) -> list[Block]:
-        """Hand over what is not durable, in order; the session is empty after it."""
+        """Hand over the blocks that are not durable, in order; the session is empty afterwards."""
         blocks = list(self._pending)
         self._pending.clear()
         self._sent = self._bytes_in_flight = 0

@@ -1,4 +1,4 @@
-"""What Pravega's VersionedSerializer writes: its frame, and numbers of variable width (RevisionDataOutputStream.java).
+"""Pravega's VersionedSerializer: its frame, and numbers of variable width (RevisionDataOutputStream.java).
 
 A frame is ``format, version, count``, a byte each, then for each revision ``its number, i32 length | body``. Later
 writers add revisions, and still write those that earlier readers know.
@@ -52,7 +52,7 @@ def put_compact_signed(value: int) -> bytes:
 
 
 class CompactReader:
-    """Reads numbers and strings one after the other; ValueError at the first one that is not whole."""
+    """Reads numbers and strings one after the other. Raises ValueError where the bytes end too early."""
 
     __slots__ = ("_data", "_position")
 
@@ -66,15 +66,15 @@ class CompactReader:
         return len(self._data) - self._position
 
     def take(self, count: int) -> bytes:
-        """The next ``count`` bytes."""
+        """Take the next ``count`` bytes."""
         if not 0 <= count <= self.remaining:
-            raise ValueError(f"it ends at byte {len(self._data)}, {count - self.remaining} too early")
+            raise ValueError(f"{count - self.remaining} bytes are missing at its end, byte {len(self._data)}")
         start = self._position
         self._position += count
         return self._data[start : self._position]
 
     def fixed(self, width: int) -> int:
-        """The next ``width`` bytes as an unsigned number."""
+        """Unsigned number of the next ``width`` bytes."""
         return int.from_bytes(self.take(width), "big")
 
     def utf(self) -> str:
@@ -88,7 +88,7 @@ class CompactReader:
         """
         form, version, revisions = self.fixed(1), self.fixed(1), self.fixed(1)
         if form != 0 or version > newest or not 1 <= revisions <= _MAX_REVISIONS:
-            raise ValueError(f"format {form}, version {version} with {revisions} revisions is not known")
+            raise ValueError(f"unknown format {form}, version {version} with {revisions} revisions")
         first = self._revision(0)
         for number in range(1, revisions):
             self._revision(number)
@@ -97,7 +97,7 @@ class CompactReader:
     def _revision(self, expected: int) -> CompactReader:
         number = self.fixed(1)
         if number != expected:
-            raise ValueError(f"revision {number} comes where {expected} belongs")
+            raise ValueError(f"revision {number} in the place of revision {expected}")
         return CompactReader(self.take(self.fixed(4)))
 
     def _number(self, width: int, code_bits: int) -> int:
@@ -110,18 +110,18 @@ class CompactReader:
         return self._data[self._position]
 
     def compact_int(self) -> int:
-        """A count written by :func:`put_compact_int`."""
+        """Read a count that :func:`put_compact_int` wrote."""
         first = self._peek()
         if first < 0x80:
             return self.fixed(1)
         return self._number(2 if first < 0xC0 else 4, 2)
 
     def compact_long(self) -> int:
-        """A number written by :func:`put_compact_long`."""
+        """Read a number that :func:`put_compact_long` wrote."""
         return self._number(_WIDTHS[self._peek() >> 6], 2)
 
     def compact_signed(self) -> int:
-        """A number written by :func:`put_compact_signed`."""
+        """Read a number that :func:`put_compact_signed` wrote."""
         first = self._peek()
         value = self._number(_WIDTHS[first >> 5 & 3], 3)
         if value > COMPACT_SIGNED_MAX:

@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Final
 
 from connector.errors import InvalidNameError, MalformedStreamCutError
-from connector.wire._compact import CompactReader, put_compact_int, put_compact_long, put_compact_signed
-from connector.wire._names import StreamName, segment_epoch, segment_id, segment_number
+from connector.wire.names import StreamName, segment_epoch, segment_id, segment_number
+from connector.wire.versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed
 
-MAX_CUT_BYTES: Final = 8 * 1024 * 1024  # some 200,000 segments; what a text may grow to when it is unpacked
+MAX_CUT_BYTES: Final = 8 * 1024 * 1024  # some 200,000 segments; bounds what a text may unpack to
 UNBOUNDED_TEXT: Final = "UNBOUNDED"  # StreamCut.UNBOUNDED.asText(): no position, hence no cut
 FUTURE_OFFSET: Final = -1  # the Java client's offset of a segment that a cut only points at
 
@@ -33,7 +33,7 @@ _BYTES_HEADER: Final = bytes((0, 1, 1, 0))  # format 0, version 1, one revision,
 
 
 def _malformed(reason: str) -> MalformedStreamCutError:
-    return MalformedStreamCutError(f"not a stream cut: {reason}")
+    return MalformedStreamCutError(f"invalid stream cut: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class StreamCut:
     def __post_init__(self) -> None:
         for segment, offset in self.positions.items():
             if not 0 <= segment <= _MAX_ID or segment_number(segment) >= 2**31:
-                raise _malformed(f"{segment} is no segment id (stream {self.stream})")
+                raise _malformed(f"segment id {segment} is out of range (stream {self.stream})")
             if not FUTURE_OFFSET <= offset <= _MAX_OFFSET:
                 raise _malformed(f"offset {offset} of segment {segment} is out of range (stream {self.stream})")
         object.__setattr__(self, "positions", MappingProxyType(dict(sorted(self.positions.items()))))
@@ -67,7 +67,7 @@ class StreamCut:
         return f"{self.stream}:{inside}"
 
     def to_text(self) -> str:
-        """The cut as Java's ``StreamCut.from`` reads it; without segments nobody but :meth:`from_text` can read it."""
+        """Text that Java's ``StreamCut.from`` reads; that of a cut without segments only :meth:`from_text` does."""
         columns = (
             map(segment_number, self.positions),
             map(segment_epoch, self.positions),
@@ -80,9 +80,9 @@ class StreamCut:
 
     @classmethod
     def from_text(cls, text: str, stream: StreamName | None = None) -> StreamCut:
-        """The cut that a client wrote as text; with ``stream``, one of that stream only.
+        """Read the text of a cut, with ``stream`` of that stream only.
 
-        Raises MalformedStreamCutError, also for ``UNBOUNDED``: callers say that with None.
+        Raises MalformedStreamCutError, also for ``UNBOUNDED``, which callers pass as None.
         """
         cut = _parse_text(_unpack(text))
         if stream is not None and cut.stream != stream:
@@ -90,9 +90,9 @@ class StreamCut:
         return cut
 
     def to_bytes(self) -> bytes:
-        """The cut as Java's ``StreamCut.fromBytes`` reads it.
+        """Bytes that Java's ``StreamCut.fromBytes`` reads.
 
-        Raises MalformedStreamCutError for an epoch from 2**30 on or an offset from 2**61 on: this form has no room.
+        Raises MalformedStreamCutError for an epoch of 2**30 or an offset of 2**61 and more: this form has no room.
         """
         name = str(self.stream).encode()
         body = bytearray(len(name).to_bytes(2, "big") + name)
@@ -106,10 +106,10 @@ class StreamCut:
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> StreamCut:
-        """The cut that a client wrote as bytes; MalformedStreamCutError for anything else, ``UNBOUNDED`` included."""
+        """Read the bytes of a cut. Raises MalformedStreamCutError, also for ``UNBOUNDED``, which has none."""
         raw = bytes(data)
         if not raw:
-            raise _malformed("no bytes at all are Java's UNBOUNDED; say that with None")
+            raise _malformed("no bytes are Java's UNBOUNDED: pass None")
         try:
             return _parse_bytes(CompactReader(raw))
         except InvalidNameError as error:
@@ -119,10 +119,10 @@ class StreamCut:
 
 
 def _unpack(text: str) -> str:
-    """What was packed into the text of a cut, of MAX_CUT_BYTES at most."""
+    """Unpack the text of a cut, into MAX_CUT_BYTES at most."""
     stripped = text.strip()
     if stripped == UNBOUNDED_TEXT:
-        raise _malformed("UNBOUNDED has no positions; say it with None")
+        raise _malformed("UNBOUNDED has no positions: pass None")
     if not stripped:
         raise _malformed("the text is empty")
     if len(stripped) > MAX_CUT_BYTES:
@@ -132,9 +132,9 @@ def _unpack(text: str) -> str:
         packed = base64.b64decode(stripped + "=" * (-len(stripped) % 4), validate=True)
         unpacked = unpacker.decompress(packed, MAX_CUT_BYTES + 1)
     except (binascii.Error, ValueError) as error:
-        raise _malformed(f"the text is not base64 ({error})") from None
+        raise _malformed(f"invalid base64 ({error})") from None
     except zlib.error as error:
-        raise _malformed(f"the text is not packed with gzip ({error})") from None
+        raise _malformed(f"invalid gzip ({error})") from None
     if len(unpacked) > MAX_CUT_BYTES:
         raise _malformed(f"it unpacks to more than {MAX_CUT_BYTES} bytes")
     if not unpacker.eof or unpacker.unused_data:
@@ -147,7 +147,7 @@ def _parse_text(unpacked: str) -> StreamCut:
     if len(fields) != 5:
         raise _malformed(f"it has {len(fields)} fields instead of version:stream:numbers:epochs:offsets")
     if fields[0] != _TEXT_VERSION:
-        raise _malformed(f"version {fields[0][:20]!r} is not known, only {_TEXT_VERSION}")
+        raise _malformed(f"unknown version {fields[0][:20]!r}, expected {_TEXT_VERSION}")
     numbers, epochs, offsets = (_parse_list(field) for field in fields[2:])
     if not len(numbers) == len(epochs) == len(offsets):
         raise _malformed(f"it has {len(numbers)} segment numbers, {len(epochs)} epochs and {len(offsets)} offsets")
@@ -159,7 +159,7 @@ def _parse_text(unpacked: str) -> StreamCut:
 
 
 def _parse_list(field: str) -> list[int]:
-    """The numbers of one list, as ToStringUtils.stringToList reads them; an empty list is the empty text."""
+    """Numbers of one list, as ToStringUtils.stringToList reads them; the empty text is the empty list."""
     if not field.strip():
         return []
     return [_parse_number(item) for item in field.split(",")]
@@ -168,7 +168,7 @@ def _parse_list(field: str) -> list[int]:
 def _parse_number(item: str) -> int:
     match = _NUMBER.fullmatch(item)
     if match is None:
-        raise _malformed(f"{item[:40]!r} is not a number")
+        raise _malformed(f"invalid number {item[:40]!r}")
     return int(match[1])
 
 
@@ -177,7 +177,7 @@ def _parse_bytes(reader: CompactReader) -> StreamCut:
     if reader.remaining:
         raise _malformed(f"{reader.remaining} bytes follow its end")
     name = body.utf()
-    # Version 0 knew no negative offsets.
+    # Version 0 has no negative offsets.
     read_offset = body.compact_signed if version else body.compact_long
     return _build(name, ((body.compact_long(), read_offset()) for _ in range(body.compact_int())))
 

@@ -1,4 +1,4 @@
-"""Messages to bytes and back, by their layouts (see ``_message.py``)."""
+"""Messages to bytes and back, by their layouts (see :mod:`connector.wire.messages`)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from connector.errors import ProtocolError
-from connector.wire._message import Hello, KeepAlive, Message
-from connector.wire._messages_append import AppendSetup, ConditionalCheckFailed, DataAppended, InvalidEventNumber
-from connector.wire._messages_failure import (
-    AuthTokenCheckFailed,
-    ErrorMessage,
-    NoSuchSegment,
-    OperationUnsupported,
-    SegmentIsSealed,
-    SegmentIsTruncated,
-    WrongHost,
-)
-from connector.wire._messages_segment import (
-    SegmentAttribute,
-    SegmentAttributeUpdated,
-    SegmentCreated,
-    SegmentRead,
-    SegmentsMerged,
-    SegmentTruncated,
-    StreamSegmentInfo,
-    TableRead,
-)
+from connector.wire.messages import REPLIES, Message
 
 __all__ = ["MAX_FRAME_SIZE", "MessageDecoder", "decode", "encode", "parse_header"]
 
@@ -35,32 +15,6 @@ __all__ = ["MAX_FRAME_SIZE", "MessageDecoder", "decode", "encode", "parse_header
 MAX_FRAME_SIZE: Final = 0x00FF_FFFF
 
 _HEADER: Final = struct.Struct(">ii")
-_REPLIES: Final[dict[int, type[Message]]] = {
-    cls.TYPE: cls
-    for cls in (
-        Hello,
-        AppendSetup,
-        DataAppended,
-        ConditionalCheckFailed,
-        SegmentRead,
-        StreamSegmentInfo,
-        SegmentCreated,
-        SegmentAttribute,
-        SegmentAttributeUpdated,
-        SegmentTruncated,
-        WrongHost,
-        SegmentIsSealed,
-        NoSuchSegment,
-        InvalidEventNumber,
-        SegmentIsTruncated,
-        OperationUnsupported,
-        SegmentsMerged,
-        TableRead,
-        AuthTokenCheckFailed,
-        ErrorMessage,
-        KeepAlive,
-    )
-}
 _FIXED: Final = {
     "q": struct.Struct(">q"),
     "i": struct.Struct(">i"),
@@ -83,7 +37,7 @@ def _encode_field(kind: str, value: Any) -> bytes:
 
 
 def encode(message: Message) -> bytes:
-    """The bytes of a request, header included."""
+    """Bytes of a message, header included."""
     values = (getattr(message, field.name) for field in fields(message))  # type: ignore[arg-type]
     body = b"".join(map(_encode_field, message.LAYOUT, values))
     return _HEADER.pack(message.TYPE, len(body)) + body
@@ -93,27 +47,27 @@ def _decode_field(kind: str, body: memoryview, at: int) -> tuple[Any, int]:
     if kind == "s":
         end = at + 2 + _U16.unpack_from(body, at)[0]
         if end > len(body):
-            raise ProtocolError("a text runs past the end of its message")
+            raise ProtocolError("invalid message of the segment store: a text runs past its end")
         # Stack traces come from the server as Java's modified UTF-8: never let their odd bytes hide the reply.
         return str(body[at + 2 : end], "utf-8", "replace"), end
     if kind == "b":
         size = _I32.unpack_from(body, at)[0]
         end = at + 4 + size
         if size < 0 or end > len(body):
-            raise ProtocolError("a byte field runs past the end of its message")
+            raise ProtocolError("invalid message of the segment store: a byte field runs past its end")
         return body[at + 4 : end], end
     fixed = _FIXED[kind]
     return fixed.unpack_from(body, at)[0], at + fixed.size
 
 
 def decode(type_code: int, body: memoryview) -> Message:
-    """A reply from its type number and body. Byte fields are views into ``body``. Raises ProtocolError.
+    """Message of a type number and a body. Byte fields are views into ``body``. Raises ProtocolError.
 
     Bytes after the known fields are ignored: later versions of the protocol append fields.
     """
-    reply = _REPLIES.get(type_code)
+    reply = REPLIES.get(type_code)
     if reply is None:
-        raise ProtocolError(f"the segment store sent a message of the unknown type {type_code}")
+        raise ProtocolError(f"the segment store sent a message of unknown type {type_code}")
     values, at = [], 0
     try:
         for kind in reply.LAYOUT:
@@ -133,13 +87,13 @@ def parse_header(header: bytes | bytearray | memoryview) -> tuple[int, int]:
 
 
 class MessageDecoder:
-    """Cuts a byte stream of small replies into messages. ``feed`` what arrived, and get the messages."""
+    """Cuts a byte stream of small replies into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes | memoryview) -> list[Message]:
-        """Return the messages that are complete now. Raises ProtocolError."""
+        """Take the next bytes; return the messages that they complete. Raises ProtocolError."""
         self._buffer += data
         at, end = 0, len(self._buffer)
         messages = []

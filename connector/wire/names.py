@@ -29,21 +29,21 @@ def _check_name(kind: str, name: str) -> None:
         )
     if _NAME.fullmatch(name) is None:
         raise InvalidNameError(
-            f"{name!r} is no {kind} name: it takes ASCII letters, digits, '.' and '-' (after one '_' if internal)"
+            f"invalid {kind} name {name!r}: it takes ASCII letters, digits, '.' and '-' (after one '_' if internal)"
         )
 
 
 def validate_scope_name(name: str) -> str:
-    """The name, if a scope can be called so (internal ones such as ``_system`` included); else InvalidNameError."""
+    """Return the name of a scope, internal ones such as ``_system`` included. Raises InvalidNameError."""
     _check_name("scope", name)
     return name
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class StreamName:
-    """The scope and the name of a stream; ``str()`` gives ``scope/stream``.
+    """Scope and name of a stream; ``str()`` gives ``scope/stream``.
 
-    Raises InvalidNameError for what no server has. Internal streams (``_MARKclicks``) are accepted, because they can
+    Raises InvalidNameError. Internal streams (``_MARKclicks``) are accepted, because they can
     be read; creating one is refused by the controller.
     """
 
@@ -61,21 +61,21 @@ class StreamName:
 
     @classmethod
     def parse(cls, text: str) -> StreamName:
-        """The stream called ``scope/stream``; InvalidNameError for anything else."""
+        """Parse ``scope/stream``. Raises InvalidNameError."""
         scope, slash, stream = text.partition("/")
         if not slash:
-            raise InvalidNameError(f"{text!r} is no stream: write it as scope/stream")
+            raise InvalidNameError(f"invalid stream {text!r}: write scope/stream")
         return cls(scope, stream)
 
     @property
     def is_internal(self) -> bool:
-        """Whether Pravega itself made the stream, or its scope."""
+        """Whether Pravega itself made the stream or its scope."""
         return self.stream.startswith("_") or self.scope.startswith("_")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """A segment and the routing keys it owns: ``low <= key < high``, within [0, 1)."""
+    """A segment and the routing keys that it owns: ``low <= key < high``, within [0, 1)."""
 
     id: int
     """Segment id: epoch << 32 | number."""
@@ -91,14 +91,14 @@ def segment_number(segment_id: int) -> int:
 
 
 def segment_epoch(segment_id: int) -> int:
-    """Epoch in which a segment was made; it grows with every scaling."""
+    """Epoch in which a segment was created; each scaling begins a new one."""
     return segment_id >> 32
 
 
 def segment_id(number: int, epoch: int) -> int:
-    """Id of a segment; InvalidNameError unless both parts are non-negative Java ints."""
+    """Id of a segment. Raises InvalidNameError unless both parts are non-negative Java ints."""
     if not (0 <= number <= MAX_SEGMENT_PART and 0 <= epoch <= MAX_SEGMENT_PART):
-        raise InvalidNameError(f"no segment has number {number} and epoch {epoch}: both lie in [0, 2**31)")
+        raise InvalidNameError(f"invalid segment number {number} or epoch {epoch}: both lie in [0, 2**31)")
     return epoch << 32 | number
 
 
@@ -108,21 +108,21 @@ def segment_name(stream: StreamName, segment_id: int) -> str:
 
 
 def parse_segment_name(name: str) -> tuple[StreamName, int]:
-    """Stream and id of a segment; of a transaction's segment those of its parent. InvalidNameError for other names."""
+    """Stream and id of a segment; for a transaction's segment those of its parent. Raises InvalidNameError."""
     parent, _ = split_transaction(name)
     match = _SEGMENT.fullmatch(parent)
     if match is None:
-        raise InvalidNameError(f"{name!r} is no segment of a stream: they are called scope/stream/0.#epoch.0")
+        raise InvalidNameError(f"invalid segment name {name!r}: write scope/stream/0.#epoch.0")
     return StreamName.parse(match["stream"]), segment_id(int(match["number"]), int(match["epoch"] or 0))
 
 
 def transaction_segment_name(parent: str, transaction: uuid.UUID) -> str:
-    """Name of the segment that takes a transaction's events before they are merged into ``parent``."""
+    """Name of the segment that holds a transaction's events until they are merged into ``parent``."""
     return f"{parent}{_TRANSACTION}{transaction.int:032x}"
 
 
 def split_transaction(name: str) -> tuple[str, uuid.UUID | None]:
-    """A segment's name without its transaction, and the transaction's id (None for an ordinary segment)."""
+    """Name of the parent segment and id of the transaction (None for an ordinary segment)."""
     match = _TRANSACTION_SEGMENT.fullmatch(name)
     if match is None:
         return name, None
