@@ -1,20 +1,131 @@
-"""A stream's scaling history as a picture (SVG): keys upwards, epochs to the right, a rectangle for each segment.
+"""Scaling history of a stream: the epochs in which each segment took events; as data, as JSON and as a picture.
 
-Between two epochs bands lead from a segment to those that took over its keys.
+The picture (SVG) has keys upwards, epochs to the right, and a rectangle for each segment. Between two epochs, bands
+lead from a segment to those that took over its keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 from xml.sax.saxutils import escape
 
-from connector.insight._history import History, SegmentLife
-from connector.wire import segment_number
+from connector.client import PravegaClient, SegmentInfo, StreamName, sealed_lengths
+from connector.errors import AuthenticationError, ControllerError, ControllerUnavailableError, StreamNotFoundError
+from connector.insight.stream_cuts import segment_label
+from connector.wire import SegmentRange, segment_epoch, segment_number
 
-__all__ = ["draw_history"]
+__all__ = ["History", "SegmentLife", "draw_history", "scaling_history"]
 
-_WIDTH: Final = 1200  # px that the epochs share, as far as they are not too narrow then
+State = Literal["open", "sealed", "truncated"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLife:
+    """A segment and the epochs in which it took events, from ``first`` to ``last`` inclusive."""
+
+    range: SegmentRange
+    first: int
+    last: int
+    state: State
+    """``open`` takes events, ``sealed`` can be read, nothing is left of ``truncated``."""
+    length: int | None
+    """Bytes written to it; None if the length is lost."""
+    start: int
+    """Bytes of these that are truncated away."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Epochs of a stream from ``first`` to ``last``, and their segments by id."""
+
+    stream: StreamName
+    first: int
+    last: int
+    segments: tuple[SegmentLife, ...]
+
+    def followers(self) -> Iterable[tuple[SegmentLife, SegmentLife]]:
+        """Pairs of a segment and one that took over keys of it."""
+        begun: dict[int, list[SegmentLife]] = {}
+        for life in self.segments:
+            begun.setdefault(life.first, []).append(life)
+        for life in self.segments:
+            for after in begun.get(life.last + 1, ()):
+                if after.range.low < life.range.high and life.range.low < after.range.high:
+                    yield life, after
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON of the history."""
+        segments = [
+            {
+                "segment": segment_label(self.stream, life.range.id),
+                "segment_id": life.range.id,
+                "keys": [life.range.low, life.range.high],
+                "epochs": [life.first, life.last],
+                "state": life.state,
+                "bytes": life.length,
+                "truncated_bytes": life.start,
+            }
+            for life in self.segments
+        ]
+        return {"stream": str(self.stream), "epochs": [self.first, self.last], "segments": segments}
+
+
+def scaling_history(client: PravegaClient, stream: StreamName, *, last_epochs: int | None = None) -> History:
+    """History of a stream, or of its last epochs, by some calls to the controller and one for each epoch.
+
+    Segments of earlier epochs begin with the first epoch asked for. Raises StreamNotFoundError.
+    """
+    client.require_stream(stream)
+    last = _last_epoch(client, stream)
+    first = 0 if last_epochs is None else max(0, last + 1 - last_epochs)
+    ranges: dict[int, SegmentRange] = {}
+    begun: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    for epoch in range(first, last + 1):
+        for found in client.controller.epoch_segments(stream, epoch):
+            ranges[found.id] = found
+            begun.setdefault(found.id, epoch)
+            ended[found.id] = epoch
+    infos = client.stores.segment_infos(stream, ranges)
+    lengths = sealed_lengths(client.stores, stream, (i for i, info in infos.items() if not info.exists))
+    lives = (_life(ranges[i], begun[i], ended[i], infos[i], lengths.get(i)) for i in sorted(ranges))
+    return History(stream, first, last, tuple(lives))
+
+
+def _life(found: SegmentRange, first: int, last: int, info: SegmentInfo, length: int | None) -> SegmentLife:
+    if not info.exists:
+        return SegmentLife(found, first, last, "truncated", length, length or 0)
+    return SegmentLife(found, first, last, "sealed" if info.sealed else "open", info.write_offset, info.start_offset)
+
+
+def _last_epoch(client: PravegaClient, stream: StreamName) -> int:
+    """Number of the stream's latest epoch, by search: no call tells it, but epochs have no gaps."""
+    known = max((segment_epoch(r.id) for r in client.controller.current_segments(stream)), default=0)
+    step = 1
+    while _has_epoch(client, stream, known + step):
+        known += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if _has_epoch(client, stream, known + step):
+            known += step
+    return known
+
+
+def _has_epoch(client: PravegaClient, stream: StreamName, epoch: int) -> bool:
+    try:
+        return bool(client.controller.epoch_segments(stream, epoch))
+    except (AuthenticationError, ControllerUnavailableError, StreamNotFoundError):
+        raise
+    except ControllerError:  # the controller has no code of its own for a missing epoch
+        return False
+
+
+# ---- picture ----
+
+_WIDTH: Final = 1200  # px that the epochs share, unless that makes them too narrow
 _NARROWEST, _WIDEST = 6.0, 110.0  # px of an epoch
 _HEIGHT: Final = 420  # px of the key space
 _LEFT, _TOP, _RIGHT, _BELOW = 56, 52, 24, 78
@@ -29,7 +140,7 @@ _CHARACTER: Final = 6.2  # px, about, of the labels' font
 
 
 def draw_history(history: History) -> str:
-    """The picture as text; at home in a browser, a README, a report."""
+    """Draw the history as the text of an SVG picture."""
     return _Picture(history).draw()
 
 

@@ -1,4 +1,4 @@
-"""A stream looked at again and again: its segments, how long they are, and how fast they grow."""
+"""Repeated view of a stream: its open segments, their lengths and their rates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connector.client import PravegaClient, StreamName
-from connector.insight._cut_text import segment_label
+from connector.insight.stream_cuts import segment_label
 from connector.wire import SegmentRange, segment_epoch
 
 __all__ = ["SegmentView", "StreamView", "StreamWatch"]
@@ -20,9 +20,9 @@ class SegmentView:
 
     range: SegmentRange
     start: int
-    """Bytes that were truncated away."""
+    """Bytes truncated away."""
     length: int
-    """Bytes that were written."""
+    """Bytes written."""
     rate: float | None
     """Bytes written per second since the last look; None at the first one."""
 
@@ -33,15 +33,15 @@ class StreamView:
 
     stream: StreamName
     epoch: int
-    """The latest epoch in which one of them was made."""
+    """Latest epoch in which one of them was created."""
     segments: tuple[SegmentView, ...]
     readable: int
-    """Bytes from the stream's head to its tail, in segments that are open."""
+    """Bytes from head to tail of the open segments."""
     rate: float | None
-    """Bytes per second written to the stream, segments that were sealed meanwhile left out; None at the first look."""
+    """Bytes per second written to the open segments since the last look; None at the first one."""
 
     def to_json(self) -> dict[str, Any]:
-        """The view as JSON."""
+        """JSON of the view."""
         segments = [
             {
                 "segment": segment_label(self.stream, view.range.id),
@@ -63,7 +63,7 @@ class StreamView:
 
 
 class StreamWatch:
-    """Looks at a stream; each look tells what has been written since the one before. Three calls each."""
+    """Looks at a stream, with the rates since the look before; three calls to the servers each."""
 
     def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
         self._client, self._stream, self._clock = client, stream, clock
@@ -71,7 +71,7 @@ class StreamWatch:
         self._at: float | None = None
 
     def look(self) -> StreamView:
-        """The stream now. Raises StreamNotFoundError, and what the servers raise."""
+        """View of the stream now. Raises StreamNotFoundError, and as the calls to the servers do."""
         ranges = self._client.controller.current_segments(self._stream)
         infos = self._client.stores.segment_infos(self._stream, [r.id for r in ranges])
         now = self._clock()
@@ -92,5 +92,5 @@ class StreamWatch:
         )
 
     def _rate(self, segment: SegmentRange, length: int, seconds: float | None) -> float | None:
-        """A segment that is new has grown from nothing."""
+        """Bytes per second of a segment; a new one has grown from nothing."""
         return None if seconds is None else (length - self._lengths.get(segment.id, 0)) / seconds
