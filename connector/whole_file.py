@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Output files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from connector.errors import OutputFileError
 
 __all__ = ["WholeFile"]
 
-# Pieces go to the file in this size, however small the format writes them.
+# Bytes of one write to the file, however small the pieces of the format are.
 _BUFFER: Final = 1 << 20
 
 
 class WholeFile:
-    """A file under construction: it takes its name when the ``with`` block ends well, durable then.
+    """A file under construction; at the end of the ``with`` block it is durable and takes its name.
 
-    Until then it is a hidden file beside it (``.name.….part``), which is removed when the block fails; a process that
-    is killed leaves it. Two that write the same file at a time do not meet: the later one's replaces the other.
+    Until then it is a hidden file beside it (``.name.….part``), which a failing block removes and a killed process
+    leaves. Concurrent writers of one file do not meet: the last one to end replaces the others.
 
-    Raises OutputFileError for what the file system refuses: a folder that is missing, no permission, a full disk.
+    Raises OutputFileError for a missing folder, missing permission, a full disk.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,16 +54,16 @@ class WholeFile:
             raise self._refused(refusal) from refusal
 
     def drop(self) -> None:
-        """Give it up: nothing of it is left. Only after entering."""
-        # Closing writes what is buffered, and a full disk refuses that once more.
+        """Remove the unfinished file. Only after entering."""
+        # Closing flushes the buffer, which a full disk refuses once more.
         with contextlib.suppress(OSError):
             self._file.close()
         self._part.unlink(missing_ok=True)
 
     def _refused(self, error: OSError) -> OutputFileError:
         return OutputFileError(
-            f"the file {self.path} cannot be written: {error.strerror or error}; nothing of it was left, do the same "
-            "again when there is room and permission"
+            f"the file {self.path} cannot be written: {error.strerror or error}; nothing of it is left; "
+            "repeat the command when there is room and permission"
         )
 
 
