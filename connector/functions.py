@@ -28,8 +28,8 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
-from connector._portable import Portable
 from connector.errors import ConfigError
+from connector.exchange import Portable
 from connector.options import RegistryOptions
 from connector.sink import SinkOptions
 from connector.source import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from connector._portable import Portable
 from connector.errors import ConfigError
+from connector.exchange import Portable
 from connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
