@@ -1,4 +1,4 @@
-"""How options are declared and taken in: a dataclass field with a meaning and a parser is an option."""
+"""Declaration and parsing of options: a dataclass field with a description and a parser is an option."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["PravegaOptionWarning", "choice", "flag", "known_names", "number", "o
 
 T = TypeVar("T")
 
-# What Spark itself puts among the options (tables, checkpoints, names of queries).
+# Options that Spark itself adds (tables, checkpoints, names of queries).
 _SPARKS_OWN: Final = frozenset({"checkpointlocation", "provider", "owner", "queryname", "serialization.format"})
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
 
 
 class PravegaOptionWarning(UserWarning):
-    """An option that nothing reads."""
+    """An unknown option, which has no effect."""
 
 
 def text(name: str, value: str) -> str:
-    """Any text that is not empty."""
+    """Parse a text, which must not be empty."""
     if not value.strip():
         raise ConfigError(f"option {name!r} is empty")
     return value
 
 
 def flag(name: str, value: str) -> bool:
-    """``true`` or ``false``."""
+    """Parse ``true`` or ``false``."""
     if (lowered := value.strip().lower()) in _TRUE:
         return True
     if lowered in _FALSE:
@@ -41,7 +41,7 @@ def flag(name: str, value: str) -> bool:
 
 
 def number(least: int, most: int) -> Callable[[str, str], int]:
-    """A whole number within bounds."""
+    """Parser of a whole number within bounds."""
 
     def parse(name: str, value: str) -> int:
         try:
@@ -56,7 +56,7 @@ def number(least: int, most: int) -> Callable[[str, str], int]:
 
 
 def choice(*allowed: str) -> Callable[[str, str], str]:
-    """One of some words, in any case."""
+    """Parser of one of some words, in upper or lower case."""
 
     def parse(name: str, value: str) -> str:
         for word in allowed:
@@ -68,17 +68,16 @@ def choice(*allowed: str) -> Callable[[str, str], str]:
 
 
 def option(default: Any, doc: str, parse: Callable[[str, str], Any] = text, *, alias: str = "", **more: Any) -> Any:
-    """A dataclass field that is an option; ``alias`` is another name for it, ``more`` goes into its metadata."""
+    """Declare a dataclass field as an option; ``alias`` is another name for it, ``more`` goes into its metadata."""
     return field(default=default, metadata={"doc": doc, "parse": parse, "alias": alias.lower(), **more})
 
 
 def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collection[str] = ()) -> T:
-    """The options of a source or a sink from what Spark hands over; names in any case.
+    """Parse the options of a source or a sink as Spark passes them; names are not case sensitive.
 
-    ``also_known`` are names that belong to the other side: a table has the options of both.
-
-    Raises ConfigError for a value that cannot be right. An unknown name is a PravegaOptionWarning that gives the
-    nearest known one: Spark itself adds options, so it cannot be an error.
+    ``also_known`` are names of the other side: a table has the options of both. Raises ConfigError for an invalid
+    value. An unknown name is a PravegaOptionWarning that gives the nearest known one, not an error: Spark itself adds
+    options.
     """
     known = _known(kind)
     values: dict[str, Any] = {}
@@ -91,7 +90,7 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
 
 
 def known_names(kind: type[Any]) -> frozenset[str]:
-    """Names that options may have, in lower case."""
+    """Names and aliases of the options, in lower case."""
     return frozenset(_known(kind))
 
 
@@ -103,6 +102,4 @@ def _known(kind: type[Any]) -> dict[str, Field[Any]]:
 def _warn_unknown(name: str, known: list[str]) -> None:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"
-    warnings.warn(
-        f"[PRAVEGA-UNKNOWN-OPTION] option {name!r} is not known and has no effect; {hint}", PravegaOptionWarning, 3
-    )
+    warnings.warn(f"[PRAVEGA-UNKNOWN-OPTION] unknown option {name!r} has no effect; {hint}", PravegaOptionWarning, 3)
