@@ -1,4 +1,4 @@
-"""``pravega-serde cut``: stream cuts printed, compared, converted, and taken of a stream."""
+"""``pravega-serde cut``: print, compare, convert and take stream cuts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import PravegaClient, StreamCut, StreamName
 from connector.config import PravegaConfig
 from connector.insight import CUT_FORMS, compare_cuts, parse_time, read_cut, segment_label, write_cut
@@ -68,7 +68,7 @@ def convert(text: str, stream: StreamName | None, form: str) -> None:
 @click.argument("first", metavar="CUT")
 @click.argument("second", metavar="CUT")
 @_of_stream
-@_common.controller
+@arguments.controller
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def compare(first: str, second: str, stream: StreamName | None, controller: str | None, *, as_json: bool) -> None:
     """Tell whether a cut lies before another one, and how many bytes are between them.
@@ -97,7 +97,7 @@ def compare(first: str, second: str, stream: StreamName | None, controller: str 
     metavar="head|tail|TIME",
     help="Where: the first event that is left, the end at this moment, or an event time (ISO 8601, or milliseconds).",
 )
-@_common.controller
+@arguments.controller
 @_to
 def of(stream: StreamName, place: str, controller: str | None, form: str) -> None:
     """Take the cut of a stream at its head, its tail or a time."""

@@ -1,4 +1,4 @@
-"""``pravega-serde registry``: look into a schema registry, check a schema before it is registered, decode an event."""
+"""``pravega-serde registry``: inspect a schema registry, check a schema before it is registered, decode an event."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pravega_serde.registry import (
 
 __all__ = ["registry"]
 
-# Policies that need no versions to be named.
+# Policies without versions as arguments.
 _POLICIES: Final = (
     *("AllowAny", "DenyAll", "Backward", "BackwardTransitive", "Forward", "ForwardTransitive", "Full"),
     "FullTransitive",
 )
-# What a file's name tells of its format, where the group takes several.
+# Suffix -> format of a schema's file, for groups of several formats.
 _SUFFIXES: Final = {".avsc": "avro", ".json": "json"} | dict.fromkeys((".desc", ".pb", ".binpb"), "protobuf")
 
 
@@ -136,7 +136,7 @@ def decode(config: RegistryConfig, group: str, event: str | None, *, file: Path 
     if (event is None) == (file is None):
         raise click.UsageError("give the event either as hex or with --file")
     data = _from_hex(event) if event is not None else file.read_bytes() if file is not None else b""
-    # Codecs that only other programs know matter if the event has one.
+    # A codec that only other programs know is an error only if this event has it.
     found = deserializer(config, group=group, fail_on_codec_mismatch=False).deserialize_with_schema(data)
     click.echo(f"{found.schema.type} ({found.schema.format.full_type_name})", err=True)
     click.echo(json.dumps(found.value, indent=2, ensure_ascii=False, default=_plain))
@@ -162,11 +162,11 @@ def _from_hex(text: str) -> bytes:
     try:
         return binascii.unhexlify("".join(text.split()).removeprefix("0x"))
     except ValueError as error:
-        raise click.UsageError(f"the event is not hex: {error}") from error
+        raise click.UsageError(f"invalid hex of an event: {error}") from error
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not have, as something that it has."""
+    """JSON value for one that JSON does not have."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     return str(value)

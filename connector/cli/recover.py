@@ -1,21 +1,22 @@
-"""``pravega-serde recover``: the ledger of a stream that is written exactly once, without Spark."""
+"""``pravega-serde recover``: inspect and repair the ledger of a stream written exactly once, without Spark."""
 
 from __future__ import annotations
 
 import uuid
+from typing import Final
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.ledger import Finding, Ledger, Outcome, Recovery, ledger_name
 
 __all__ = ["recover"]
 
-_TOLD = {
+_DESCRIPTIONS: Final = {
     Outcome.COMMITTED: "committed",
     Outcome.SKIPPED: "was committed meanwhile",
     Outcome.UNFINISHED: "aborted as a whole; nothing of it was visible, and the query writes it again when it restarts",
@@ -25,8 +26,8 @@ _TOLD = {
 
 
 @click.command()
-@_common.stream
-@_common.controller
+@arguments.stream
+@arguments.controller
 @click.option("--ledger", help="The ledger's stream, if it was named.  [default: <stream>-ledger]")
 @click.option("--finish", is_flag=True, help="Finish every open batch: commit those that are whole, abort lost ones.")
 @click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")
@@ -60,7 +61,7 @@ def recover(
 
 def _change(recovery: Recovery, *, finish: bool, accept: str | None, discard: str | None) -> None:
     for app in [f.app.app for f in recovery.survey() if finish and f.app.open]:
-        click.echo(f"{app}: {_TOLD[recovery.finish(app)]}")
+        click.echo(f"{app}: {_DESCRIPTIONS[recovery.finish(app)]}")
     if accept is not None:
         recovery.resolve(accept, "accept")
     if discard is not None:

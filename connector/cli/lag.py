@@ -1,8 +1,8 @@
-"""``pravega-serde lag``: how far a Spark query is behind its streams, from its checkpoint, without Spark.
+"""``pravega-serde lag``: the distance of a Spark query from the end of its streams, by its checkpoint, without Spark.
 
-Exit codes, the highest that applies: 4 where a stream was deleted, also if there is another one of its name by now; 3
-where data are gone that the query has not read; 2 where it is more than ``--max-bytes`` behind; 0. What cannot be
-known is an error as in every command: 1 (and 2 for a command line that cannot be right).
+Exit codes, the highest that applies: 4 for a deleted stream, also if there is another one of its name by now; 3 for
+data that are gone before the query read them; 2 for more than ``--max-bytes`` behind; 0. Any error is 1, as in every
+command (and 2 for an invalid command line).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from connector.checkpoint import committed_batch, committed_offsets
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, stream_lag
@@ -33,7 +33,7 @@ _DELETED: Final = 4
 
 @click.command()
 @click.argument("checkpoint")
-@_common.controller
+@arguments.controller
 @click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with every segment.")
 @click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")
@@ -75,7 +75,7 @@ def lag(
 
 
 def _alarm(lags: list[StreamLag], max_bytes: int | None) -> int:
-    """The exit code; a line on standard error for each reason."""
+    """Exit code, with a line on standard error for each reason."""
     codes = [_FINE]
     total = sum(found.bytes for found in lags)
     if max_bytes is not None and total > max_bytes:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.errors import IngestUndecidedError, SourceError
@@ -39,20 +39,20 @@ _SHOWN: Final = 10
 
 
 class _Stopped(BaseException):
-    """A signal asks for the end."""
+    """A signal has asked for the end."""
 
 
 _OPTIONS: Final = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True),
-    _common.stream,
-    _common.controller,
+    arguments.stream,
+    arguments.controller,
     click.option("--format", help="Format of the events: json, avro, …  [default: json; text stays as it is]"),
     click.option("--avro-schema", help="Schema of Avro events, text or path.  [default: made of the columns]"),
-    _common.registry,
-    _common.group,
+    arguments.registry,
+    arguments.group,
     click.option("--key", metavar="COLUMN", help="The routing key.  [default: the file, whose events stay in order]"),
     click.option("--unordered", is_flag=True, help="Without a key, spread the events of a file over all segments."),
-    _common.more_options("sink"),
+    arguments.more_options("sink"),
     click.option("--input", help="What the files hold: csv, tsv, jsonl, text, avro, parquet.  [default: by name]"),
     click.option("--base", metavar="FOLDER", help="Know files by their paths from here, not from the root."),
     click.option("--delimiter", default=",", show_default=True, help="Between the fields of CSV."),
@@ -72,7 +72,7 @@ _OPTIONS: Final = (
     click.option("--events-per-transaction", default=_SIZES.records, show_default=True, help="Variant 'count'."),
     click.option("--bytes-per-transaction", default=_SIZES.bytes, show_default=True, help="Variants 'length', 'file'."),
     click.option("--lease", default=_SETTINGS.lease, show_default=True, help="Seconds; others take over after it."),
-    _common.failover_timeout,
+    arguments.failover_timeout,
     click.option("--takeover-after", type=float, help="Seconds of silence that let this one take over."),
     click.option("--state", help="Stream of the state.  [default: <stream>-ingest]"),
     click.option("--follow", is_flag=True, help="Wait for new files until SIGTERM or Ctrl-C."),
@@ -160,7 +160,7 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
     settings = Settings(lease=given["lease"], follow=given["follow"], keep_going=given["keep_going"])
     last = [Counts()]
     try:
-        with _common.take_signals(_stop), _progress(source, stream, common, quiet=quiet) as show:
+        with arguments.take_signals(_stop), _progress(source, stream, common, quiet=quiet) as show:
 
             def tell(what: str, counts: Counts) -> None:
                 last[0] = counts
@@ -198,14 +198,14 @@ def _progress(
     if quiet or not sys.stderr.isatty():
         yield lambda _what, _counts: None
         return
-    from rich import progress as rich  # noqa: PLC0415 - a bar is for people
+    from rich import progress as rich  # noqa: PLC0415 - only terminals have a bar
     from rich.console import Console  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     client: PravegaClient = common["client"]
 
     class Trouble(rich.ProgressColumn):
-        """What the servers do not do at this moment: a run that waits for them has nothing else to tell."""
+        """Column with the present trouble of the servers: a run that waits for them makes no other progress."""
 
         def render(self, task: rich.Task) -> Text:  # noqa: ARG002
             return Text(client.trouble or "", style="yellow")
@@ -222,7 +222,7 @@ def _progress(
         try:
             total: int | None = plan(source, stream, **common).bytes
         except PravegaError:
-            total = None  # what is wrong is told by the run itself
+            total = None  # the run itself will raise the error
         task = bar.add_task("", total=total)
 
         def show(what: str, counts: Counts) -> None:

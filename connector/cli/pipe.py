@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import MAX_EVENT_SIZE, PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
@@ -35,8 +35,8 @@ _STDOUT: Final = 1
 
 
 @click.command()
-@_common.stream
-@_common.controller
+@arguments.stream
+@arguments.controller
 @click.option("--listen", metavar="ADDRESS", help="Take connections at tcp://host:port or unix:/path, until SIGTERM.")
 @click.option("--connect", metavar="ADDRESS", help="Read from tcp://host:port or unix:/path instead of standard input.")
 @click.option(
@@ -48,7 +48,7 @@ _STDOUT: Final = 1
 @click.option("--acknowledge", is_flag=True, help="Tell how many events are durable: standard output, or the socket.")
 @click.option("--max-event-size", default=MAX_EVENT_SIZE, show_default=True, help="Largest event, in bytes.")
 @click.option("--buffer", default=MAX_UNACKNOWLEDGED, show_default=True, help="Bytes read and not durable, at most.")
-@_common.failover_timeout
+@arguments.failover_timeout
 @click.option("--quiet", is_flag=True, help="No summary.")
 def pipe(
     *,
@@ -76,7 +76,7 @@ def pipe(
     with (
         contextlib.closing(opened),
         PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=failover_timeout) as client,
-        _common.take_signals(functools.partial(_stop, opened)),
+        arguments.take_signals(functools.partial(_stop, opened)),
         _Abandoned(client, stream, max_event_size=max_event_size, max_in_flight=buffer) as writer,
     ):
         if listen is not None:
@@ -99,7 +99,7 @@ def pipe(
 
 
 class _Abandoned:
-    """A writer that is not flushed once more at the end: the pipe has done that, or has given up."""
+    """Writer that is abandoned at the end: the pipe has flushed it, or has given up."""
 
     def __init__(self, client: PravegaClient, stream: str, **options: Any) -> None:
         self._writer = client.writer(stream, **options)
@@ -126,7 +126,7 @@ def _router(key: str | None, field: str | None, pattern: str | None) -> EventRou
 
 def _input(listen: str | None, connect: str | None, *, acknowledge: bool) -> Input:
     if listen is not None and connect is not None:
-        raise ConfigError("--listen and --connect both say where events come from: choose one")
+        raise ConfigError("--listen and --connect both tell where events come from: choose one")
     if listen is not None:
         return listening(listen, acknowledge=acknowledge)
     if connect is not None:
@@ -135,7 +135,7 @@ def _input(listen: str | None, connect: str | None, *, acknowledge: bool) -> Inp
 
 
 def _stop(opened: Input, number: int, frame: FrameType | None) -> None:
-    """The first signal ends the input, so that what was read is made durable; the second one ends the program."""
+    """End the input at the first signal, so that events read become durable, and the program at the second."""
     if opened.stopped:
         signal.default_int_handler(number, frame)
     opened.stop()

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.export import FILE_FORMATS, ExportSummary
 from connector.export import export as export_stream
 
@@ -23,19 +23,19 @@ _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
 
 @click.command()
-@_common.stream
+@arguments.stream
 @click.argument("file", type=click.Path(path_type=Path))
-@_common.controller
+@arguments.controller
 @click.option("--to", type=click.Choice(FILE_FORMATS), help="Format of the file, if its name does not tell.")
 @click.option("--compression", help="A codec of the format.  [default: snappy, none, deflate]")
 @click.option("--start", help="earliest, latest, or a stream cut.  [default: earliest]")
 @click.option("--end", help="latest, or a stream cut.  [default: latest]")
 @click.option("--format", help="Format of the events; without it, and without a registry, they stay bytes.")
-@_common.registry
-@_common.group
+@arguments.registry
+@arguments.group
 @click.option("--columns", help="Undecoded columns: event,scope,stream,segment_id,offset and more.")
 @click.option("--mode", type=click.Choice(_MODES, case_sensitive=False), help="What to do with bad events.")
-@_common.more_options("source")
+@arguments.more_options("source")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it is there.")
 @click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
 def export(
@@ -56,7 +56,7 @@ def export(
     The file is there as a whole or not at all. Exit code 0: it is there; 1: it is not, with the reason on standard
     error (143: by SIGTERM); the same command may be repeated, and the cuts of the summary give the same rows again.
     """
-    # As an error, which removes what was begun.
+    # SIGTERM becomes an error, which removes the unfinished file.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with _progress(shown=not quiet) as on_progress:
         summary = export_stream(
@@ -74,7 +74,7 @@ def export(
 
 @contextmanager
 def _progress(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
-    """A bar on standard error, where somebody sees it."""
+    """Progress bar on standard error, if that is a terminal."""
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not (shown and sys.stderr.isatty())) as bar:

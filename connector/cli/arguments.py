@@ -1,4 +1,4 @@
-"""What several commands have in common: arguments and options that mean the same in each, and taking signals."""
+"""Arguments and options that mean the same in several commands, and their handling of signals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ group: Final = click.option("--group", help="Group in the registry.  [default: t
 
 
 def more_options(side: str) -> Callable[[_Command], _Command]:
-    """Any other option of Spark's ``source`` or ``sink``, by its name there, as a dictionary ``more``."""
+    """Option ``-o NAME=VALUE``: other options of Spark's ``source`` or ``sink``, as a dictionary ``more``."""
     return click.option(
         "-o",
         "--option",
@@ -48,14 +48,14 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     for value in values:
         name, equals, text = value.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{value!r} is not NAME=VALUE")
+            raise click.BadParameter(f"invalid {value!r}: write NAME=VALUE")
         pairs[name] = text
     return pairs
 
 
 @contextmanager
 def take_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Give SIGTERM and SIGINT to a handler while the block runs."""
+    """Handle SIGTERM and SIGINT during the block."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

@@ -1,9 +1,10 @@
-"""``pravega-serde watch``: a stream's segments and rates, live."""
+"""``pravega-serde watch``: segments and rates of a stream, live."""
 
 from __future__ import annotations
 
 import json
 import time
+from typing import Final
 
 import click
 from rich.console import Console, Group
@@ -11,20 +12,20 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.insight import StreamView, StreamWatch, segment_label
 
 __all__ = ["watch"]
 
-_BAR = 24  # characters of the whole key space
+_BAR: Final = 24  # characters of the whole key space
 
 
 @click.command()
-@_common.stream
-@_common.controller
-@_common.failover_timeout
+@arguments.stream
+@arguments.controller
+@arguments.failover_timeout
 @click.option("--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option("--once", is_flag=True, help="Look twice, one interval apart, print what was seen, and end.")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look instead of a table.")

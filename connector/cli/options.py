@@ -1,4 +1,4 @@
-"""``pravega-serde options``: every option of the Spark source and sink, from their declarations."""
+"""``pravega-serde options``: options of the Spark source and sink, from their declarations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _default(field: Field[Any]) -> str:
 
 
 def options_page() -> str:
-    """The options as a page of Markdown: docs/options.md."""
+    """Options as a page of Markdown, docs/options.md."""
     lines = [
         "# Options",
         "",

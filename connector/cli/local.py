@@ -27,9 +27,9 @@ from connector.local import (
 
 __all__ = ["local"]
 
-# Where clients look for a controller when they are told nothing.
+# Port of the controller that clients use by default.
 _USUAL_PORT: Final = 9090
-# The registry's own default.
+# Default port of the registry.
 _REGISTRY_PORT: Final = 9092
 
 
@@ -40,7 +40,7 @@ def _default(name: str, text: str) -> str:
 
 def _use_repository(_context: click.Context, _parameter: click.Parameter, url: str | None) -> None:
     if url is not None:
-        # For this command, which may start two servers.
+        # For this process, which may start two servers.
         os.environ[REPOSITORY_VARIABLE] = url
 
 
@@ -106,7 +106,7 @@ def status() -> None:
 
 
 def _command(name: str, about: str) -> None:
-    """A command that does something to one process of a cluster."""
+    """Add a command that acts on one process of a cluster."""
 
     @local.command(name, help=f"{about} NAME is one that 'status' lists, such as store-1.")
     @click.argument("process", metavar="NAME")
@@ -131,7 +131,7 @@ _command("restart", "Start a process of the cluster again, with its ports and fo
 @local.command()
 def down() -> None:
     """End the server, and the registry beside it; what they stored is gone."""
-    # First whoever may keep its groups in the other.
+    # First the registry, which may keep its groups in the server.
     registry = stop_detached_registry()
     if registry is not None:
         click.echo(f"The schema registry at {registry.uri} is down")

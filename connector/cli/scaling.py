@@ -1,4 +1,4 @@
-"""``pravega-serde scaling``: a picture of how a stream was scaled."""
+"""``pravega-serde scaling``: the scaling history of a stream as a picture or JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from connector.cli import _common
+from connector.cli import arguments
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.insight import draw_history, scaling_history
@@ -16,10 +16,10 @@ __all__ = ["scaling"]
 
 
 @click.command()
-@_common.stream
+@arguments.stream
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The SVG file to write.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The last N epochs only.")
-@_common.controller
+@arguments.controller
 @click.option("--json", "as_json", is_flag=True, help="Print the history as JSON.")
 def scaling(stream: str, output: Path | None, last: int | None, controller: str | None, *, as_json: bool) -> None:
     """Draw which segments took which routing keys in which epoch: splits, merges, what was truncated.
