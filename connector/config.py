@@ -40,7 +40,7 @@ _Layer = dict[str, Any]  # settings that one source gives, by the names of the f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PravegaConfig:
-    """How to reach Pravega. Immutable, and can be pickled for Spark's workers.
+    """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
     :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
     the environment before the defaults. Each setting is taken from the first source that has it; the method and the
@@ -169,7 +169,7 @@ class PravegaConfig:
         unknown = explicit.keys() - {f.name for f in fields(cls)}
         if unknown:
             raise ConfigError(
-                f"there is no setting {sorted(unknown)[0]!r}; there are: {', '.join(f.name for f in fields(cls))}"
+                f"unknown setting {sorted(unknown)[0]!r}; known settings: {', '.join(f.name for f in fields(cls))}"
             )
         settings = _environment_layer(os.environ if environment is None else environment)
         for layer in (

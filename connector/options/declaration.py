@@ -10,7 +10,17 @@ from typing import Any, Final, TypeVar
 
 from connector.errors import ConfigError
 
-__all__ = ["PravegaOptionWarning", "choice", "flag", "known_names", "number", "option", "parse_options", "text"]
+__all__ = [
+    "PravegaOptionWarning",
+    "choice",
+    "flag",
+    "known_names",
+    "nearest",
+    "number",
+    "option",
+    "parse_options",
+    "text",
+]
 
 T = TypeVar("T")
 
@@ -85,7 +95,8 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
         if name in known:
             values[known[name].name] = known[name].metadata["parse"](name, value)
         elif name not in _SPARKS_OWN and name not in also_known and not name.startswith("option."):
-            _warn_unknown(name, list(known))
+            message = f"[PRAVEGA-UNKNOWN-OPTION] unknown option {name!r} has no effect; {nearest(name, known)}"
+            warnings.warn(message, PravegaOptionWarning, stacklevel=2)
     return kind(**values)
 
 
@@ -99,7 +110,7 @@ def _known(kind: type[Any]) -> dict[str, Field[Any]]:
     return {f.name: f for f in declared} | {f.metadata["alias"]: f for f in declared if f.metadata.get("alias")}
 
 
-def _warn_unknown(name: str, known: list[str]) -> None:
+def nearest(name: str, known: Collection[str]) -> str:
+    """Hint for an unknown name: the nearest known option, or all of them."""
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"
-    warnings.warn(f"[PRAVEGA-UNKNOWN-OPTION] unknown option {name!r} has no effect; {hint}", PravegaOptionWarning, 3)
+    return f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"

@@ -263,7 +263,7 @@ class TestPrecedence:
         assert PravegaConfig.resolve(environment=environment, properties=properties).authorization == "Bearer t"
 
     def test_unknown_setting(self) -> None:
-        with pytest.raises(ConfigError, match="there is no setting 'contoller'; there are: controller, scope"):
+        with pytest.raises(ConfigError, match="unknown setting 'contoller'; known settings: controller, scope"):
             PravegaConfig.resolve(contoller="tcp://a:1", environment={})
 
 
