@@ -1,9 +1,9 @@
-"""How far a Spark query came, read from its checkpoint folder: no Spark needed.
+"""Positions of a Spark query, read from its checkpoint folder without Spark.
 
 A checkpoint has two logs, one file for each batch, named by its number: ``offsets/N`` is written when batch N is
 planned, ``commits/N`` when it is done. ``offsets/N`` begins with the version and Spark's own settings; a line for each
 source follows: the offset as JSON, or ``-``. In version 2 of the log (Spark 4.2) each line begins with the source's
-name and a colon. Offsets of this connector are known by their shape, see ``connector.source``.
+name and a colon. Offsets of this connector are recognised by their shape, see ``connector.source``.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _NOTHING: Final = "-"
 
 
 def committed_offset(path: str | Path) -> dict[str, Any]:
-    """The offset that a query ended its newest finished batch at: one that has an entry in the commit log.
+    """End of the newest batch that a query has finished, which is one with an entry in the commit log.
 
-    ``path`` is a checkpoint folder on this machine. Raises ConfigError if there is no such folder, no batch is
-    finished, or the query does not read exactly one source of this connector.
+    ``path`` is a checkpoint folder on this machine. Raises ConfigError without such a folder or a
+    finished batch, and for a query that does not read exactly one source of this connector.
     """
     return _only(path, committed_offsets(path))
 
 
 def planned_offset(path: str | Path) -> dict[str, Any]:
-    """The end of the newest batch that a query has planned, finished or not. Raises as :func:`committed_offset`."""
+    """End of the newest batch that a query has planned, finished or not. Raises as :func:`committed_offset`."""
     return _only(path, planned_offsets(path))
 
 
 def committed_offsets(path: str | Path) -> list[dict[str, Any]]:
-    """As :func:`committed_offset`, for queries with several sources of this connector: one offset of each."""
+    """Offset of each source of this connector, as :func:`committed_offset`, for queries with several."""
     return _offsets(path, committed_batch(path))
 
 
 def planned_offsets(path: str | Path) -> list[dict[str, Any]]:
-    """As :func:`planned_offset`, for queries with several sources of this connector: one offset of each."""
+    """Offset of each source of this connector, as :func:`planned_offset`, for queries with several."""
     return _offsets(path, _newest(_folder(path), "offsets"))
 
 
@@ -55,13 +55,13 @@ def _only(path: str | Path, offsets: list[dict[str, Any]]) -> dict[str, Any]:
         streams = "; ".join(", ".join(sorted(offset["streams"])) for offset in offsets)
         raise ConfigError(
             f"the query of checkpoint {path} has {len(offsets)} Pravega sources ({streams}): "
-            "which one is meant cannot be told; give a stream cut instead"
+            "give the stream cut of one instead"
         )
     return offsets[0]
 
 
 def _folder(path: str | Path) -> Path:
-    """The folder that a path or a ``file:`` URI names."""
+    """Folder of a path or a ``file:`` URI."""
     text = str(path)
     parts = urlsplit(text)
     if parts.scheme == "file":
@@ -72,12 +72,12 @@ def _folder(path: str | Path) -> Path:
     if not folder.is_dir():
         raise ConfigError(f"there is no checkpoint {text}: no such folder on this machine")
     if not (folder / "offsets").is_dir():
-        raise ConfigError(f"{text} is no checkpoint of a streaming query: it has no folder 'offsets'")
+        raise ConfigError(f"invalid checkpoint {text}: it has no folder 'offsets', as those of streaming queries have")
     return folder
 
 
 def _newest(folder: Path, log: str) -> int:
-    """Number of the newest entry of a log. Beside entries there are checksums and what a crash has left."""
+    """Number of the newest entry of a log, which also has checksums and remains of crashes."""
     try:
         found = [int(file.name) for file in (folder / log).iterdir() if file.name.isdecimal()]
     except FileNotFoundError:
@@ -93,12 +93,12 @@ def _offsets(path: str | Path, batch: int) -> list[dict[str, Any]]:
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        reason = error.strerror if isinstance(error, OSError) else "invalid UTF-8"
         raise ConfigError(f"the offsets of batch {batch} in checkpoint {path} cannot be read: {reason}") from error
     version = lines[0]
     if version not in _VERSIONS or len(lines) < 2:
         raise ConfigError(
-            f"{file} is not an offset log that this version reads: it begins with {version[:20]!r} instead of "
+            f"unknown version of the offset log {file}: it begins with {version[:20]!r} instead of "
             f"{' or '.join(_VERSIONS)}"
         )
     texts = (line if version == "v1" else line.partition(":")[2] for line in lines[2:])
@@ -109,7 +109,7 @@ def _offsets(path: str | Path, batch: int) -> list[dict[str, Any]]:
 
 
 def _ours(text: str) -> dict[str, Any] | None:
-    """The offset, if it has the shape of this connector's."""
+    """Offset of this connector in an entry of the log; None for another source's."""
     if text == _NOTHING:
         return None
     try:

@@ -1,20 +1,19 @@
-"""Where the controller is, which scope is meant, and how to be let in: :class:`PravegaConfig`."""
+"""Configuration of a cluster: its controller, the scope, credentials and TLS (:class:`PravegaConfig`)."""
 
 from __future__ import annotations
 
 import base64
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from connector._properties import parse_properties
 from connector.errors import ConfigError
 from connector.wire import validate_scope_name
 
-__all__ = ["DEFAULT_CONTROLLER", "PravegaConfig"]
+__all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
 
 DEFAULT_CONTROLLER: Final = "tcp://localhost:9090"  # ClientConfig.build
 DEFAULT_PORT: Final = 9090
@@ -41,11 +40,11 @@ _Layer = dict[str, Any]  # settings that one source gives, by the names of the f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PravegaConfig:
-    """How to reach Pravega. Immutable, and can be pickled for Spark's workers.
+    """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
     :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
     the environment before the defaults. Each setting is taken from the first source that has it; the method and the
-    token of the credentials are one setting. Raises ConfigError for what cannot be right. Credentials
+    token of the credentials are one setting. Raises ConfigError for invalid settings. Credentials
     appear neither in the text of the value nor in errors; a pickle holds them.
     """
 
@@ -53,15 +52,15 @@ class PravegaConfig:
     """``tcp://host:port``, or ``tls://``; several endpoints as ``tcp://a:9090,b:9090``. Also Java's ``ssl``,
     ``pravega`` and ``pravegas``: their endpoints are used as they stand, without asking them for more."""
     scope: str | None = None
-    """Scope that is meant where only a stream is named."""
+    """Scope of streams that are named without one."""
     auth_method: str | None = None
-    """What the server calls the kind of credentials, such as ``Basic``."""
+    """The server's name for the kind of credentials, such as ``Basic``."""
     auth_token: str | None = field(default=None, repr=False)
     """The secret: for ``Basic``, base64 of ``user:password``."""
     tls_ca_file: str | None = None
-    """PEM file with the certificates to trust; None trusts those that gRPC and the system bring."""
+    """PEM file with the certificates to trust; None trusts those of gRPC and the system."""
     tls_server_name: str | None = None
-    """Name to expect in the servers' certificate, where it is not their host."""
+    """Name to expect in the servers' certificate, if it is not their host."""
     tls_validate_hostname: bool = True
     """Whether the certificate of a segment store must be of its host. The controller's always must."""
 
@@ -76,7 +75,7 @@ class PravegaConfig:
                 f"the credentials have a {given} but no {missing}: set pravega.client.auth.{missing} as well"
             )
 
-    # ---- what follows from the settings ----
+    # ---- derived ----
 
     @property
     def endpoints(self) -> list[tuple[str, int]]:
@@ -90,25 +89,25 @@ class PravegaConfig:
 
     @property
     def authorization(self) -> str | None:
-        """The ``authorization`` header of every call; None without credentials. It is secret."""
+        """Secret ``authorization`` header of every call; None without credentials."""
         return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
 
     # ---- explicit settings ----
 
     def with_controller(self, uri: str) -> PravegaConfig:
-        """The same, with another controller."""
+        """Copy with another controller."""
         return replace(self, controller=uri)
 
     def with_scope(self, scope: str) -> PravegaConfig:
-        """The same, with another scope."""
+        """Copy with another scope."""
         return replace(self, scope=scope)
 
     def with_credentials(self, username: str, password: str) -> PravegaConfig:
-        """The same, with a user's name and password."""
+        """Copy with a user's name and password."""
         return self.with_token(base64.b64encode(f"{username}:{password}".encode()).decode(), method="Basic")
 
     def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
-        """The same, with a token of the kind that the server's auth handler is called by."""
+        """Copy with a token; ``method`` is the name of the server's auth handler."""
         return replace(self, auth_method=method, auth_token=token)
 
     def with_tls(
@@ -118,7 +117,7 @@ class PravegaConfig:
         server_name: str | None = None,
         validate_hostname: bool = True,
     ) -> PravegaConfig:
-        """The same, with TLS settings; that TLS is used at all is said by the controller's scheme."""
+        """Copy with TLS settings; the controller's scheme decides whether TLS is used."""
         return replace(
             self,
             tls_ca_file=None if ca_file is None else os.fspath(ca_file),
@@ -130,26 +129,26 @@ class PravegaConfig:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> PravegaConfig:
-        """From environment variables alone: ``PRAVEGA_CONTROLLER_URI``, ``PRAVEGA_SCOPE`` and the like."""
+        """Read environment variables alone: ``PRAVEGA_CONTROLLER_URI``, ``PRAVEGA_SCOPE`` and the like."""
         return cls(**_environment_layer(os.environ if environment is None else environment))
 
     @classmethod
     def from_args(cls, argv: Sequence[str]) -> tuple[PravegaConfig, list[str]]:
-        """From program arguments alone (``--controller``, ``--scope``), and the arguments that are left."""
+        """Read program arguments alone (``--controller``, ``--scope``); return the remaining arguments too."""
         layer, rest = _arguments_layer(argv)
         return cls(**layer), rest
 
     @classmethod
     def from_properties(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> PravegaConfig:
-        """From properties alone (``pravega.controller.uri`` and the like): a ``.properties`` file or a mapping."""
+        """Read properties alone (``pravega.controller.uri`` and the like): a ``.properties`` file or a mapping."""
         return cls(**_properties_layer(source))
 
     @classmethod
     def from_spark_conf(cls, conf: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> PravegaConfig:
-        """From a Spark configuration alone, such as ``spark.sparkContext.getConf().getAll()``.
+        """Read a Spark configuration alone, such as ``spark.sparkContext.getConf().getAll()``.
 
-        ``spark.pravega.scope`` means the same as ``pravega.scope``, because spark-submit passes on nothing else; where
-        both stand, the one without the prefix counts.
+        ``spark.pravega.scope`` is read as ``pravega.scope``, because spark-submit passes on only such names; the one
+        without the prefix counts if both are set.
         """
         return cls(**_properties_layer(dict(conf)))
 
@@ -162,15 +161,15 @@ class PravegaConfig:
         environment: Mapping[str, str] | None = None,
         **explicit: Any,
     ) -> PravegaConfig:
-        """From all sources: explicit > arguments > properties > environment > default.
+        """Read all sources: explicit > arguments > properties > environment > default.
 
-        ``explicit`` takes the fields of this class; one that is None leaves the setting to the other sources. The
-        environment is the process's own unless given.
+        ``explicit`` takes the fields of this class; None leaves a setting to the other sources. The environment is the
+        process's own unless given.
         """
         unknown = explicit.keys() - {f.name for f in fields(cls)}
         if unknown:
             raise ConfigError(
-                f"there is no setting {sorted(unknown)[0]!r}; there are: {', '.join(f.name for f in fields(cls))}"
+                f"unknown setting {sorted(unknown)[0]!r}; known settings: {', '.join(f.name for f in fields(cls))}"
             )
         settings = _environment_layer(os.environ if environment is None else environment)
         for layer in (
@@ -202,7 +201,7 @@ def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
     rest: list[str] = []
     remaining = iter(argv)
     for argument in remaining:
-        if argument == "--":  # what follows is not ours to read
+        if argument == "--":  # the rest belongs to others
             rest += [argument, *remaining]
             break
         flag, equals, value = argument.partition("=")
@@ -217,7 +216,7 @@ def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
 
 
 def _layer(found: Mapping[str, Any], source: int) -> _Layer:
-    """The settings that are there. An empty one is not: that is how shells and templates leave something out."""
+    """Settings that have a value. An empty one has none: shells and templates leave settings out in this way."""
     layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
     validate = layer.get("tls_validate_hostname")
     if validate is not None:
@@ -238,14 +237,14 @@ def _read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     except OSError as error:
         raise ConfigError(f"the properties file {os.fspath(path)} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"the properties file {os.fspath(path)} is not UTF-8 text") from None
+        raise ConfigError(f"invalid UTF-8 in the properties file {os.fspath(path)}") from None
 
 
 def _parse_uri(uri: str) -> tuple[str, list[tuple[str, int]]]:
-    """Scheme and endpoints. Like Java, takes ``host:port`` for ``tcp://host:port``."""
+    """Scheme and endpoints of a URI; ``host:port`` is ``tcp://host:port``, as in Java."""
     if not isinstance(uri, str):
         raise ConfigError(f"the controller URI must be a str like {DEFAULT_CONTROLLER}, not {type(uri).__name__}")
-    if "@" in uri:  # never repeated in the error: what stands before it may be a password
+    if "@" in uri:  # never repeated in the error: it may hold a password
         raise ConfigError(
             "the controller URI must not hold credentials: give them by with_credentials or pravega.client.auth.*"
         )
@@ -271,3 +270,44 @@ def _parse_endpoint(uri: str, text: str) -> tuple[str, int]:
 def _endpoint_text(endpoint: tuple[str, int]) -> str:
     host, port = endpoint
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# ---- Java's .properties files ----
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|$)")
+# The key ends at the first '=', ':' or blank that no backslash precedes.
+_ENTRY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Keys and values of a ``.properties`` file, as ``java.util.Properties.load`` reads it; of equal keys the last.
+
+    But a lone backslash on the last line makes no entry; in Java it makes one with an empty key.
+    """
+    entries = {}
+    for line in _logical_lines(text):
+        match = _ENTRY.fullmatch(line)
+        if match is not None:
+            entries[_unescape(match[1])] = _unescape(match[2])
+    return entries
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and leading blanks, each joined with its continuations after an odd backslash."""
+    pending = ""
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = pending + natural.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            pending = line[:-1]
+            continue
+        pending = ""
+        yield line
+    if pending:
+        yield pending
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2] or ""), text)

@@ -1,7 +1,25 @@
-"""``format("pravega")``: the class that Spark makes from the options of a read or a write."""
+"""``format("pravega")``: the class that Spark creates from the options of a read or a write.
+
+Options of tables
+-----------------
+Options of SQL tables travel in the schema, because Spark drops them.
+
+``CREATE TABLE t USING pravega OPTIONS (…)`` hands its options to the instance that gives the schema, but the instances
+that read and write get none (Spark 4.2 and 4.3: ``PythonDataSourceV2.getTable`` keeps only the schema). The schema
+itself is stored with the table and comes back each time, so the options travel in the metadata of its columns.
+
+Whose options a writer finds there is not certain. Spark fits a query to a table's columns, metadata included, unless
+names and types are the same already; then it hands over the query's own columns, and with them the options of the table
+that the query *reads*. So columns of text are VARCHAR in the table, of a length that differs from table to table and
+that no text reaches: no query has that very type, and Spark always fits. What has been fitted has lost the mark by
+which Spark knows a VARCHAR; what still has it comes from elsewhere, and its options are not used. Nor are those of a
+table without any text, where nothing tells. The options are then given with the write: ``INSERT INTO t WITH (…) …``.
+"""
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,10 +27,9 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
-from connector import _table_options as table
-from connector.errors import UnsupportedModeError
+from connector.errors import ConfigError, UnsupportedModeError
 from connector.options import known_names, parse_options
 from connector.sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from connector.source import (
@@ -32,7 +49,7 @@ from connector.source import (
 
 __all__ = ["PravegaDataSource"]
 
-# The first Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
+# First Spark whose Python sources can limit a micro-batch and end where AvailableNow began.
 _OLDEST_SPARK: Final = (4, 2)
 _SOURCE_NAMES: Final = known_names(SourceOptions)
 _SINK_NAMES: Final = known_names(SinkOptions)
@@ -64,15 +81,15 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
         options = _source_options(self.options)
-        if not table.is_table(self.options):
-            # Said at load(), not when the first task is planned.
+        if not is_table(self.options):
+            # An error at load(), not when the first task is planned.
             require_streams(options)
         ids = schema_ids(options)
         serializer = serializer_of(options, None, ids)
         fields = decoded_fields(options, serializer)
-        if table.is_table(self.options):
-            # Nullable: a table's mode may be another in each query.
-            return table.with_options(with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids), self.options)
+        if is_table(self.options):
+            # Nullable: each query may read the table in another mode.
+            return with_options(with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids), self.options)
         fields = with_never_null(fields, options, serializer)
         return with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
@@ -95,12 +112,97 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
 
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
-        options = _source_options(table.options_to_read(self.options, schema))
+        options = _source_options(options_to_read(self.options, schema))
         arrow = to_arrow_schema(schema, timezone="UTC")
-        # What cannot be decoded so is said here, before any task.
+        # An error for columns that cannot be decoded, before any task.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
     def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
-        options = parse_options(SinkOptions, table.options_to_write(self.options, schema), also_known=_SOURCE_NAMES)
+        options = parse_options(SinkOptions, options_to_write(self.options, schema), also_known=_SOURCE_NAMES)
         options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)
+
+
+# ---- options of tables ----
+
+_KEY: Final = "pravega.options"
+# Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
+_SECRET: Final = frozenset({"username", "password", "registry_username", "registry_password", "registry_token"})
+_SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
+# Spark's own options of a write; one with only these was given none.
+_OF_QUERIES: Final = frozenset({"checkpointlocation", "queryname"})
+# Metadata by which Spark marks a column of strings as VARCHAR (CharVarcharUtils.scala).
+_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+# Lengths of VARCHAR: longer than any event, and within Spark's int.
+_SHORTEST: Final = 1_000_000_000
+
+
+def is_table(options: Mapping[str, str]) -> bool:
+    """Whether the options are those of a table: Spark adds the provider to these."""
+    return "provider" in options
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """Put the options into the metadata of the columns."""
+    kept = {k: v for k, v in options.items() if k not in _SECRET | _SPARKS_OWN and not k.startswith("option.")}
+    carried = json.dumps(kept, sort_keys=True)
+    text = VarcharType(_SHORTEST + zlib.crc32(carried.encode()) % _SHORTEST)
+    return StructType(
+        [
+            StructField(
+                f.name,
+                text if isinstance(f.dataType, StringType) else f.dataType,
+                f.nullable,
+                {**f.metadata, _KEY: carried},
+            )
+            for f in schema
+        ]
+    )
+
+
+def options_to_read(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """Effective options of a read: those of the table's schema, overridden by those given.
+
+    A read that names its stream may have the schema of a table: then only the given options count.
+
+    Raises ConfigError if there are neither: the table was created with a list of columns.
+    """
+    carried = None if _names_stream(options) else next((f.metadata[_KEY] for f in schema if _KEY in f.metadata), None)
+    given = {k: v for k, v in options.items() if carried is None or k != "path"}
+    if carried is None and not given:
+        raise ConfigError(
+            "the options of this table are lost: Spark keeps them only for tables that are created without a list of "
+            "columns; leave the columns out of CREATE TABLE, or use CREATE TEMPORARY VIEW"
+        )
+    return {**json.loads(carried or "{}"), **given}
+
+
+def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """Effective options of a write: those in the schema if it is certainly the target's, overridden by those given.
+
+    Raises ConfigError if there are neither.
+    """
+    names_stream = "stream" in options or "path" in options
+    if not names_stream and _is_fitted(schema):
+        return options_to_read(options, schema)
+    if not options.keys() - _OF_QUERIES and not names_stream:
+        raise ConfigError(
+            "the options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
+            "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query reads the "
+            "table that it writes to, if that has no column of text, or was created with a list of columns; give them "
+            "with the write (INSERT INTO t WITH (controller = '…', stream = '…', …) …, or options of writeStream)"
+        )
+    return dict(options)
+
+
+def _names_stream(options: Mapping[str, str]) -> bool:
+    """Whether a read names its stream. The path of a table is that of its files in Spark's catalog."""
+    path = options.get("path", "")
+    return "stream" in options or (path != "" and ":" not in path and not path.startswith("/"))
+
+
+def _is_fitted(schema: StructType) -> bool:
+    """Whether Spark has fitted the columns to a table's."""
+    one = len({f.metadata.get(_KEY) for f in schema}) == 1
+    has_text = any(isinstance(f.dataType, StringType) and _KEY in f.metadata for f in schema)
+    return one and has_text and not any(_VARCHAR in f.metadata for f in schema)

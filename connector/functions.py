@@ -1,4 +1,4 @@
-"""Column functions: events of any format in a BINARY column, wherever it comes from, to typed columns and back.
+"""Column functions: events of any format in a BINARY column, of any origin, to typed columns and back.
 
 ``from connector.functions import from_pravega, to_pravega``, and then as Spark's own ``from_avro`` and ``to_avro``::
 
@@ -17,7 +17,6 @@ serializers, and no format needs to be named::
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import Field, dataclass, fields
 from typing import Any, Final, TypeVar
 
@@ -28,9 +27,9 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
-from connector._portable import Portable
 from connector.errors import ConfigError
-from connector.options import RegistryOptions
+from connector.exchange import Portable
+from connector.options import RegistryOptions, nearest
 from connector.sink import SinkOptions
 from connector.source import (
     CORRUPT_RECORD,
@@ -47,7 +46,7 @@ from pravega_serde.routing import segment_keys
 __all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]
 
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
-# Of a stream's options those that a column has, too.
+# Options of a stream that a column has, too.
 _SHARED: Final = frozenset({*(f.name for f in fields(RegistryOptions)), "timeout_ms"})
 Options = TypeVar("Options", SourceOptions, SinkOptions)
 
@@ -62,9 +61,9 @@ def from_pravega(
 ) -> Column:
     """Decode a BINARY column of events: a struct for records, else the value. A null stays null.
 
-    ``schema`` (a type, or DDL text) names the fields to read in formats that do not say which they have: JSON, and
-    Java objects without a sample. With a registry it chooses fields, as ``.schema(…)`` of a reader does; without it
-    they are those of the group's latest schemas at this moment.
+    ``schema`` (a type, or DDL text) names the fields to read in formats whose events do not: JSON, and Java objects
+    without a sample. With a registry it chooses fields, as ``.schema(…)`` of a reader does; without it they are those
+    of the group's latest schemas at this moment.
 
     Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE gives a struct with two more
     fields, ``_corrupt_record`` and ``_corrupt_record_error``; a single value stands in its field ``value``.
@@ -119,20 +118,18 @@ def pravega_segment_key(col: Column | str) -> Column:
 
 
 def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]) -> Options:
-    """The options of a column: those of a stream that say what events are, and where their schemas."""
+    """Options of a column: the format of its events and the place of their schemas."""
     known = {f.name: f for f in fields(kind) if f.name in _SHARED or f.metadata.get("registry")}
     values = {} if format_name is None else {"format": _parsed(known["format"], format_name)}
     for name, value in given.items():
         if name not in known:
-            near = difflib.get_close_matches(name, list(known), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"
-            raise ConfigError(f"there is no option {name!r}; {hint}")
+            raise ConfigError(f"unknown option {name!r}; {nearest(name, known)}")
         values[name] = _parsed(known[name], value)
     options = kind(**values)
     if options.from_registry and options.group is None:
-        raise ConfigError("option 'group' is missing: a column has no stream whose name the group could have")
+        raise ConfigError("option 'group' is missing: a column has no stream to name it")
     if not options.from_registry and options.format is None:
-        raise ConfigError("neither a format nor a registry is given: one of the two says what the events are")
+        raise ConfigError("option 'format' or 'registry' is missing: one of the two tells what the events are")
     return options
 
 
@@ -157,7 +154,7 @@ def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[An
 
 
 def _columns(kind: pa.DataType) -> pa.Schema:
-    """The columns that a struct would be as a DataFrame; a single value is a column of its own."""
+    """Columns of a struct as those of a DataFrame; a single value is one column."""
     return pa.schema(list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)])
 
 
@@ -168,7 +165,7 @@ def _wanted(schema: DataType | str | None) -> pa.DataType | None:
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
-    """The column with timestamps in UTC: Spark hands them over in the session's time zone."""
+    """Convert timestamps to UTC: Spark passes them in the session's time zone."""
     kind = to_arrow_type(from_arrow_type(column.type), timezone="UTC")
     return column if column.type == kind else column.cast(kind)
 
@@ -200,5 +197,5 @@ class _Reader:
 
 
 def _without_row(error: DeserializationError) -> DeserializationError:
-    """The error without the row: it counts in one of Spark's batches, which nobody can look at."""
+    """Error without its row, which counts in a batch that only Spark sees."""
     return type(error)(error.reason, field_path=error.field_path, encoding_id=error.encoding_id)

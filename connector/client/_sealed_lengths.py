@@ -1,7 +1,8 @@
 """How long segments were that are gone: the segment stores have forgotten it, the controller's tables have not.
 
 A reader that finds a segment truncated away must know whether it had read it to its end. No call of the controller
-tells; its own tables do, see ``connector.wire._tables``. They are asked only then; what they do not tell is unknown.
+tells; its own tables do, see ``connector.wire.internal_records``. They are asked only then; what they do not tell is
+unknown.
 """
 
 from __future__ import annotations

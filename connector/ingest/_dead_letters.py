@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from connector._whole_file import WholeFile
 from connector.errors import IngestError, OutputFileError
 from connector.ingest._source import Rejected
 from connector.ingest._state import Piece
+from connector.whole_file import WholeFile
 
 __all__ = ["DeadLetters"]
 

@@ -1,12 +1,23 @@
-"""What can be told of a stream and of those who read it: lag, losses, history. No Spark is needed."""
+"""Insight into streams and their readers, without Spark.
 
-from connector.insight._compare import Comparison, Relation, compare_cuts
-from connector.insight._cut_text import CUT_FORMS, cuts_of, parse_time, read_cut, segment_label, write_cut
-from connector.insight._history import History, SegmentLife, scaling_history
-from connector.insight._lag import SegmentLag, StreamLag, count_events, stream_lag
-from connector.insight._losses import Loss, Survey, lost_bytes, survey
-from connector.insight._picture import draw_history
-from connector.insight._watch import SegmentView, StreamView, StreamWatch
+``lag`` has the distance of a reader from the end of its stream and its losses, ``stream_cuts`` the forms of cuts and
+their comparison, ``scaling`` the history of a stream's segments with a picture of it, ``watch`` its present rates.
+"""
+
+from connector.insight.lag import Loss, SegmentLag, StreamLag, Survey, count_events, lost_bytes, stream_lag, survey
+from connector.insight.scaling import History, SegmentLife, draw_history, scaling_history
+from connector.insight.stream_cuts import (
+    CUT_FORMS,
+    Comparison,
+    Relation,
+    compare_cuts,
+    cuts_of,
+    parse_time,
+    read_cut,
+    segment_label,
+    write_cut,
+)
+from connector.insight.watch import SegmentView, StreamView, StreamWatch
 
 __all__ = [
     "CUT_FORMS",

@@ -1,21 +1,22 @@
 """Options of the Spark source and sink: declared once, checked once, documented from the declaration.
 
-Names are those of the Scala connector where the meaning is the same, so that a job moves over by changing its format.
+``declaration`` makes a dataclass field an option and parses what Spark passes; ``stream_options`` has the options that
+source and sink share. Their own are in ``connector.source`` and ``connector.sink``. Names are those of the Scala
+connector where the meaning is the same, so that a job moves over by changing its format.
 """
 
-from connector.options._common import CommonOptions
-from connector.options._declare import (
+from connector.options.declaration import (
     PravegaOptionWarning,
     choice,
     flag,
     known_names,
+    nearest,
     number,
     option,
     parse_options,
     text,
 )
-from connector.options._formats import FormatOptions
-from connector.options._registry import RegistryOptions, codec_names, registry_option
+from connector.options.stream_options import CommonOptions, FormatOptions, RegistryOptions, codec_names, registry_option
 
 __all__ = [
     "CommonOptions",
@@ -26,6 +27,7 @@ __all__ = [
     "codec_names",
     "flag",
     "known_names",
+    "nearest",
     "number",
     "option",
     "parse_options",

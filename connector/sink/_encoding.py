@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector._portable import Portable
 from connector.errors import ColumnTypeError, ConfigError, NullEventError
+from connector.exchange import Portable
 from connector.sink._event_time import EventTime, event_time_of
 from connector.sink._options import SinkOptions
 from pravega_serde import SchemaError, Serializer

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
-from connector._portable import Portable
 from connector.client import EventBatch, SegmentTimes
 from connector.errors import ConfigError
+from connector.exchange import Portable
 from connector.source._bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
 from connector.source._event_time import EVENT_TIME, NO_TIMES, timestamps
 from connector.source._options import SourceOptions

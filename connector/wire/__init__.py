@@ -1,49 +1,37 @@
-"""Pravega's wire protocol without any input or output: names, stream cuts, event frames, messages, sessions."""
+"""Pravega's wire protocol without any input or output.
 
-from connector.wire._append import AppendSession, AppendState, Block
-from connector.wire._boundaries import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
-from connector.wire._codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
-from connector.wire._cuts import StreamCut
-from connector.wire._framing import FramedColumn, frame_column, frame_events
-from connector.wire._message import Hello, KeepAlive, Message
-from connector.wire._messages_append import (
-    AppendSetup,
-    ConditionalAppend,
-    ConditionalBlockEnd,
-    ConditionalCheckFailed,
-    DataAppended,
-    InvalidEventNumber,
-    SetupAppend,
-    encode_append,
+``names`` has streams and segments, ``cuts`` stream cuts as Java writes them. ``messages`` declares each message of the
+segment store's protocol once and ``codec`` turns them into bytes and back; ``append_session`` and ``range_read`` are
+the two conversations with a segment that take more than one question. ``frames`` turns columns of events into what a
+segment holds and back, ``frame_walk`` finds where events begin in it. ``versioned`` reads and writes Java's
+VersionedSerializer, ``internal_records`` the records that Pravega keeps in that form: watermarks, states of reader
+groups, lengths of sealed segments.
+"""
+
+from connector.wire import messages
+from connector.wire.append_session import AppendSession, AppendState, Block
+from connector.wire.codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
+from connector.wire.cuts import StreamCut
+from connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
+from connector.wire.frames import EventColumn, FramedColumn, FrameParser, frame_column, frame_events
+from connector.wire.internal_records import (
+    MARK_PREFIX,
+    SCOPES_TABLE,
+    TABLES,
+    SubscriberConfig,
+    Watermark,
+    decode_sealed_lengths,
+    decode_watermark,
+    encode_group_init,
+    group_stream,
+    mark_stream,
+    metadata_table,
+    read_table,
+    sealed_key,
+    streams_table,
 )
-from connector.wire._messages_failure import (
-    AuthTokenCheckFailed,
-    ErrorMessage,
-    NoSuchSegment,
-    SegmentIsSealed,
-    SegmentIsTruncated,
-    WrongHost,
-)
-from connector.wire._messages_segment import (
-    NO_ATTRIBUTE,
-    CreateTransientSegment,
-    GetSegmentAttribute,
-    GetStreamSegmentInfo,
-    MergeSegments,
-    ReadSegment,
-    ReadTable,
-    SegmentAttribute,
-    SegmentAttributeUpdated,
-    SegmentCreated,
-    SegmentRead,
-    SegmentsMerged,
-    SegmentTruncated,
-    StreamSegmentInfo,
-    TableRead,
-    TruncateSegment,
-    UpdateSegmentAttribute,
-)
-from connector.wire._names import (
+from connector.wire.messages import *  # noqa: F403 - a message is declared in its module alone
+from connector.wire.names import (
     SegmentRange,
     StreamName,
     parse_segment_name,
@@ -55,79 +43,33 @@ from connector.wire._names import (
     transaction_segment_name,
     validate_scope_name,
 )
-from connector.wire._parsing import EventColumn, FrameParser
-from connector.wire._read import READ_CHUNK, RangeRead
-from connector.wire._reader_groups import SubscriberConfig, encode_group_init, group_stream
-from connector.wire._tables import (
-    SCOPES_TABLE,
-    TABLES,
-    decode_sealed_lengths,
-    metadata_table,
-    read_table,
-    sealed_key,
-    streams_table,
-)
-from connector.wire._watermarks import MARK_PREFIX, Watermark, decode_watermark, mark_stream
+from connector.wire.range_read import READ_CHUNK, RangeRead
 
 __all__ = [
     "EVENT_HEADER_SIZE",
     "MARK_PREFIX",
     "MAX_EVENT_SIZE",
     "MAX_FRAME_SIZE",
-    "NO_ATTRIBUTE",
     "READ_CHUNK",
     "SCOPES_TABLE",
     "TABLES",
     "AppendSession",
-    "AppendSetup",
     "AppendState",
-    "AuthTokenCheckFailed",
     "Block",
-    "ConditionalAppend",
-    "ConditionalBlockEnd",
-    "ConditionalCheckFailed",
-    "CreateTransientSegment",
-    "DataAppended",
-    "ErrorMessage",
     "EventColumn",
     "FrameParser",
     "FramedColumn",
-    "GetSegmentAttribute",
-    "GetStreamSegmentInfo",
-    "Hello",
-    "InvalidEventNumber",
-    "KeepAlive",
-    "MergeSegments",
-    "Message",
     "MessageDecoder",
-    "NoSuchSegment",
     "RangeRead",
-    "ReadSegment",
-    "ReadTable",
-    "SegmentAttribute",
-    "SegmentAttributeUpdated",
-    "SegmentCreated",
-    "SegmentIsSealed",
-    "SegmentIsTruncated",
     "SegmentRange",
-    "SegmentRead",
-    "SegmentTruncated",
-    "SegmentsMerged",
-    "SetupAppend",
     "StreamCut",
     "StreamName",
-    "StreamSegmentInfo",
     "SubscriberConfig",
-    "TableRead",
-    "TruncateSegment",
-    "UpdateSegmentAttribute",
     "Watermark",
-    "WrongHost",
     "decode",
     "decode_sealed_lengths",
     "decode_watermark",
     "encode",
-    "encode_append",
     "encode_group_init",
     "frame_column",
     "frame_events",
@@ -148,3 +90,4 @@ __all__ = [
     "validate_scope_name",
     "walk_frames",
 ]
+__all__ += messages.__all__

@@ -83,5 +83,5 @@ def test_other_files_are_refused(tmp_path: Path, text: str):
     for name in ("offsets", "commits"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "0").write_text(text)
-    with pytest.raises(ConfigError, match="not an offset log"):
+    with pytest.raises(ConfigError, match="unknown version of the offset log"):
         committed_offset(tmp_path)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector._properties import parse_properties
-from connector.config import PravegaConfig
+from connector.config import PravegaConfig, parse_properties
 from connector.errors import ConfigError, InvalidNameError
 
 SECRET = "hunter2"
@@ -212,7 +211,7 @@ class TestProperties:
     def test_file_that_is_no_text(self, tmp_path: Path) -> None:
         path = tmp_path / "x.properties"
         path.write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        with pytest.raises(ConfigError, match="invalid UTF-8 in the properties file"):
             PravegaConfig.from_properties(path)
 
     def test_spark_conf(self) -> None:
@@ -264,7 +263,7 @@ class TestPrecedence:
         assert PravegaConfig.resolve(environment=environment, properties=properties).authorization == "Bearer t"
 
     def test_unknown_setting(self) -> None:
-        with pytest.raises(ConfigError, match="there is no setting 'contoller'; there are: controller, scope"):
+        with pytest.raises(ConfigError, match="unknown setting 'contoller'; known settings: controller, scope"):
             PravegaConfig.resolve(contoller="tcp://a:1", environment={})
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from connector.cli._options import options_page
+from connector.cli.options import options_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 

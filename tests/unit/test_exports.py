@@ -1,4 +1,4 @@
-"""What packages export: every package with private modules lists its public names, sorted, and all of them."""
+"""Exports: a package lists its public names, sorted, each once, and all that it takes from its modules."""
 
 import ast
 import importlib
@@ -11,20 +11,33 @@ PACKAGES = sorted(
     str(init.parent.relative_to(ROOT)).replace("/", ".")
     for top in ("connector", "pravega_serde", "pyspark_pravega")
     for init in (ROOT / top).rglob("__init__.py")
-    if any(module.name != "__init__.py" for module in init.parent.glob("_*.py"))
+    if any(module.name != "__init__.py" for module in init.parent.glob("*.py")) and not init.parent.name.startswith("_")
 )
 
 
+def parsed(package: str) -> list[ast.stmt]:
+    return ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text()).body
+
+
 def imported_names(package: str) -> set[str]:
-    """Public names that the package takes from its own private modules."""
-    tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
-    return {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}._")
-        for alias in node.names
-        if not (alias.asname or alias.name).startswith("_")
-    }
+    """Public names that the package takes from its own modules."""
+    found = set()
+    for node in parsed(package):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            star = any(alias.name == "*" for alias in node.names)
+            names = importlib.import_module(node.module).__all__ if star else [a.asname or a.name for a in node.names]
+            found |= {name for name in names if not name.startswith("_")}
+    return found
+
+
+def listed(package: str) -> list[str]:
+    """The names that the package itself lists; those of a module whose list it takes over come on top."""
+    (names,) = (
+        [element.value for element in node.value.elts]
+        for node in parsed(package)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node).split("=")[0]
+    )
+    return names
 
 
 def order(name: str) -> tuple[int, str]:
@@ -39,6 +52,8 @@ def test_there_are_packages_to_look_at():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_all_is_sorted_and_complete(package):
     module = importlib.import_module(package)
-    assert list(module.__all__) == sorted(set(module.__all__), key=order)
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
-    assert imported_names(package) - set(module.__all__) == set()
+    names = list(module.__all__)
+    assert listed(package) == sorted(listed(package), key=order)
+    assert len(names) == len(set(names))
+    assert [name for name in names if not hasattr(module, name)] == []
+    assert imported_names(package) - set(names) == set()

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from connector.cli._app import _COMMANDS
+from connector.cli import COMMANDS
 
 LOADED = (
     "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\nprint('pandas' in sys.modules)"
@@ -16,7 +16,7 @@ LOADED = (
 @pytest.mark.parametrize(
     "modules",
     [
-        sorted(module for module, _ in _COMMANDS.values()),
+        [f"connector.cli.{name}" for name in sorted(COMMANDS)],
         ["connector.data_source", "connector.functions", "pravega_serde.java", "pravega_serde.registry"],
     ],
     ids=["commands", "spark"],

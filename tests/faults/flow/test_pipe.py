@@ -105,8 +105,8 @@ def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, st
 
 
 def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually, monkeypatch, caplog):
-    monkeypatch.setattr("connector.pipe._pipe._WARN_AFTER", 0.3)
-    monkeypatch.setattr("connector.pipe._pipe._WARN_EVERY", 0.7)
+    monkeypatch.setattr("connector.pipe._WARN_AFTER", 0.3)
+    monkeypatch.setattr("connector.pipe._WARN_EVERY", 0.7)
     with piped(config, stream, proxy) as (writing, pipe, thread, failures):
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)

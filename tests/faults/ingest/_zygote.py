@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.csv
 
-import connector.cli._ingest  # noqa: F401 - so that no child has to
+import connector.cli.ingest  # noqa: F401 - so that no child has to
 from connector.cli import main as command
 from tests.faults.ingest import _faults
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connector.cli._ingest import ingest
+from connector.cli.ingest import ingest
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.ingest._journal import Journal

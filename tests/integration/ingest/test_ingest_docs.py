@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from connector.cli._ingest import ingest
+from connector.cli.ingest import ingest
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.ingest import IngestState

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connector.cli._app import _cli
+from connector.cli import command_line
 from connector.client import PravegaClient, StreamCut
 from connector.config import PravegaConfig
 from connector.errors import MalformedStreamCutError
@@ -45,7 +45,7 @@ def run(config: PravegaConfig) -> Run:
 
     def run(*arguments: object, code: int = 0) -> Result:
         environment = {"PRAVEGA_CONTROLLER_URI": config.controller, "COLUMNS": "160"}
-        result = CliRunner().invoke(_cli, list(map(str, arguments)), env=environment)
+        result = CliRunner().invoke(command_line, list(map(str, arguments)), env=environment)
         assert result.exit_code == code, result.output
         return result
 

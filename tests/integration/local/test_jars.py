@@ -232,7 +232,7 @@ def test_nothing_is_left_in_the_home_folder(repository, start_python, tmp_path):
 
 
 def test_neither_java_nor_pyspark_is_needed(repository, start_python, tmp_path):
-    program = "import sys; sys.modules['pyspark'] = None\nimport connector.cli._local" + FETCH
+    program = "import sys; sys.modules['pyspark'] = None\nimport connector.cli.local" + FETCH
     process = start_python(program, repository.lines, JAVA_HOME=str(tmp_path), PATH=str(tmp_path))
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors

@@ -8,9 +8,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from connector._portable import Portable
-from connector.export._columns import avro_schema_of_rows
-from connector.export._files import open_writer
+from connector.exchange import Portable
+from connector.export import avro_schema_of_rows, open_writer
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.java import JavaSerializer
 

@@ -4,9 +4,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from connector.cli import _ingest, _pipe, _watch
+from connector.cli import ingest, pipe, watch
 
-COMMANDS = [(_ingest, _ingest.ingest, [__file__]), (_pipe, _pipe.pipe, []), (_watch, _watch.watch, [])]
+COMMANDS = [(ingest, ingest.ingest, [__file__]), (pipe, pipe.pipe, []), (watch, watch.watch, [])]
 
 
 class AskedFor(Exception):

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connector.errors import ColumnTypeError, ConfigError
-from connector.export import file_format
-from connector.export._files import open_writer
+from connector.export import file_format, open_writer
 
 SCHEMA = pa.schema(
     [

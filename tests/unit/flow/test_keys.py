@@ -37,5 +37,5 @@ def test_a_key_that_is_no_text_is_mended():
 
 
 def test_what_is_no_pattern():
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="invalid regular expression"):
         ByPattern("(")

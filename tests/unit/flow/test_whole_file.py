@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from connector._whole_file import WholeFile
 from connector.errors import OutputFileError
+from connector.whole_file import WholeFile
 from tests.small_files import no_file_beyond
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli._ingest import _progress
+from connector.cli.ingest import _progress
 from connector.client import PravegaClient
 from connector.ingest import Counts, FileSource
 from tests.unit.ingest._servers import TARGET

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from connector._portable import Portable
 from connector.errors import ConfigError
+from connector.exchange import Portable
 from connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
@@ -42,8 +42,8 @@ def test_every_option_belongs_to_a_format_and_every_format_can_be_chosen():
         ({"java_type": "byte[]"}, "'java_type' belongs to format 'java', but no format is given"),
         ({"format": "java", "java_sample": "aced00"}, "java_sample"),
         ({"format": "java", "java_type": "byte[]", "java_sample": EVENT.hex()}, "java_type and java_sample both"),
-        ({"format": "java", "java_sample": "aced0005zz"}, "neither hex nor base64"),
-        ({"format": "java", "java_sample": "rO0AB!"}, "neither hex nor base64"),
+        ({"format": "java", "java_sample": "aced0005zz"}, "invalid hex or base64"),
+        ({"format": "java", "java_sample": "rO0AB!"}, "invalid hex or base64"),
         ({"format": "java", "java_sample": "/no/such/file"}, "'/no/such/file' cannot be read: No such file"),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_missing_option_is_named_with_its_meaning(options: dict[str, str], wor
 @pytest.mark.parametrize(("name", "words"), [("json", r"\.schema"), ("java", r"java_type.*java_sample.*\.schema")])
 def test_columns_that_nothing_tells(name: str, words: str):
     made(format=name).serializer()
-    with pytest.raises(ConfigError, match=f"format '{name}' do not say which columns they have.*{words}"):
+    with pytest.raises(ConfigError, match=f"format '{name}' do not name their columns.*{words}"):
         made(format=name).column_serializer()
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, VarcharType
 
-from connector._table_options import is_table, options_to_read, options_to_write, with_options
+from connector.data_source import is_table, options_to_read, options_to_write, with_options
 from connector.errors import ConfigError
 
 COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])

@@ -48,7 +48,7 @@ class Wire:
     closed: bool = False
 
     def serve_one(self) -> None:
-        """What the server of facts does with a request: it does not recognise repeated events."""
+        """Answer a request as a server does, which does not recognise repeated events."""
         request = self.requests.popleft()
         segment = self.segment
         if isinstance(request, SetupAppend):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.wire._compact import (
+from connector.wire.versioned import (
     COMPACT_INT_MAX,
     COMPACT_LONG_MAX,
     COMPACT_SIGNED_MAX,
@@ -69,5 +69,5 @@ def test_numbers_out_of_range_are_refused(put, get, low, high):
 @pytest.mark.parametrize(("put", "get", "low", "high"), KINDS)
 def test_numbers_cut_short_are_refused(put, get, low, high):
     for end in range(len(put(high))):
-        with pytest.raises(ValueError, match="too early"):
+        with pytest.raises(ValueError, match="missing at its end"):
             get(CompactReader(put(high)[:end]))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from connector.errors import MalformedStreamCutError
 from connector.wire import StreamCut, StreamName, segment_id
-from connector.wire._cuts import MAX_CUT_BYTES
+from connector.wire.cuts import MAX_CUT_BYTES
 
 STREAM = StreamName("s", "t")
 VECTORS = Path(__file__).parents[2] / "vectors" / "stream_cuts.jsonl"
@@ -191,15 +191,15 @@ def test_a_cut_of_another_stream_is_refused():
         ("0:s/t:x:0:0", "'x'"),
         ("0:s/t:0:0:1.5", "'1.5'"),
         ("0:s/t:0,:0,0:0,0", "''"),
-        ("0:s/t:٣:0:0", "not a number"),
+        ("0:s/t:٣:0:0", "invalid number"),
         ("0:s/t:-1:0:0", "number -1"),
         ("0:s/t:0:2147483648:0", "epoch 2147483648"),
         ("0:s/t:0:0:-2", "offset -2"),
         ("0:s/t:0:0:9223372036854775808", "offset 9223372036854775808"),
-        ("0:s/t:0:0:" + "9" * 5000, "not a number"),
+        ("0:s/t:0:0:" + "9" * 5000, "invalid number"),
         ("0:s/t:0,0:0,0:1,2", "twice"),
         (b"0:s/t\xff:0:0:0", "stream"),
-        ("0:s/t:0:0:0\n\n" + "y" * 900, "not a number"),
+        ("0:s/t:0:0:0\n\n" + "y" * 900, "invalid number"),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -261,13 +261,13 @@ def test_the_largest_cuts_fit():
         ("00020100", "version 2"),
         ("00010000", "0 revisions"),
         ("0001ff00", "255 revisions"),
-        ("00010101 00000000", "revision 1 comes where 0 belongs"),
-        ("00010100 00000001 00", "too early"),
+        ("00010101 00000000", "revision 1 in the place of revision 0"),
+        ("00010100 00000001 00", "missing at its end"),
         ("00010100 00000008 0003732f74010000 00", "1 bytes follow"),
-        ("00010100 00000008 0003732f74050000", "too early"),
-        ("00010100 00000008 0003732f74 ff0000", "too early"),
-        ("00010100 7fffffff 0003732f74010000", "too early"),
-        ("00010100 ffffffff 0003732f74010000", "too early"),
+        ("00010100 00000008 0003732f74050000", "missing at its end"),
+        ("00010100 00000008 0003732f74 ff0000", "missing at its end"),
+        ("00010100 7fffffff 0003732f74010000", "missing at its end"),
+        ("00010100 ffffffff 0003732f74010000", "missing at its end"),
         ("00010100 00000008 0003730074010000", "stream"),
         ("00010100 00000008 0003ff2f74010000", "utf-8"),
         ("00010100 00000008 0003732f74010081", "offset -2"),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import ProtocolError
-from connector.wire import _boundaries as boundaries
+from connector.wire import frame_walk as boundaries
 from connector.wire import walk_frames
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from connector.errors import ProtocolError
 from connector.wire import MAX_EVENT_SIZE, FrameParser, frame_events, walk_frames
-from connector.wire import _parsing as parsing
+from connector.wire import frames as parsing
 
 ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
 SHORT = [b"x" * (n * 7 % 80) + b"." for n in range(2000)]

@@ -2,7 +2,7 @@
 
 import contextlib
 import struct
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import pytest
 from hypothesis import given
@@ -46,9 +46,9 @@ from connector.wire import (
     decode,
     encode,
     encode_append,
+    messages,
     parse_header,
 )
-from connector.wire._codec import _REPLIES
 from tests.fake_store._codec import Append, RequestDecoder, frame
 
 UUID = bytes(range(16))
@@ -123,7 +123,7 @@ VALUES = {
 
 
 def replies():
-    built = [st.builds(cls, *(VALUES[kind] for kind in cls.LAYOUT)) for cls in _REPLIES.values()]
+    built = [st.builds(cls, *(VALUES[kind] for kind in cls.LAYOUT)) for cls in messages.REPLIES.values()]
     return st.one_of(built)
 
 
@@ -141,9 +141,26 @@ def test_a_reply_is_read_from_the_bytes_that_java_writes(message, type_code, bod
     assert decode(type_code, memoryview(body)) == message
 
 
-@pytest.mark.parametrize("message", _REPLIES.values(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("message", messages.REPLIES.values(), ids=lambda cls: cls.__name__)
 def test_a_layout_names_every_field(message):
     assert len(message.LAYOUT) == len(fields(message))
+
+
+def test_a_reply_is_decoded_from_its_definition_on(monkeypatch):
+    monkeypatch.setattr(messages, "REPLIES", dict(messages.REPLIES))
+
+    @dataclass(frozen=True, slots=True)
+    class Added(messages.Reply):
+        TYPE = 1000
+        LAYOUT = "q"
+        request_id: int
+
+    assert messages.REPLIES[1000] is Added
+    with pytest.raises(TypeError, match="Other and Added have the same type 1000"):
+
+        class Other(messages.Reply):
+            TYPE = 1000
+            LAYOUT = ""
 
 
 def test_an_append_surrounds_the_events_with_its_block_and_end():
@@ -177,13 +194,13 @@ def test_a_message_that_is_cut_short_is_a_protocol_error(data):
     assert str(caught.value).startswith("[PRAVEGA-PROTOCOL] ")
 
 
-@given(st.sampled_from(sorted(_REPLIES)), st.binary(max_size=120))
+@given(st.sampled_from(sorted(messages.REPLIES)), st.binary(max_size=120))
 def test_any_bytes_are_a_message_or_a_protocol_error(type_code, body):
     with contextlib.suppress(ProtocolError):
         assert type_code == decode(type_code, memoryview(body)).TYPE
 
 
-@given(st.integers(-(2**31), 2**31 - 1).filter(lambda t: t not in _REPLIES), st.binary(max_size=20))
+@given(st.integers(-(2**31), 2**31 - 1).filter(lambda t: t not in messages.REPLIES), st.binary(max_size=20))
 def test_a_message_of_an_unknown_type_is_a_protocol_error_that_names_it(type_code, body):
     with pytest.raises(ProtocolError, match=str(type_code)):
         decode(type_code, memoryview(body))

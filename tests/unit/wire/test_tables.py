@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.wire import StreamName, segment_id
-from connector.wire._tables import decode_sealed_lengths, metadata_table, read_table, sealed_key, streams_table
+from connector.wire.internal_records import decode_sealed_lengths, metadata_table, read_table, sealed_key, streams_table
 
 # As a server of 0.13 gave it, for two segments that were sealed at 5,200 and 5,800 bytes.
 RECORD = bytes.fromhex(
@@ -32,7 +32,7 @@ def test_any_other_bytes_are_a_value_error(data: bytes):
 
 @pytest.mark.parametrize("at", range(len(RECORD)))
 def test_a_record_cut_short_is_a_value_error(at: int):
-    with pytest.raises(ValueError, match=r"it ends|not known"):
+    with pytest.raises(ValueError, match=r"missing at its end|unknown"):
         decode_sealed_lengths(RECORD[:at])
 
 

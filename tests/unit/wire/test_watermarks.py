@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.wire import SegmentRange, StreamCut, StreamName, Watermark, decode_watermark, mark_stream, segment_id
-from connector.wire._compact import put_compact_int
+from connector.wire.versioned import put_compact_int
 from pravega_serde.errors import DeserializationError
 
 STREAM = StreamName("s", "t")
@@ -74,7 +74,7 @@ def test_later_revisions_are_passed_over() -> None:
     ],
 )
 def test_anything_else_is_an_error_that_names_the_stream(data) -> None:
-    with pytest.raises(DeserializationError, match="are not a watermark of stream s/t"):
+    with pytest.raises(DeserializationError, match="invalid watermark of stream s/t"):
         decode_watermark(data, STREAM)
 
 

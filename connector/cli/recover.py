@@ -1,0 +1,82 @@
+"""``pravega-serde recover``: inspect and repair the ledger of a stream written exactly once, without Spark."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from connector.cli import arguments
+from connector.client import PravegaClient, StreamName
+from connector.config import PravegaConfig
+from connector.ledger import Finding, Ledger, Outcome, Recovery, ledger_name
+
+__all__ = ["recover"]
+
+_DESCRIPTIONS: Final = {
+    Outcome.COMMITTED: "committed",
+    Outcome.SKIPPED: "was committed meanwhile",
+    Outcome.UNFINISHED: "aborted as a whole; nothing of it was visible, and the query writes it again when it restarts",
+    Outcome.TORN: "TORN: a part is visible and a part is lost; choose with --accept or --discard",
+    Outcome.UNDECIDABLE: "UNDECIDABLE: the server has forgotten its state; look for its events, then choose",
+}
+
+
+@click.command()
+@arguments.stream
+@arguments.controller
+@click.option("--ledger", help="The ledger's stream, if it was named.  [default: <stream>-ledger]")
+@click.option("--finish", is_flag=True, help="Finish every open batch: commit those that are whole, abort lost ones.")
+@click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")
+@click.option("--discard", metavar="APP", help="Forget the open batch of APP; its visible rows will be written again.")
+@click.option("--abort", metavar="ID", multiple=True, type=click.UUID, help="Abort a transaction that was left open.")
+def recover(
+    *,
+    stream: str,
+    controller: str | None,
+    ledger: str | None,
+    finish: bool,
+    accept: str | None,
+    discard: str | None,
+    abort: tuple[uuid.UUID, ...],
+) -> None:
+    """Show which batches a stream has exactly once, and finish what a crash has left.
+
+    Without an option it only looks. Stop the query first: what runs finishes its batches itself.
+    """
+    target = StreamName.parse(stream)
+    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
+        name = ledger_name(target, ledger)
+        client.require_stream(name)
+        for id_ in abort:
+            client.transaction(target, id_).abort()
+        with Ledger(client, name) as opened:
+            recovery = Recovery(client, target, opened)
+            _change(recovery, finish=finish, accept=accept, discard=discard)
+            _show(recovery.survey(), recovery.left_open())
+
+
+def _change(recovery: Recovery, *, finish: bool, accept: str | None, discard: str | None) -> None:
+    for app in [f.app.app for f in recovery.survey() if finish and f.app.open]:
+        click.echo(f"{app}: {_DESCRIPTIONS[recovery.finish(app)]}")
+    if accept is not None:
+        recovery.resolve(accept, "accept")
+    if discard is not None:
+        recovery.resolve(discard, "discard")
+
+
+def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
+    table = Table("application", "last batch", "its rows", "open batch", "transactions", "state")
+    for finding in findings:
+        app, prepared = finding.app, finding.app.open
+        states = ", ".join(f"{finding.statuses.count(s)} {s.value}" for s in dict.fromkeys(finding.statuses))
+        last = str(app.last) if app.last >= 0 else "none"
+        content = app.content_of(app.last)
+        rows = str(content.rows) if content else ""
+        table.add_row(app.app, last, rows, str(prepared.batch) if prepared else "", states, finding.verdict)
+    Console().print(table if findings else "The ledger is empty.")
+    for id_ in left_open:
+        click.echo(f"left open: {id_} (recover --abort {id_}; or it ends by its lease)")

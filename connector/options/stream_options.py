@@ -1,0 +1,371 @@
+"""Options that source and sink share: format of the events, schema registry, place of the stream.
+
+Each class adds to the one before: FormatOptions, RegistryOptions, CommonOptions. A column function has those of the
+first two.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from connector.config import PravegaConfig
+from connector.errors import ConfigError
+from connector.options.declaration import flag, number, option, text
+from connector.wire import StreamName
+from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
+
+if TYPE_CHECKING:
+    from connector.client import PravegaClient
+    from pravega_serde.registry import RegistryConfig
+
+__all__ = ["CommonOptions", "FormatOptions", "RegistryOptions", "codec_names", "registry_option"]
+
+# Formats whose events do not name their columns -> how to name them. Their serializers take an arrow_type.
+_WITHOUT_COLUMNS: Final = {
+    "java": "set option 'java_type' (java.lang.String, a box such as java.lang.Long, byte[]) or 'java_sample' (an "
+    "event, whose class then gives the columns), or give a schema with the fields that you want (.schema('name "
+    "STRING, …') of a reader)",
+    "json": "give a schema with the fields that you want (.schema('name STRING, …') of a reader)",
+}
+# Begin of the bytes of a Java event, as hex digits and as base64.
+_JAVA_HEX: Final = "aced0005"
+_JAVA_BASE64: Final = "rO0AB"
+
+
+def _known_format(name: str, value: str) -> str:
+    lowered = value.strip().lower()
+    if lowered not in formats():
+        raise UnsupportedFormatError(
+            f"unknown format {value!r} in option {name!r}: choose one of {', '.join(formats())}"
+        )
+    return lowered
+
+
+def _java_event(name: str, value: str) -> bytes:
+    """Bytes of a Java event that is given as hex digits, as base64 or as the path of a file."""
+    given = value.strip()
+    try:
+        if given.lower().startswith(_JAVA_HEX):
+            return bytes.fromhex(given)
+        if given.startswith(_JAVA_BASE64):
+            return base64.b64decode(given, validate=True)
+        return Path(given).read_bytes()
+    except (ValueError, binascii.Error) as error:
+        raise ConfigError(f"invalid hex or base64 of a Java event in option {name!r}: {error}") from None
+    except OSError as error:
+        raise ConfigError(
+            f"invalid option {name!r}: not hex or base64 of a Java event, and the file {given[:80]!r} cannot be read: "
+            f"{error.strerror}"
+        ) from None
+
+
+def _of(
+    name: str, argument: str, doc: str, parse: Callable[[str, str], Any] = text, *, required: bool = False, **more: Any
+) -> Any:
+    """Declare an option of one format; its value becomes ``argument`` of the format's serializer."""
+    doc = f"`format={name}`: {doc}"
+    return option(None, doc, parse, format=name, argument=argument, required=required, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """Format of the events; every option here but ``format`` belongs to one format."""
+
+    format: str | None = option(
+        None,
+        "format of the events: `avro`, `bytes`, `java`, `json`, `protobuf` or `string`; without it they stay raw",
+        _known_format,
+    )
+    avro_schema: str | None = _of(
+        "avro", "schema", "schema that the events are written with: JSON text or the path of a file", required=True
+    )
+    avro_reader_schema: str | None = _of(
+        "avro", "reader_schema", "schema to read the events as, by Avro's schema resolution: JSON text or path"
+    )
+    java_type: str | None = _of(
+        "java",
+        "java_type",
+        "what every event is: `java.lang.String`, a box such as `java.lang.Long`, `byte[]`, `java.util.Date`, …",
+        tells_columns=True,
+    )
+    java_sample: bytes | None = _of(
+        "java",
+        "sample",
+        "an event, as hex digits, base64 or the path of a file: its class gives the columns to read, and is what is "
+        "written",
+        _java_event,
+        tells_columns=True,
+    )
+    json_schema: str | None = _of(
+        "json", "schema", "JSON Schema that every event must fulfil: JSON text or the path of a file"
+    )
+    protobuf_descriptor: str | None = _of(
+        "protobuf",
+        "schema",
+        "path of a file descriptor set (`protoc --include_imports --descriptor_set_out`)",
+        required=True,
+    )
+    protobuf_message: str | None = _of(
+        "protobuf",
+        "message_type",
+        "full name of the events' message type (`shop.v1.Order`), where the set has more than one",
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an option of another format than the given one, and for two that contradict."""
+        for each in fields(self):
+            owner = each.metadata.get("format", self.format)
+            if owner != self.format and getattr(self, each.name) is not None:
+                given = "no format is given" if self.format is None else f"the format is {self.format!r}"
+                raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: drop one of the two")
+        if len(telling := self._telling()) > 1:
+            raise ConfigError(f"options {' and '.join(telling)} both tell what the events are: set only one")
+
+    def _telling(self) -> list[str]:
+        """Names of the given options that tell the columns of the events."""
+        return [
+            each.name
+            for each in fields(self)
+            if each.metadata.get("tells_columns") and getattr(self, each.name) is not None
+        ]
+
+    def serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """Serializer of ``format``, which must be given; ``wanted`` is the type to read events as.
+
+        Raises ConfigError for a missing option, SchemaError.
+        """
+        assert self.format is not None
+        arguments = self._arguments()
+        if wanted is not None and self.format in _WITHOUT_COLUMNS:
+            arguments["arrow_type"] = wanted
+        return serializer_for(self.format, **arguments)
+
+    def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """Serializer that knows the columns of the events.
+
+        Raises ConfigError if nothing tells them, SchemaError if Arrow has no type for them.
+        """
+        assert self.format is not None
+        if wanted is None and not self._telling() and self.format in _WITHOUT_COLUMNS:
+            raise ConfigError(
+                f"events of format {self.format!r} do not name their columns: {_WITHOUT_COLUMNS[self.format]}"
+            )
+        serializer = self.serializer(wanted)
+        _ = serializer.arrow_type
+        return serializer
+
+    def _arguments(self) -> dict[str, Any]:
+        arguments = {}
+        for each in fields(self):
+            if self.format is None or each.metadata.get("format") != self.format:
+                continue
+            value = getattr(self, each.name)
+            if value is not None:
+                arguments[each.metadata["argument"]] = value
+            elif each.metadata["required"]:
+                raise ConfigError(f"format {self.format!r} needs option {each.name!r}: {_plain(each.metadata['doc'])}")
+        return arguments
+
+
+def _plain(doc: str) -> str:
+    return doc.partition(": ")[2].replace("`", "")
+
+
+_PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_FORMATS: Final = ("avro", "json", "protobuf")
+# Variables that credentials in the options replace, all together.
+_CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_PASSWORD", "PRAVEGA_REGISTRY_TOKEN"})
+
+
+def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
+    """Declare an option that needs a registry."""
+    return option(default, f"with a registry: {doc}", *rest, registry=True, **more)
+
+
+def codec_names(name: str, value: str) -> tuple[str, ...]:
+    """Parse ``package.module:name``, several with commas."""
+    places = tuple(part.strip() for part in value.split(","))
+    for place in places:
+        if not _PLACE.fullmatch(place):
+            raise ConfigError(f"invalid codec {place!r} in option {name!r}: write package.module:name of a Codec")
+    return places
+
+
+def _secret(doc: str) -> Any:
+    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": True})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryOptions(FormatOptions):
+    """Place of the schema registry, and which of its groups and types."""
+
+    registry: str | None = option(
+        None,
+        "the schema registry of the stream's events, such as `http://localhost:9092`: their columns are those of its "
+        "schemas. Without it, and with `group`, the environment says where it is (PRAVEGA_REGISTRY_URI)",
+    )
+    group: str | None = option(None, "group in the registry (default: the stream's name)")
+    namespace: str | None = registry_option(None, "namespace of the group")
+    registry_type: str | None = registry_option(
+        None,
+        "type of events, by its full name in the registry. Reading: events of other types are left out; without it "
+        "several types are one struct column each. Writing: the type of the columns (default: the group's only type; "
+        "in an empty group the stream's name)",
+    )
+    codecs: tuple[str, ...] | None = registry_option(
+        None,
+        "codecs of your own, as `package.module:name` of each `Codec`, with commas between them, importable on every "
+        "node: to read a group that Java writes encrypted, say",
+        codec_names,
+    )
+    registry_username: str | None = registry_option(None, "user name; else credentials are those of the environment")
+    registry_password: str | None = _secret("with a registry: password that goes with `registry_username`")
+    registry_token: str | None = _secret("with a registry: bearer token, instead of a user name")
+    registry_ca_file: str | None = registry_option(None, "PEM file with the certificates to trust")
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that need a registry, and for formats that registries do not have."""
+        super().__post_init__()
+        if not self.from_registry:
+            for each in fields(self):
+                if each.metadata.get("registry") and getattr(self, each.name) != each.default:
+                    raise ConfigError(
+                        f"option {each.name!r} needs a schema registry: set option 'registry', or 'group' where the "
+                        "environment says where the registry is"
+                    )
+        elif self.format not in (None, *_FORMATS):
+            raise ConfigError(
+                f"format {self.format!r} does not go with a schema registry: its formats are {', '.join(_FORMATS)}"
+            )
+
+    @property
+    def from_registry(self) -> bool:
+        """Whether the schemas are in a registry."""
+        return self.registry is not None or self.group is not None
+
+    def registry_config(self, timeout: float) -> RegistryConfig:
+        """Configuration of the registry: these options, then the environment. Raises SerdeError for invalid ones."""
+        from pravega_serde.registry import RegistryConfig  # noqa: PLC0415 - costs as much as all else here together
+
+        given = (self.registry_username, self.registry_password, self.registry_token) != (None, None, None)
+        known = {k: v for k, v in os.environ.items() if not (given and k in _CREDENTIALS)}
+        return RegistryConfig.from_env(
+            known,
+            uri=self.registry,
+            namespace=self.namespace,
+            username=self.registry_username,
+            password=self.registry_password,
+            token=self.registry_token,
+            ca_file=self.registry_ca_file,
+            timeout=timeout,
+            # Looked up when a query is planned: the latest schemas are those of that moment.
+            latest_seconds=0.0,
+        )
+
+    def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
+        """Schema in the options, and the name of its type if the schema lacks it; None without one.
+
+        For reading, ``avro_reader_schema`` comes before ``avro_schema``.
+        """
+        if self.avro_reader_schema is not None and reading:
+            return self.avro_reader_schema, None
+        if self.avro_schema is not None:
+            return self.avro_schema, None
+        if self.json_schema is not None:
+            inline = self.json_schema.lstrip().startswith("{")
+            return (self.json_schema if inline else Path(self.json_schema)), self.registry_type
+        if self.protobuf_descriptor is not None:
+            return self.protobuf_descriptor, self.protobuf_message or self.registry_type
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions(RegistryOptions):
+    """Place of the stream, access to it, and the format of its events or the registry that has it."""
+
+    path: str | None = option(
+        None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
+    )
+    stream: str | None = option(None, "name of the stream, or `scope/stream`")
+    scope: str | None = option(None, "scope of the stream")
+    controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
+    username: str | None = option(None, "user name, where the server asks for credentials")
+    password: str | None = field(
+        default=None, repr=False, metadata={"doc": "password that goes with `username`", "parse": text}
+    )
+    tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
+    tls_validate_hostname: bool | None = option(None, "whether a certificate must be of its host (default true)", flag)
+    timeout_ms: int = option(
+        15_000,
+        "how long the first contact with the servers may take: a wrong address is an error then. Also how long a call "
+        "to a schema registry may take",
+        number(100, 3_600_000),
+    )
+    failover_timeout_ms: int = option(
+        300_000,
+        "how long tasks, commits and a query that has run before wait for servers that do not answer: those that fail, "
+        "are frozen or hand over to others. Nothing is lost or repeated when it is over. See docs/operations.md",
+        number(100, 86_400_000),
+    )
+
+    def config(self) -> PravegaConfig:
+        """Configuration of the cluster: these options, then the environment of the process, then the defaults."""
+        config = PravegaConfig.resolve(
+            controller=self.controller,
+            scope=self.scope,
+            tls_ca_file=self.tls_ca_file,
+            tls_validate_hostname=self.tls_validate_hostname,
+        )
+        if self.username is not None:
+            if self.password is None:
+                raise ConfigError("option 'username' needs option 'password'")
+            config = config.with_credentials(self.username, self.password)
+        return config
+
+    def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:
+        """Client shared by the process; do not close it.
+
+        It waits ``failover_timeout`` seconds (default: the option) for servers that do not answer, if they have
+        answered before: in this process, lately to this user of the machine, or, by ``service``, as the caller knows.
+        It waits ``timeout_ms`` otherwise: a wrong address must be an error soon.
+        """
+        from connector.client import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
+
+        config = self.config()
+        going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout
+        client = shared_client(config, self.timeout_ms / 1000, going_on)
+        if not client.health.going_on and (service or has_answered(config)):
+            client.health.service = True
+        return client
+
+    def stream_name(self) -> StreamName:
+        """Name of the stream. Raises ConfigError if the options give none, or two different ones."""
+        given = self.stream or self.path
+        if given is None:
+            raise ConfigError("no stream is given: set option 'stream', or load('scope/stream')")
+        if self.stream and self.path and self.stream != self.path and not self.path.endswith("/" + self.stream):
+            raise ConfigError(
+                f"two streams are given: option 'stream' is {self.stream!r} and the path is {self.path!r}"
+            )
+        # Tables and load() may pass a path with slashes around it.
+        given = max(self.stream or "", self.path or "", key=lambda name: (name.count("/"), len(name)))
+        given = given.strip("/")
+        if "/" in given:
+            return StreamName.parse(given)
+        scope = self.config().scope
+        if scope is None:
+            raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or name it 'scope/{given}'")
+        return StreamName(scope, given)
+
+    def registry_group(self) -> str:
+        """Group in the registry: by the option, else the stream's name."""
+        return self.group or self.stream_name().stream

@@ -1,0 +1,188 @@
+"""Session that appends to one segment, without I/O: the bytes to send, and the effect of each answer.
+
+Theory of operation
+-------------------
+Events go out in *blocks*: each block is appended atomically and carries the number of its last event. Numbers count
+the events that this writer id has written to this segment, so ``AppendSetup.last_event_number`` says after any
+reconnection which blocks are durable; the server itself does not recognise a repeated block, so a block is sent again
+only after a set-up has told that it did not arrive. (Java: ``SegmentOutputStreamImpl``.)
+
+::
+
+    IDLE --setup()--> SETUP --AppendSetup--> READY --sealed()--> SEALED --setup()--> DRAINING --AppendSetup--> DONE
+      ^                 |                      |                    ^                   |
+      +-----------------+------ disconnected() +                    +-- disconnected() -+
+
+A sealed segment still answers a set-up with the last durable number, so what is left after ``DRAINING`` is exactly
+what the successors must get.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from connector.errors import ProtocolError
+from connector.wire.codec import encode
+from connector.wire.messages import AppendSetup, DataAppended, SetupAppend, encode_append
+
+__all__ = ["AppendSession", "AppendState", "Block"]
+
+
+class AppendState(Enum):
+    """State of an AppendSession; the diagram is in the module's docstring."""
+
+    IDLE = auto()
+    SETUP = auto()
+    READY = auto()
+    SEALED = auto()
+    DRAINING = auto()
+    DONE = auto()
+
+
+# (state, event) -> next state. A server that keeps the protocol causes no other pair.
+_TRANSITIONS: Final = {
+    (AppendState.IDLE, "setup"): AppendState.SETUP,
+    (AppendState.SETUP, "AppendSetup"): AppendState.READY,
+    (AppendState.SETUP, "sealed"): AppendState.SEALED,
+    (AppendState.READY, "sealed"): AppendState.SEALED,
+    (AppendState.SEALED, "setup"): AppendState.DRAINING,
+    (AppendState.DRAINING, "AppendSetup"): AppendState.DONE,
+    (AppendState.IDLE, "disconnected"): AppendState.IDLE,
+    (AppendState.SETUP, "disconnected"): AppendState.IDLE,
+    (AppendState.READY, "disconnected"): AppendState.IDLE,
+    (AppendState.SEALED, "disconnected"): AppendState.SEALED,
+    (AppendState.DRAINING, "disconnected"): AppendState.SEALED,
+    # Every append in flight is refused on its own once the segment is sealed.
+    (AppendState.SEALED, "sealed"): AppendState.SEALED,
+    (AppendState.DRAINING, "sealed"): AppendState.DRAINING,
+}
+
+
+@dataclass(slots=True)
+class Block:
+    """Framed events that are appended in one step.
+
+    ``ends`` are the end offsets of the events in ``data``; ``positions`` their places in the key space [0, 1), kept
+    until the block is durable, because the events of a sealed segment are routed again.
+    """
+
+    data: memoryview
+    ends: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.float64]
+    large: bool = False  # one event that is too large for a wire frame
+    last_number: int = field(default=0, init=False)
+
+    def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
+        """Split the events by target segment (one id for each event), each part in order."""
+        starts = np.concatenate((np.zeros(1, np.int64), self.ends[:-1]))
+        for target in np.unique(targets):
+            chosen = np.flatnonzero(targets == target)
+            parts = [self.data[starts[i] : self.ends[i]] for i in chosen]
+            ends = np.cumsum(self.ends[chosen] - starts[chosen])
+            yield int(target), Block(memoryview(b"".join(parts)), ends, self.positions[chosen], self.large)
+
+
+class AppendSession:
+    """Blocks on their way into one segment, over one connection at a time. Not thread safe."""
+
+    def __init__(self, segment: str, writer_id: bytes, *, window: int) -> None:
+        self.segment = segment
+        self.writer_id = writer_id
+        self.state = AppendState.IDLE
+        self._window = window
+        self._pending: deque[Block] = deque()  # not yet durable, oldest first
+        self._sent = 0  # how many of them are on the current connection
+        self._bytes_in_flight = 0
+        self._probing = False  # one block at a time, until one is acknowledged
+        self._number = 0
+
+    def _go(self, event: str) -> None:
+        after = _TRANSITIONS.get((self.state, event))
+        if after is None:
+            raise ProtocolError(f"unexpected {event} for segment {self.segment} in state {self.state.name}")
+        self.state = after
+
+    @property
+    def unacknowledged(self) -> bool:
+        """Whether any block may not be durable."""
+        return bool(self._pending)
+
+    def setup(self, request_id: int, token: str) -> bytes:
+        """Request that binds the session to a new connection, or asks a sealed segment for its last event number."""
+        self._go("setup")
+        return encode(SetupAppend(request_id, self.writer_id, self.segment, token))
+
+    def disconnected(self) -> None:
+        """Forget what the connection carried: the next set-up tells what arrived.
+
+        The server refuses one append to a sealed segment and drops the connection at the one behind it, often before
+        the refusal has arrived. So the first block on a new connection goes alone.
+        """
+        self._go("disconnected")
+        self._sent = self._bytes_in_flight = 0
+        self._probing = True
+
+    def enqueue(self, block: Block) -> None:
+        """Take a block and keep it until it is durable or handed back by :meth:`take_unacknowledged`."""
+        self._number += len(block.ends)
+        block.last_number = self._number
+        self._pending.append(block)
+
+    def to_send(self, request_id: int) -> Iterator[memoryview | bytes]:
+        """Yield the buffers to send now, within the window of bytes in flight. A large block stops the flow."""
+        while self.state is AppendState.READY and self._sent < len(self._pending):
+            block = self._pending[self._sent]
+            size = len(block.data)
+            if block.large or (self._sent and (self._probing or self._bytes_in_flight + size > self._window)):
+                return
+            before, after = encode_append(self.writer_id, size, len(block.ends), block.last_number, request_id)
+            self._sent += 1
+            self._bytes_in_flight += size
+            yield before
+            yield block.data
+            yield after
+
+    def due_large_block(self) -> Block | None:
+        """The large block at the head of the queue, None before all earlier ones are durable."""
+        if self.state is AppendState.READY and self._pending and not self._sent and self._pending[0].large:
+            return self._pending[0]
+        return None
+
+    def large_block_done(self) -> int:
+        """Drop the large block, which is merged; return its size in bytes."""
+        return len(self._pending.popleft().data)
+
+    def receive(self, reply: AppendSetup | DataAppended) -> int:
+        """Take an acknowledgement; return how many bytes it made durable."""
+        if isinstance(reply, AppendSetup):
+            self._go("AppendSetup")
+            return self._drop_until(reply.last_event_number)
+        self._probing = False
+        return self._drop_until(reply.event_number)
+
+    def sealed(self) -> None:
+        """Note that the segment is sealed: the next set-up tells which events it took."""
+        self._go("sealed")
+        self._sent = self._bytes_in_flight = 0
+
+    def take_unacknowledged(self) -> list[Block]:
+        """Hand over the blocks that are not durable, in order; the session is empty afterwards."""
+        blocks = list(self._pending)
+        self._pending.clear()
+        self._sent = self._bytes_in_flight = 0
+        return blocks
+
+    def _drop_until(self, number: int) -> int:
+        durable = 0
+        while self._pending and self._pending[0].last_number <= number:
+            durable += len(self._pending.popleft().data)
+            self._sent = max(0, self._sent - 1)
+        self._bytes_in_flight = max(0, self._bytes_in_flight - durable)
+        return durable

@@ -1,0 +1,129 @@
+"""Pravega's VersionedSerializer: its frame, and numbers of variable width (RevisionDataOutputStream.java).
+
+A frame is ``format, version, count``, a byte each, then for each revision ``its number, i32 length | body``. Later
+writers add revisions, and still write those that earlier readers know.
+
+The first bits of a compact number's first byte tell its width; the value follows, big-endian. Readers take wider forms
+than needed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+COMPACT_INT_MAX: Final = 0x3FFF_FFFF - 1
+COMPACT_LONG_MAX: Final = 0x3FFF_FFFF_FFFF_FFFF - 1
+COMPACT_SIGNED_MAX: Final = 0x1FFF_FFFF_FFFF_FFFF - 1
+
+_MAX_REVISIONS: Final = 127
+_WIDTHS: Final = (1, 2, 4, 8)  # by the two bits that tell the width
+
+
+def _put(value: int, *, code_bits: int, sign: int = 0) -> bytes:
+    """``value`` behind ``code_bits`` bits, which are the sign (if there are three) and the code of the width."""
+    for code, width in enumerate(_WIDTHS):
+        value_bits = 8 * width - code_bits
+        if value < 1 << value_bits:
+            return ((sign << 2 | code) << value_bits | value).to_bytes(width, "big")
+    raise ValueError(f"{value} is too large for a compact number")
+
+
+def put_compact_int(value: int) -> bytes:
+    """A count in 1, 2 or 4 bytes; ValueError outside [0, COMPACT_INT_MAX]."""
+    if not 0 <= value <= COMPACT_INT_MAX:
+        raise ValueError(f"{value} is outside the range of a compact int")
+    if value < 0x80:
+        return value.to_bytes(1, "big")
+    return (value | 0x8000).to_bytes(2, "big") if value < 0x4000 else (value | 0xC000_0000).to_bytes(4, "big")
+
+
+def put_compact_long(value: int) -> bytes:
+    """A non-negative number in 1, 2, 4 or 8 bytes; ValueError outside [0, COMPACT_LONG_MAX]."""
+    if not 0 <= value <= COMPACT_LONG_MAX:
+        raise ValueError(f"{value} is outside the range of a compact long")
+    return _put(value, code_bits=2)
+
+
+def put_compact_signed(value: int) -> bytes:
+    """A number in 1, 2, 4 or 8 bytes, a negative one as its complement; ValueError beyond COMPACT_SIGNED_MAX."""
+    if not ~COMPACT_SIGNED_MAX <= value <= COMPACT_SIGNED_MAX:
+        raise ValueError(f"{value} is outside the range of a compact signed long")
+    return _put(~value, code_bits=3, sign=1) if value < 0 else _put(value, code_bits=3)
+
+
+class CompactReader:
+    """Reads numbers and strings one after the other. Raises ValueError where the bytes end too early."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not read yet."""
+        return len(self._data) - self._position
+
+    def take(self, count: int) -> bytes:
+        """Take the next ``count`` bytes."""
+        if not 0 <= count <= self.remaining:
+            raise ValueError(f"{count - self.remaining} bytes are missing at its end, byte {len(self._data)}")
+        start = self._position
+        self._position += count
+        return self._data[start : self._position]
+
+    def fixed(self, width: int) -> int:
+        """Unsigned number of the next ``width`` bytes."""
+        return int.from_bytes(self.take(width), "big")
+
+    def utf(self) -> str:
+        """A string behind its length in two bytes."""
+        return self.take(self.fixed(2)).decode()
+
+    def versioned(self, newest: int = 0) -> tuple[int, CompactReader]:
+        """(version, body of its first revision) of the frame that comes next, which is read to its end.
+
+        ValueError for a version after the newest known one.
+        """
+        form, version, revisions = self.fixed(1), self.fixed(1), self.fixed(1)
+        if form != 0 or version > newest or not 1 <= revisions <= _MAX_REVISIONS:
+            raise ValueError(f"unknown format {form}, version {version} with {revisions} revisions")
+        first = self._revision(0)
+        for number in range(1, revisions):
+            self._revision(number)
+        return version, first
+
+    def _revision(self, expected: int) -> CompactReader:
+        number = self.fixed(1)
+        if number != expected:
+            raise ValueError(f"revision {number} in the place of revision {expected}")
+        return CompactReader(self.take(self.fixed(4)))
+
+    def _number(self, width: int, code_bits: int) -> int:
+        first = self.fixed(1) & (0xFF >> code_bits)
+        return first << 8 * (width - 1) | self.fixed(width - 1)
+
+    def _peek(self) -> int:
+        if not self.remaining:
+            self.take(1)
+        return self._data[self._position]
+
+    def compact_int(self) -> int:
+        """Read a count that :func:`put_compact_int` wrote."""
+        first = self._peek()
+        if first < 0x80:
+            return self.fixed(1)
+        return self._number(2 if first < 0xC0 else 4, 2)
+
+    def compact_long(self) -> int:
+        """Read a number that :func:`put_compact_long` wrote."""
+        return self._number(_WIDTHS[self._peek() >> 6], 2)
+
+    def compact_signed(self) -> int:
+        """Read a number that :func:`put_compact_signed` wrote."""
+        first = self._peek()
+        value = self._number(_WIDTHS[first >> 5 & 3], 3)
+        if value > COMPACT_SIGNED_MAX:
+            raise ValueError(f"{value} is outside the range of a compact signed long")
+        return ~value if first & 0x80 else value
