@@ -25,33 +25,8 @@ again as the same bytes wherever Java would write the same bytes. Of a class of 
 serialVersionUID: give a :class:`ClassDescriptor`, or learn it from an event (:meth:`JavaSerializer.learn`).
 """
 
-from pravega_serde.java._boxes import (
-    BigDecimal,
-    BigInteger,
-    Boolean,
-    Byte,
-    ByteArray,
-    Character,
-    Double,
-    Float,
-    Integer,
-    Long,
-    Short,
-    String,
-)
-from pravega_serde.java._containers import (
-    Copies,
-    JavaArray,
-    JavaKey,
-    JavaList,
-    JavaMap,
-    JavaSet,
-    ListView,
-    MapView,
-    SetView,
-)
-from pravega_serde.java._limits import Limits
-from pravega_serde.java._model import (
+from pravega_serde.java.descriptors import Limits
+from pravega_serde.java.model import (
     NOT_WRITTEN,
     BlockData,
     ClassDescriptor,
@@ -62,16 +37,37 @@ from pravega_serde.java._model import (
     OwnOrder,
     ProxyDescriptor,
 )
-from pravega_serde.java._serializer import JavaSerializer, dump_stream, load_stream
-from pravega_serde.java._temporal import (
+from pravega_serde.java.serializer import JavaSerializer, dump_stream, load_stream
+from pravega_serde.java.values import (
+    BigDecimal,
+    BigInteger,
+    Boolean,
+    Byte,
+    ByteArray,
+    Character,
+    Copies,
     Date,
+    Double,
+    Float,
+    Integer,
+    JavaArray,
+    JavaKey,
+    JavaList,
+    JavaMap,
+    JavaSet,
+    ListView,
+    Long,
+    MapView,
     MonthDay,
     NanoDatetime,
     NanoDuration,
     NanoTime,
     Period,
+    SetView,
+    Short,
     SqlDate,
     SqlTime,
+    String,
     Timestamp,
     Year,
     YearMonth,

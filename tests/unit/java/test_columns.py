@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, SchemaError, SerializationError, Serializer
 from pravega_serde.java import ClassDescriptor, JavaArray, JavaEnum, JavaList, JavaObject, JavaSerializer, Long
-from pravega_serde.java._encode_column import encode_fast
+from pravega_serde.java.write_columns import encode_fast
 
 ANY = JavaSerializer()
 LINES = (Path(__file__).parents[2] / "vectors/java_serializer.jsonl").read_text().splitlines()

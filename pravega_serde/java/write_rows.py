@@ -1,38 +1,28 @@
-"""The writer of object streams: a stack of generators instead of recursion.
+"""Writing one event: a stack of generators instead of recursion.
 
 A generator writes the bytes of one object and yields each value inside it; the loop writes the value, or begins a new
 generator for it, before the first one goes on. Objects are numbered as ``ObjectOutputStream`` numbers them, and one
 that comes again (the same object, not an equal one) is written as a reference.
+
+Natural values take the declared type of the field they are in: an ``int`` in a field of type ``Long`` is written as
+``Long``. Without that, the default box of a Python value would make Java fail with a ClassCastException. Only plain
+Python values are adapted; values that remember their Java type are left as they are.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import struct
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from pravega_serde.errors import SerializationError
-from pravega_serde.java import _mutf8
-from pravega_serde.java._arrays import array_class, wire_bytes
-from pravega_serde.java._boxes import ByteArray, String
-from pravega_serde.java._coerce import coerce
-from pravega_serde.java._constants import (
-    BASE_HANDLE,
-    MAX_BLOCK,
-    SC_EXTERNALIZABLE,
-    SC_SERIALIZABLE,
-    SHORT_BLOCK,
-    SHORT_STRING,
-    STREAM_HEADER,
-)
-from pravega_serde.java._containers import JavaArray, JavaKey
-from pravega_serde.java._content import Content
-from pravega_serde.java._jdk import WRITERS
-from pravega_serde.java._jdk_scalars import BOXES, Box
-from pravega_serde.java._jdk_table import array_descriptor
-from pravega_serde.java._model import (
+from pravega_serde.java.jdk import BOXES, WRITERS, Box
+from pravega_serde.java.jdk_table import Content, array_descriptor
+from pravega_serde.java.model import (
     BlockData,
     ClassDescriptor,
     Instance,
@@ -41,14 +31,255 @@ from pravega_serde.java._model import (
     OwnOrder,
     ProxyDescriptor,
 )
-from pravega_serde.java._write_plans import class_pieces, parts_of, utf
+from pravega_serde.java.protocol import (
+    BASE_HANDLE,
+    MAX_BLOCK,
+    NATIVE,
+    SC_EXTERNALIZABLE,
+    SC_SERIALIZABLE,
+    SC_WRITE_METHOD,
+    SHORT_BLOCK,
+    SHORT_STRING,
+    STREAM_HEADER,
+    STRUCT_CODES,
+    array_class,
+    encode_utf,
+    wire_bytes,
+)
+from pravega_serde.java.values import (
+    BigInteger,
+    Byte,
+    ByteArray,
+    Character,
+    Date,
+    Float,
+    Integer,
+    JavaArray,
+    JavaKey,
+    JavaList,
+    JavaMap,
+    JavaSet,
+    Long,
+    NanoDatetime,
+    Short,
+    String,
+    Timestamp,
+    ZoneOffset,
+)
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "coerce", "is_coerced"]
+
+
+def coerce(value: Any, signature: str) -> Any:
+    """The value in the form that a field or array of this type needs; itself, if that is what it is."""
+    if value is None:
+        return None
+    convert = _BY_TYPE.get(signature)
+    if convert is not None:
+        made = convert.get(type(value))
+        return value if made is None else _made(made, value, signature)
+    # A list in a field of an array type; a list elsewhere is an ArrayList.
+    if signature.startswith("[") and type(value) in (list, tuple):
+        return _array(value, signature)
+    return value
+
+
+def is_coerced(signature: str) -> bool:
+    """Whether values of fields of this type may need another form."""
+    return signature in _BY_TYPE or signature.startswith("[")
+
+
+def _made(make: Callable[[Any], Any], value: Any, signature: str) -> Any:
+    try:
+        return make(value)
+    except (ArithmeticError, ValueError, TypeError) as error:
+        msg = f"{value!r} cannot be written as {signature}: {error}"
+        raise SerializationError(msg) from error
+
+
+def _array(value: Any, signature: str) -> Any:
+    if signature == "[B":
+        return _made(bytes, value, signature)
+    dtype = NATIVE.get(signature[1:])
+    if dtype is None:
+        return JavaArray(value, array_descriptor(signature.replace("/", ".")))
+    return _made(lambda items: np.array(items, dtype=dtype), value, signature)
+
+
+def _utc(kind: type[Any]) -> Callable[[dt.datetime], dt.datetime]:
+    def make(value: dt.datetime) -> Any:
+        at = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        made = kind.combine(at.date(), at.timetz())
+        beyond = getattr(value, "nanos_beyond", 0)
+        return kind.of(made, beyond) if beyond and issubclass(kind, NanoDatetime) else made
+
+    return make
+
+
+def _instant(value: dt.datetime) -> dt.datetime:
+    if value.tzinfo is None or value.tzinfo is dt.UTC:
+        return value
+    return _utc(type(value))(value)
+
+
+def _offset(value: dt.datetime) -> dt.datetime:
+    offset = value.utcoffset()
+    if offset is None:
+        msg = "it has no offset"
+        raise ValueError(msg)
+    return value.replace(tzinfo=ZoneOffset(offset // dt.timedelta(seconds=1)))
+
+
+def _named(kind: type[Any], name: str) -> Callable[[Any], Any]:
+    return lambda value: kind(value, name)
+
+
+def _within_32_bits(value: int) -> int:
+    """The number itself: a plain one that is an object of the stream twice has to stay one object."""
+    if not -(1 << 31) <= value < 1 << 31:
+        msg = "it is too large"
+        raise ValueError(msg)
+    return value
+
+
+_DATETIMES: Final = (dt.datetime, NanoDatetime)
+_LISTS: Final = ("LinkedList", "Vector", "Stack", "concurrent/CopyOnWriteArrayList")
+_MAPS: Final = ("LinkedHashMap", "TreeMap", "SortedMap", "NavigableMap", "Hashtable", "Properties")
+_CONCURRENT: Final = ("ConcurrentHashMap", "ConcurrentMap")
+_SETS: Final = ("LinkedHashSet", "TreeSet", "SortedSet", "NavigableSet")
+_CLASS_OF: Final = {"Sorted": "java.util.Tree", "Navigable": "java.util.Tree"}
+
+
+def _concrete(name: str) -> str:
+    """The class to make for a declared class or interface of ``java.util``."""
+    for prefix, tree in _CLASS_OF.items():
+        if name.startswith(prefix):
+            return tree + name.removeprefix(prefix)
+    return "java.util." + name.replace("/", ".")
+
+
+_BY_TYPE: Final[dict[str, dict[type[Any], Callable[[Any], Any]]]] = {
+    "Ljava/lang/Long;": {int: Long, Integer: Long},
+    "Ljava/lang/Short;": {int: Short},
+    "Ljava/lang/Byte;": {int: Byte},
+    "Ljava/lang/Float;": {float: Float, int: Float},
+    "Ljava/lang/Double;": {int: float},
+    "Ljava/lang/Integer;": {bool: int, int: _within_32_bits},
+    "Ljava/lang/Character;": {str: Character},
+    "Ljava/math/BigInteger;": {int: BigInteger},
+    "Ljava/math/BigDecimal;": {int: decimal.Decimal},
+    "Ljava/util/Date;": dict.fromkeys(_DATETIMES, _utc(Date)),
+    "Ljava/sql/Timestamp;": dict.fromkeys(_DATETIMES, _utc(Timestamp)),
+    "Ljava/time/Instant;": dict.fromkeys(_DATETIMES, _instant),
+    "Ljava/time/OffsetDateTime;": dict.fromkeys(_DATETIMES, _offset),
+    **{f"Ljava/util/{name};": {list: _named(JavaList, _concrete(name))} for name in _LISTS},
+    **{f"Ljava/util/{name};": {dict: _named(JavaMap, _concrete(name))} for name in _MAPS},
+    **{
+        f"Ljava/util/concurrent/{name};": {dict: _named(JavaMap, "java.util.concurrent.ConcurrentHashMap")}
+        for name in _CONCURRENT
+    },
+    **{f"Ljava/util/{name};": dict.fromkeys((set, frozenset), _named(JavaSet, _concrete(name))) for name in _SETS},
+    "Ljava/util/Collection;": {},
+}
+assert array_class(np.empty(0, np.int32)) == "[I"
+
+
+_U16: Final = struct.Struct(">H")
+_CLASS_HEAD: Final = struct.Struct(">qBH")
+
+
+class Part(NamedTuple):
+    """What one class of a hierarchy adds to an object."""
+
+    owner: ClassDescriptor
+    fixed: int
+    """How many primitive fields come first."""
+    pack: Callable[..., bytes]
+    """Makes the bytes of all primitive fields."""
+    chars: tuple[int, ...]
+    """Which of them are chars."""
+    objects: tuple[str, ...]
+    """The object fields: the signature of each where it says more than the value's type, else nothing."""
+    annotated: bool
+
+    def primitives(self, values: Sequence[Any]) -> bytes:
+        """Bytes of the primitive fields; :class:`SerializationError` names the one that cannot hold its value."""
+        try:
+            if not self.chars:
+                return self.pack(*values)
+            units = [*values]
+            for at in self.chars:
+                units[at] = ord(values[at])
+            return self.pack(*units)
+        except (struct.error, TypeError, OverflowError) as error:
+            raise _misfit(self, values) from error
+
+
+def parts_of(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[Part, ...]:
+    """The parts of objects of a class, topmost class first; made once for each descriptor object."""
+    parts: tuple[Part, ...] | None = descriptor.__dict__.get("_parts")
+    if parts is None:
+        parts = descriptor.__dict__["_parts"] = tuple(map(_part, descriptor.hierarchy))
+    return parts
+
+
+def _part(owner: ClassDescriptor) -> Part:
+    fixed = sum(each.primitive for each in owner.fields)
+    primitives, objects = owner.fields[:fixed], owner.fields[fixed:]
+    if not all(each.primitive for each in primitives):
+        raise SerializationError(f"illegal field order in {owner.name}: primitive fields come first")
+    layout = struct.Struct(">" + "".join(STRUCT_CODES[each.type] for each in primitives))
+    return Part(
+        owner,
+        fixed,
+        layout.pack,
+        tuple(at for at, each in enumerate(primitives) if each.type == "C"),
+        tuple(each.type if is_coerced(each.type) else "" for each in objects),
+        bool(owner.flags & SC_WRITE_METHOD),
+    )
+
+
+def _misfit(part: Part, values: Sequence[Any]) -> SerializationError:
+    for each, value in zip(part.owner.fields, values, strict=False):
+        try:
+            struct.pack(">" + STRUCT_CODES[each.type], ord(value) if each.type == "C" else value)
+        except (struct.error, TypeError, OverflowError) as error:
+            where = f"field {each.name} of {part.owner.name} is of Java's type {each.type}"
+            return SerializationError(f"{where} and cannot hold {value!r}: {error}")
+    raise AssertionError(part)
+
+
+def class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
+    """A class as it is written: bytes, and the signature (a string object, with a handle) that follows them, if any.
+
+    The end mark is part of it, unless annotations come before that.
+    """
+    pieces: tuple[tuple[bytes, str], ...] | None = descriptor.__dict__.get("_pieces")
+    if pieces is None:
+        pieces = descriptor.__dict__["_pieces"] = tuple(_pieces(descriptor))
+    return pieces
+
+
+def _pieces(descriptor: ClassDescriptor) -> list[tuple[bytes, str]]:
+    head = _CLASS_HEAD.pack(descriptor.serial_version_uid, descriptor.flags, len(descriptor.fields))
+    raw, pieces = b"\x72" + utf(descriptor.name) + head, []
+    for each in descriptor.fields:
+        raw += each.type[0].encode() + utf(each.name)
+        if not each.primitive:
+            pieces.append((raw, each.type))
+            raw = b""
+    return [*pieces, (raw if descriptor.annotations else raw + b"\x78", "")]
+
+
+def utf(text: str) -> bytes:
+    """Modified UTF-8 with its length before it."""
+    raw = encode_utf(text)
+    return _U16.pack(len(raw)) + raw
+
 
 Descriptor = ClassDescriptor | ProxyDescriptor
 Steps = Generator[Any, None, None]
 
-_U16: Final = struct.Struct(">H")
 _U32: Final = struct.Struct(">I")
 _I32: Final = struct.Struct(">i")
 _U64: Final = struct.Struct(">Q")
@@ -188,7 +419,7 @@ class Writer:
         self._handles[id(value)] = BASE_HANDLE + len(kept)
         kept.append(value)
         # Nearly all strings are ASCII without NUL: as they are.
-        raw = value.encode() if value.isascii() and "\0" not in value else _mutf8.encode(value)
+        raw = value.encode() if value.isascii() and "\0" not in value else encode_utf(value)
         if len(raw) <= SHORT_STRING:
             self.out += b"\x74" + _U16.pack(len(raw)) + raw
         else:

@@ -1,4 +1,4 @@
-"""The reader of object streams: one loop, no recursion, nothing trusted that the bytes do not hold.
+"""Reading one event: one loop, no recursion, nothing trusted that the bytes do not hold.
 
 Objects inside objects are kept on a stack of frames. A frame collects the values of one part of an object (the object
 fields of one class, the annotations of one class, the elements of an array); when the part is complete the next part
@@ -9,14 +9,33 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, LimitExceededError
-from pravega_serde.java import _mutf8
-from pravega_serde.java._arrays import read_primitives
-from pravega_serde.java._boxes import ByteArray, String
-from pravega_serde.java._constants import (
+from pravega_serde.java.descriptors import (
+    UNRESOLVED,
+    Layouts,
+    Plan,
+    ReadState,
+    compile_plan,
+    read_descriptor,
+    read_string,
+    special_plan,
+)
+from pravega_serde.java.jdk import codec_of
+from pravega_serde.java.model import (
+    NOT_WRITTEN,
+    BlockData,
+    ClassDescriptor,
+    Instance,
+    JavaClass,
+    JavaEnum,
+    JavaObject,
+    OwnOrder,
+)
+from pravega_serde.java.protocol import (
     BASE_HANDLE,
     MAX_BLOCK,
     STREAM_HEADER,
@@ -35,26 +54,60 @@ from pravega_serde.java._constants import (
     TC_REFERENCE,
     TC_RESET,
     TC_STRING,
+    decode_utf,
+    read_primitives,
 )
-from pravega_serde.java._containers import JavaArray
-from pravega_serde.java._descriptors import read_descriptor, read_string
-from pravega_serde.java._jdk import codec_of
-from pravega_serde.java._limits import MAX_ANNOTATION_NESTING
-from pravega_serde.java._model import (
-    NOT_WRITTEN,
-    BlockData,
-    ClassDescriptor,
-    Instance,
-    JavaClass,
-    JavaEnum,
-    JavaObject,
-    OwnOrder,
-)
-from pravega_serde.java._paths import path_of
-from pravega_serde.java._plans import Layouts, MalformedError, compile_plan, special_plan
-from pravega_serde.java._state import NO_FIELDS, UNRESOLVED, Frame, ReadState
+from pravega_serde.java.values import ByteArray, JavaArray, String
 
 __all__ = ["Reader"]
+
+NO_FIELDS: Final[list[Any]] = []
+
+
+class Frame:
+    """An object, array or run of annotations that is being read."""
+
+    __slots__ = ("ahead", "handle", "items", "need", "notes", "plan", "shell", "step", "values")
+
+    def __init__(self, plan: Plan | None, handle: int, shell: Any, items: list[Any], need: int) -> None:
+        self.plan = plan
+        self.handle = handle
+        self.shell = shell
+        self.items = items
+        """Where the next values go."""
+        self.need = need
+        """How many more of them."""
+        self.values = items
+        self.notes: list[tuple[Any, ...]] = []
+        self.step = 0
+        self.ahead: list[Any] | None = None
+        """Contents that came before the fields of the class that is being read; NO_FIELDS where it has none."""
+
+
+MAX_ANNOTATION_NESTING: Final = 4
+"""Class annotations inside class annotations; ``ObjectOutputStream`` writes none at all, RMI writes one string."""
+
+_LONGEST: Final = 12
+"""Parts of a path that are shown; in the middle of a longer one stands an ellipsis."""
+
+
+def path_of(stack: Sequence[Frame]) -> str:
+    """Path of the value that the innermost frame waits for."""
+    parts = [_part(frame) for frame in stack if frame.plan is not None or frame.handle >= 0]
+    if len(parts) > _LONGEST:
+        parts = [*parts[: _LONGEST // 2], "…", *parts[-_LONGEST // 2 :]]
+    return "$" + "".join(parts)
+
+
+def _part(frame: Any) -> str:
+    if frame.plan is None:
+        return f"[{len(frame.items)}]"
+    if frame.items is not frame.values:
+        return f"<{len(frame.items)}>"
+    names = frame.plan.descriptor.field_names
+    at = len(frame.values)
+    return f".{names[at]}" if at < len(names) else ""
+
 
 _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 """What decoding of malformed bytes can raise: short reads above all."""
@@ -153,7 +206,7 @@ class Reader(ReadState):
                 raw = data[pos + 3 : end]
                 if end > size:
                     raise self._cut(pos)
-                value: Any = raw.decode("ascii") if raw.isascii() else _mutf8.decode(raw)
+                value: Any = raw.decode("ascii") if raw.isascii() else decode_utf(raw)
                 if len(value) < 2:
                     value = self.unique(value, String)
                 handles.append(value)

@@ -1,4 +1,4 @@
-"""Arrow types of Java types, and the conversion of single values between them."""
+"""Column types: the conversion of single values between Java's and Arrow's types, compiled once for a column."""
 
 from __future__ import annotations
 
@@ -13,62 +13,32 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.errors import SchemaError, SerializationError
-from pravega_serde.java import _boxes as box
-from pravega_serde.java import _temporal as temporal
-from pravega_serde.java._coerce import coerce, is_coerced
-from pravega_serde.java._containers import JavaArray, JavaList, JavaMap, JavaSet
-from pravega_serde.java._limits import MAX_SHARED
-from pravega_serde.java._model import ClassDescriptor, JavaEnum, JavaObject, signature
-from pravega_serde.java._samples import Shape
+from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
+from pravega_serde.java.types import (
+    ARROW,
+    Shape,
+    arrow_of,
+    check_cast,
+    is_any_list,
+    no_such_field,
+    signature_of,
+    struct_of,
+)
+from pravega_serde.java.values import (
+    EPOCH,
+    Boolean,
+    JavaArray,
+    JavaList,
+    JavaMap,
+    JavaSet,
+)
+from pravega_serde.java.write_rows import coerce, is_coerced
 
-__all__ = ["ColumnType", "column_type", "is_any_list"]
+__all__ = ["MAX_SHARED", "ColumnType", "column_type"]
 
-_UTC: Final = pa.timestamp("us", "UTC")
-_ARROW: Final = {
-    "Z": pa.bool_(),
-    "B": pa.int8(),
-    "S": pa.int16(),
-    "I": pa.int32(),
-    "J": pa.int64(),
-    "F": pa.float32(),
-    "D": pa.float64(),
-    "C": pa.string(),
-    "Ljava/lang/Boolean;": pa.bool_(),
-    "Ljava/lang/Byte;": pa.int8(),
-    "Ljava/lang/Short;": pa.int16(),
-    "Ljava/lang/Integer;": pa.int32(),
-    "Ljava/lang/Long;": pa.int64(),
-    "Ljava/lang/Float;": pa.float32(),
-    "Ljava/lang/Double;": pa.float64(),
-    "Ljava/lang/Character;": pa.string(),
-    "Ljava/lang/String;": pa.string(),
-    "[B": pa.binary(),
-    # The same types as Spark's own encoders have for them.
-    "Ljava/math/BigDecimal;": pa.decimal128(38, 18),
-    "Ljava/math/BigInteger;": pa.decimal128(38, 0),
-    "Ljava/util/Date;": _UTC,
-    "Ljava/sql/Timestamp;": _UTC,
-    "Ljava/time/Instant;": _UTC,
-    "Ljava/time/LocalDateTime;": pa.timestamp("us"),
-    "Ljava/time/LocalDate;": pa.date32(),
-    "Ljava/time/LocalTime;": pa.time64("us"),
-    "Ljava/time/Duration;": pa.duration("us"),
-    "Ljava/util/UUID;": pa.string(),
-}
-_NATURAL: Final = {
-    pa.bool_(): "Ljava/lang/Boolean;",
-    pa.int8(): "Ljava/lang/Byte;",
-    pa.int16(): "Ljava/lang/Short;",
-    pa.int32(): "Ljava/lang/Integer;",
-    pa.int64(): "Ljava/lang/Long;",
-    pa.float32(): "Ljava/lang/Float;",
-    pa.float64(): "Ljava/lang/Double;",
-    pa.string(): "Ljava/lang/String;",
-    pa.large_string(): "Ljava/lang/String;",
-    pa.binary(): "[B",
-    pa.large_binary(): "[B",
-    pa.date32(): "Ljava/time/LocalDate;",
-}
+MAX_SHARED: Final = 100_000
+"""Elements and fields that one event may become, beyond its number of bytes, where values become copies (in Arrow
+columns, in dataclasses): each takes a byte at least, so only objects that others share can become more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,49 +61,14 @@ class ColumnType:
                 raise SchemaError(msg)
             for each in given:
                 if self.arrow_type.get_field_index(each.name) < 0:
-                    raise _no_field(self.java_type, each.name)
+                    raise no_such_field(self.java_type, each.name)
         elif self.java_type is None:
             msg = (
                 f"a column of type {given} needs java_type=ClassDescriptor(...): Python cannot compute the "
                 "serialVersionUID of a class; take it from `serialver <class>`, or from an event with sample="
             )
             raise SchemaError(msg)
-        _check_cast(given, self.arrow_type)
-
-
-def _no_field(descriptor: ClassDescriptor, name: str) -> SchemaError:
-    known = ", ".join(descriptor.field_names)
-    return SchemaError(f"{descriptor.name} has no field {name!r}: it has {known}")
-
-
-def _check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
-    t = pa.types
-    if t.is_struct(given) and t.is_struct(wanted):
-        for each in given:
-            place = wanted.get_field_index(each.name)
-            if place < 0:
-                msg = f"a struct with a field {each.name!r} does not become {wanted}"
-                raise SchemaError(msg)
-            _check_cast(each.type, wanted.field(place).type)
-        return
-    if is_any_list(given) and is_any_list(wanted):
-        _check_cast(given.value_type, wanted.value_type)
-        return
-    if t.is_map(given) and t.is_map(wanted):
-        _check_cast(given.key_type, wanted.key_type)
-        _check_cast(given.item_type, wanted.item_type)
-        return
-    try:
-        pa.nulls(0, given).cast(wanted)
-    except pa.ArrowException as error:
-        msg = f"a column of type {given} does not become {wanted}: {error}"
-        raise SchemaError(msg) from error
-
-
-def is_any_list(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's lists."""
-    t = pa.types
-    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
+        check_cast(given, self.arrow_type)
 
 
 def column_type(
@@ -150,12 +85,12 @@ def column_type(
     if java_type is None:
         if arrow_type is None:
             return None
-        return _make(_natural(arrow_type), arrow_type, None, written)
+        return _make(signature_of(arrow_type), arrow_type, None, written)
     if isinstance(java_type, ClassDescriptor):
         wanted = None if written is None or not pa.types.is_struct(written) else [each.name for each in written]
-        return _make(java_type, arrow_type or _struct(java_type, shape, wanted), shape, written)
+        return _make(java_type, arrow_type or struct_of(java_type, shape, wanted), shape, written)
     known = signature(java_type) if not java_type.startswith("[") else java_type
-    found = arrow_type or _field_type(known)
+    found = arrow_type or arrow_of(known)
     if found is None:
         msg = f"no Arrow type is known for {java_type}; give a ClassDescriptor, a sample= event, or arrow_type="
         raise SchemaError(msg)
@@ -193,64 +128,6 @@ def _check_class(value: Any, wanted: ClassDescriptor) -> None:
         found = value.class_name if isinstance(value, JavaObject) else f"a {type(value).__name__}"
         msg = f"the event holds {found}, not {wanted.name}"
         raise SerializationError(msg)
-
-
-def _natural(arrow_type: pa.DataType) -> str | None:
-    if pa.types.is_timestamp(arrow_type):
-        return "Ljava/time/Instant;" if arrow_type.tz else "Ljava/time/LocalDateTime;"
-    if pa.types.is_decimal(arrow_type):
-        return "Ljava/math/BigDecimal;"
-    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
-        return "Ljava/util/List;" if _natural(arrow_type.value_type) else None
-    if pa.types.is_map(arrow_type):
-        return "Ljava/util/Map;" if _natural(arrow_type.key_type) and _natural(arrow_type.item_type) else None
-    return _NATURAL.get(arrow_type)
-
-
-def _field_type(java_type: str) -> pa.DataType | None:
-    known = _ARROW.get(java_type)
-    if known is None and java_type.startswith("["):
-        element = _field_type(java_type[1:])
-        return None if element is None else pa.list_(pa.field("element", element))
-    return known
-
-
-def _struct(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str] | None = None) -> pa.DataType:
-    """A struct of a class's fields, or of those that are wanted."""
-    for name in wanted or ():
-        if name not in descriptor.field_names:
-            raise _no_field(descriptor, name)
-    fields = []
-    for name, (_, each) in zip(descriptor.field_names, descriptor.all_fields, strict=True):
-        if wanted is not None and name not in wanted:
-            continue
-        found = _value_type(each.type, shape.fields.get(name) if shape else None)
-        if found is None:
-            msg = (
-                f"no Arrow type follows from the type {each.type} of {descriptor.name}.{each.name}; give arrow_type=, "
-                "a struct of the fields that you need, or a sample= in which that field is neither null nor empty"
-            )
-            raise SchemaError(msg)
-        fields.append(pa.field(name, found))
-    return pa.struct(fields)
-
-
-def _value_type(declared: str, shape: Shape | None) -> pa.DataType | None:
-    """Arrow type of values of a declared type, of which a sample may tell more."""
-    known = _field_type(declared)
-    if known is not None or shape is None:
-        return known
-    if shape.scalar:
-        return _ARROW.get(shape.scalar)
-    if shape.descriptor is not None:
-        return pa.string() if shape.is_enum else _struct(shape.descriptor, shape)
-    element = _value_type("", shape.element)
-    if element is None:
-        return None
-    if shape.container in (dict, JavaMap):
-        key = _value_type("", shape.key)
-        return None if key is None else pa.map_(key, element)
-    return pa.list_(pa.field("element", element))
 
 
 class _Budget:
@@ -300,7 +177,7 @@ def _reader(arrow_type: pa.DataType) -> Read:
 def _scalar_check(arrow_type: pa.DataType) -> Callable[[Any], Any]:  # noqa: PLR0911
     t = pa.types
     if t.is_boolean(arrow_type):
-        return lambda value: bool(value) if isinstance(value, (bool, box.Boolean)) else None
+        return lambda value: bool(value) if isinstance(value, (bool, Boolean)) else None
     if t.is_integer(arrow_type):
         return lambda value: (
             _whole(value, arrow_type) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -335,7 +212,7 @@ _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)
 
 def _moment(value: dt.datetime, unit: str) -> int:
     """Units since 1970: as numbers no nanosecond is lost, nor a date that Arrow cannot take from Python."""
-    since = value - (_LOCAL_EPOCH if value.tzinfo is None else temporal.EPOCH)
+    since = value - (_LOCAL_EPOCH if value.tzinfo is None else EPOCH)
     return _amount(since, unit, getattr(value, "nanos_beyond", 0))
 
 
@@ -349,7 +226,7 @@ def _amount(value: dt.timedelta, unit: str, nanos: int = 0) -> int:
 
 
 def _whole(value: Any, arrow_type: pa.DataType) -> int | None:
-    if not isinstance(value, int) or isinstance(value, (bool, box.Boolean)):
+    if not isinstance(value, int) or isinstance(value, (bool, Boolean)):
         return None
     if not -(1 << arrow_type.bit_width - 1) <= value < 1 << arrow_type.bit_width - 1:
         msg = "it is too large"
@@ -475,17 +352,17 @@ def _value_writer(declared: str, arrow_type: pa.DataType, shape: Shape | None) -
             return _object_writer(shape.descriptor, arrow_type, shape)
         constant = shape.descriptor
         return lambda name: JavaEnum(constant, name)
-    if is_any_list(arrow_type) and _field_type(declared) is None:
+    if is_any_list(arrow_type) and arrow_of(declared) is None:
         return _collection_writer(declared, arrow_type, shape)
     if t.is_map(arrow_type):
         return _entries_writer(arrow_type, shape)
-    known = declared if shape is None or declared in _ARROW else shape.scalar or declared
+    known = declared if shape is None or declared in ARROW else shape.scalar or declared
     return _SPECIAL.get(known) or (lambda value: coerce(value, known))
 
 
 def _collection_writer(declared: str, arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
     element = shape.element if shape else None
-    item = _value_writer(_natural(arrow_type.value_type) or "", arrow_type.value_type, element)
+    item = _value_writer(signature_of(arrow_type.value_type) or "", arrow_type.value_type, element)
     make = _container(declared, shape)
 
     def write(value: list[Any]) -> Any:
@@ -505,8 +382,10 @@ def _container(declared: str, shape: Shape | None) -> Callable[[list[Any]], Any]
 
 
 def _entries_writer(arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
-    key = _value_writer(_natural(arrow_type.key_type) or "", arrow_type.key_type, shape.key if shape else None)
-    item = _value_writer(_natural(arrow_type.item_type) or "", arrow_type.item_type, shape.element if shape else None)
+    key = _value_writer(signature_of(arrow_type.key_type) or "", arrow_type.key_type, shape.key if shape else None)
+    item = _value_writer(
+        signature_of(arrow_type.item_type) or "", arrow_type.item_type, shape.element if shape else None
+    )
     name = shape.container_class if shape is not None and shape.container is JavaMap else None
 
     def write(value: list[tuple[Any, Any]]) -> Any:
@@ -527,7 +406,7 @@ def _uuid(value: str) -> uuid.UUID:
 def _is_known(declared: str) -> bool:
     """Whether a value for a field of that type can be made without having seen one."""
     element = declared.lstrip("[")
-    return not element.startswith("L") or element in _ARROW or is_coerced(element) or element in _ANYTHING
+    return not element.startswith("L") or element in ARROW or is_coerced(element) or element in _ANYTHING
 
 
 #: Types that the natural values of Arrow columns are values of.

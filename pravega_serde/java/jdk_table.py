@@ -1,20 +1,60 @@
-"""Class descriptors of the JDK's own classes, as JDK 17 writes them.
+"""Class descriptors of the JDK's own classes, as JDK 17 writes them, and the two forms of their objects.
 
-One class a line: name, serialVersionUID in hex, flags, superclass or ``-``, fields as ``name:signature``; a line that
-begins with a space continues the one before. Printed by ``tests/interop/java_serde/DumpDescriptors.java``, and a test
-compares the two.
+Natural values are read by a :class:`Codec` and written as a :class:`Content`; modules ``jdk``, ``jdk_time`` and
+``jdk_collections`` have those of the classes in the table.
+
+The table has one class a line: name, serialVersionUID in hex, flags, superclass or ``-``, fields as ``name:signature``;
+a line that begins with a space continues the one before. Printed by ``tests/interop/java_serde/DumpDescriptors.java``,
+and a test compares the two.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
-from typing import Final
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from pravega_serde.java._model import ClassDescriptor, Field
+from pravega_serde.columnar import MalformedError
+from pravega_serde.java.model import BlockData, ClassDescriptor, Field, ProxyDescriptor
 
-__all__ = ["array_descriptor", "jdk_descriptor", "jdk_names"]
+__all__ = ["Codec", "Content", "array_descriptor", "block", "content", "jdk_descriptor"]
+
+
+class Codec(NamedTuple):
+    """How objects of one JDK class become a natural Python value."""
+
+    read: Callable[[Any, list[Any], list[tuple[Any, ...]], Any], Any]
+    """(shell, field values, annotations of each class, reader) -> value, or NotImplemented: keep it as a record."""
+    shell: Callable[[Any, list[Any]], Any] | None = None
+    """(class, its leading primitive fields) -> the empty value, if others may refer to it before it is complete."""
+    any_form: bool = False
+    """Takes descriptors that differ from JDK 17's: the value keeps its own."""
+
+
+class Content(NamedTuple):
+    """An object: its class, its field values, and the annotations of each class that has some."""
+
+    descriptor: ClassDescriptor | ProxyDescriptor
+    values: Sequence[Any]
+    notes: Sequence[Iterable[Any]]
+
+
+def content(name: str, values: Sequence[Any], notes: Sequence[Iterable[Any]] = ()) -> Content:
+    """An object of a JDK class."""
+    descriptor = jdk_descriptor(name)
+    assert descriptor is not None, name
+    return Content(descriptor, values, notes)
+
+
+def block(item: Any, layout: struct.Struct) -> tuple[Any, ...]:
+    """Numbers of a block of primitive data, which may be longer."""
+    if type(item) is not BlockData or len(item) < layout.size:
+        msg = f"{layout.size} bytes of primitive data are missing"
+        raise MalformedError(msg)
+    return layout.unpack_from(item)
+
 
 _ABSTRACT_FINAL: Final = 0x410
 """Modifiers that the JVM gives to every array class."""

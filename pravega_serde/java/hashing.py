@@ -1,21 +1,47 @@
-"""Java's ``hashCode`` and the order of ``HashMap``, so that a map is written in the order in which Java writes it."""
+"""Java's ``hashCode``, the order of its maps, and its notion of equal keys.
+
+A ``HashMap`` is written in the order in which Java writes it, which follows from the hash codes. Keys and elements are
+put into Python's dicts and sets without losing or trusting any; three differences are bridged with :class:`JavaKey`:
+keys that Python cannot hash; keys that are equal in Python but not in Java (``1``, ``1L``, ``1.0``, ``true``); and
+crafted keys of one hash, which would make a dict quadratic.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import functools
 import math
 import struct
 import uuid
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from pravega_serde.java import _boxes as box
-from pravega_serde.java import _mutf8
-from pravega_serde.java._containers import JavaKey
+from pravega_serde.java.descriptors import ReadState
+from pravega_serde.java.model import JavaClass, JavaEnum, JavaObject
+from pravega_serde.java.protocol import to_units
+from pravega_serde.java.values import (
+    BigDecimal,
+    BigInteger,
+    Boolean,
+    Byte,
+    Character,
+    Double,
+    Float,
+    Integer,
+    JavaKey,
+    Long,
+    NanoDatetime,
+    NanoDuration,
+    NanoTime,
+    Short,
+    String,
+)
 
-__all__ = ["java_hash", "map_capacity", "map_threshold", "natural_order", "set_capacity", "table_order"]
+__all__ = ["map_capacity", "map_threshold", "natural_order", "put_all", "put_each", "set_capacity", "table_order"]
 
 _MASK: Final = 0xFFFFFFFF
 _LONG_STRING: Final = 64
@@ -32,7 +58,7 @@ def _of_string(text: str) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _string_hash(text: str) -> int:
-    units = _mutf8.to_units(text)
+    units = to_units(text)
     result = 0
     for at in range(0, len(units), 2):
         result = result * 31 + units[at] + (units[at + 1] << 8) & _MASK
@@ -40,7 +66,7 @@ def _string_hash(text: str) -> int:
 
 
 def _long_string_hash(text: str) -> int:
-    units = np.frombuffer(_mutf8.to_units(text), "<u2").astype(np.uint32)
+    units = np.frombuffer(to_units(text), "<u2").astype(np.uint32)
     powers = np.full(len(units), 31, np.uint32)
     powers[-1] = 1
     return int((units * powers[::-1].cumprod(dtype=np.uint32)[::-1]).sum(dtype=np.uint32))
@@ -81,19 +107,19 @@ def _of_uuid(value: uuid.UUID) -> int:
 _HASHES: Final[dict[type[Any], Callable[[Any], int]]] = {
     type(None): lambda _: 0,
     bool: lambda value: 1231 if value else 1237,
-    box.Boolean: lambda value: 1231 if value else 1237,
+    Boolean: lambda value: 1231 if value else 1237,
     str: _of_string,
-    box.String: _of_string,
-    box.Character: ord,
+    String: _of_string,
+    Character: ord,
     int: _of_int,
-    box.Integer: _of_int,
-    box.Short: _of_int,
-    box.Byte: _of_int,
-    box.Long: _of_long,
-    box.BigInteger: _of_big,
+    Integer: _of_int,
+    Short: _of_int,
+    Byte: _of_int,
+    Long: _of_long,
+    BigInteger: _of_big,
     float: _of_double,
-    box.Double: _of_double,
-    box.Float: _of_float,
+    Double: _of_double,
+    Float: _of_float,
     uuid.UUID: _of_uuid,
 }
 
@@ -177,3 +203,94 @@ def set_capacity(size: int, load_factor: float) -> int:
         capacity *= 2
         threshold = threshold * 2 if capacity > DEFAULT_CAPACITY else int(np.float32(capacity) * factor)
     return capacity
+
+
+KEY_BYTES: Final = 160
+"""Memory of a key that is wrapped, which takes 3 bytes in a stream."""
+
+_KEYED: Final[frozenset[type[Any]]] = frozenset(
+    {str, String, Character, bool, type(None), int, Integer, Long, Short, Byte, JavaObject}
+)
+"""Types whose hashes cannot be made to collide: keyed, too short, or by identity."""
+
+_HASHABLE: Final[frozenset[type[Any]]] = _KEYED | {
+    Boolean,
+    float,
+    Double,
+    Float,
+    dt.date,
+    dt.time,
+    dt.datetime,
+    dt.timedelta,
+    NanoDatetime,
+    NanoDuration,
+    NanoTime,
+    uuid.UUID,
+    JavaEnum,
+    JavaClass,
+}
+
+_FEW: Final = 512
+"""Up to here even the worst dict is fast enough."""
+
+_MOST_COLLISIONS: Final = 32
+"""Keys of one hash that a dict gets; honest keys do not come near."""
+
+_LONGEST_NUMBER: Final = 64
+"""Bits of a number that is hashed as it is: hashes of numbers are not keyed, and their cost grows with the length."""
+
+
+def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState) -> None:
+    """Fill an empty dict with entries."""
+    kinds = set(map(type, keys))
+    if kinds <= _HASHABLE and (len(keys) <= _FEW or kinds <= _KEYED):
+        values = list(values)
+        target.update(zip(keys, values, strict=True))
+        if len(target) == len(keys):
+            return
+        # Some keys were equal in Python: find out which of them Java tells apart.
+        target.clear()
+    put_each(target, keys, values, reader)
+
+
+def put_each(
+    target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState, *, by_identity: bool = False
+) -> None:
+    """Fill an empty dict entry by entry, keeping apart what Java keeps apart; equal keys replace each other."""
+    known: dict[Any, Any] = {}
+    hashes: Counter[int] = Counter()
+    for key, value in zip(keys, values, strict=True):
+        exact = (id(key),) if by_identity or not _hashable(key) else _exact(key)
+        slot = known.get(exact)
+        if slot is None:
+            slot = key
+            if not _hashable(key) or hashes[hash(key)] >= _MOST_COLLISIONS or key in target:
+                reader.charge(KEY_BYTES)
+                slot = JavaKey(key)
+            hashes[hash(slot)] += 1
+            known[exact] = slot
+        target[slot] = value
+
+
+def _hashable(key: Any) -> bool:
+    kind = type(key)
+    if kind in _HASHABLE:
+        return True
+    if kind is BigInteger:
+        return bool(key.bit_length() <= _LONGEST_NUMBER)
+    return kind is BigDecimal and len(key.as_tuple().digits) < _LONGEST_NUMBER // 4
+
+
+def _exact(key: Any) -> tuple[Any, ...]:
+    """Equal for two keys exactly if they are equal in Java (apart from types that compare by identity)."""
+    # 0.0 and -0.0 are two keys in Java, NaN is one.
+    if isinstance(key, float):
+        return type(key), struct.pack(">d", key)
+    # BigDecimal.equals compares the scale as well: 1.0 is not 1.00.
+    if isinstance(key, decimal.Decimal):
+        return decimal.Decimal, key.as_tuple()
+    # A second object of a shared scalar has a type of its own (see _boxes), and is the same key.
+    return _SAME.get(type(key), type(key)), key
+
+
+_SAME: Final[dict[type[Any], type[Any]]] = {Integer: int, String: str, Boolean: bool}

@@ -1,7 +1,8 @@
-"""Columns of flat objects: one NumPy operation moves the cursors of all events over one field.
+"""Reading columns: all events at once, by NumPy; events that differ from the usual are left to single reading.
 
 The descriptor at the start of an event is the same bytes in every event of a class, so it is compared, not parsed;
-behind it stand the fields in a fixed order. An event that differs in anything is left to the reader of single events.
+behind it stand the fields in a fixed order, and one NumPy operation moves the cursors of all events over one field.
+Fast paths exist for strings, byte arrays, boxes, and flat objects (primitives, strings and boxes).
 """
 
 from __future__ import annotations
@@ -9,31 +10,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import Attempt, ByteColumn, FastPath
-from pravega_serde.java._column_values import (
-    BOXES,
-    STRING,
-    WIDTH,
-    Bools,
-    Int64s,
-    array_of,
-    arrow_of,
-    matches,
-    numbers_at,
-    object_prefix,
-    text_of,
-    u16_at,
-    u32_at,
-)
-from pravega_serde.java._constants import (
+from pravega_serde.columnar import Attempt, ByteColumn, FastPath, cut
+from pravega_serde.java.convert import ColumnType
+from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor
+from pravega_serde.java.model import ClassDescriptor, Field
+from pravega_serde.java.protocol import (
     BASE_HANDLE,
+    DTYPES,
     SC_WRITE_METHOD,
     STREAM_HEADER,
     TC_NULL,
@@ -41,11 +31,124 @@ from pravega_serde.java._constants import (
     TC_REFERENCE,
     TC_STRING,
 )
-from pravega_serde.java._jdk_table import jdk_descriptor
-from pravega_serde.java._model import ClassDescriptor, Field
-from pravega_serde.java._writer import Writer
+from pravega_serde.java.types import ARROW
+from pravega_serde.java.write_rows import Writer
 
-__all__ = ["class_bytes", "object_path"]
+__all__ = ["BOXES", "STRING", "Bools", "Int64s", "class_bytes", "fast_path", "object_prefix"]
+
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+
+STRING: Final = "Ljava/lang/String;"
+BOXES: Final = {f"Ljava/lang/{name};": code for name, code in (
+    ("Boolean", "Z"), ("Byte", "B"), ("Character", "C"), ("Double", "D"),
+    ("Float", "F"), ("Integer", "I"), ("Long", "J"), ("Short", "S"),
+)}  # fmt: skip
+WIDTH: Final = {code: dtype.itemsize for code, dtype in DTYPES.items()}
+"""Bytes of a primitive value by its type code."""
+_IN_MEMORY: Final = {code: dtype.newbyteorder("=") for code, dtype in DTYPES.items()}
+
+
+def object_prefix(descriptor: ClassDescriptor, token: bytes = b"\x73") -> bytes:
+    """Bytes from the start of a stream to the data of an object of that class."""
+    writer = Writer()
+    writer.write(descriptor)
+    return STREAM_HEADER + token + bytes(writer.out[len(STREAM_HEADER) :])
+
+
+def matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
+    """Which events have these bytes at their cursors; cursors may stand anywhere inside the data."""
+    result = np.ones(len(at), np.bool_)
+    last = len(column.words) - 1
+    for start in range(0, len(expected), 8):
+        piece = expected[start : start + 8]
+        mask = (1 << 8 * len(piece)) - 1
+        words = column.words[np.minimum(at + start, last)]
+        if mask != (1 << 64) - 1:
+            words = words & np.uint64(mask)
+        result &= words == np.uint64(int.from_bytes(piece, "little"))
+    return result
+
+
+def numbers_at(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
+    """Big-endian numbers of one primitive type at the cursors."""
+    width = WIDTH[code]
+    words = column.words[at].byteswap()
+    if width == 8:
+        return words.view(_IN_MEMORY[code])
+    return (words >> np.uint64(64 - 8 * width)).astype(f"u{width}").view(_IN_MEMORY[code])
+
+
+def u16_at(column: ByteColumn, at: Int64s) -> Int64s:
+    """Big-endian 16-bit numbers at the cursors."""
+    return (column.data[at].astype(np.int64) << 8) | column.data[at + 1]
+
+
+def u32_at(column: ByteColumn, at: Int64s) -> Int64s:
+    """Big-endian 32-bit numbers at the cursors."""
+    return (u16_at(column, at) << 16) | u16_at(column, at + 2)
+
+
+def array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
+    """Arrow array of primitive values; chars that are surrogates are marked as bad."""
+    if code == "Z":
+        return pa.array(numbers != 0)
+    if code != "C":
+        return pa.array(numbers)
+    surrogate = (numbers >= 0xD800) & (numbers < 0xE000)
+    bad |= surrogate
+    return _characters().take(pa.array(numbers.astype(np.int32), mask=surrogate))
+
+
+@functools.cache
+def _characters() -> pa.Array:
+    """Every char as a string; surrogates, which are not text by themselves, are null."""
+    return pa.array([None if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)], pa.string())
+
+
+def text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
+    """Strings of modified UTF-8 slices; those that are not UTF-8 as well are emptied and marked as bad."""
+    values = cut(column.data, starts, ends)
+    suspicious = _not_utf8(values)
+    if suspicious is None:
+        return values.view(pa.string())
+    # Few rows have such bytes: they are emptied here and decoded one by one.
+    rows = np.unique(np.searchsorted(_ends_of(values), suspicious, side="right"))
+    try:
+        values = _cut_without(column, starts, ends, bad, rows)
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        # Overlong forms, which Java accepts, or malformed bytes: all that is not ASCII goes the slow way.
+        raw = _payload(values)
+        rows = np.unique(np.searchsorted(_ends_of(values), np.flatnonzero(raw >= 0x80), side="right"))
+        return _cut_without(column, starts, ends, bad, rows).cast(pa.string())
+
+
+def _cut_without(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools, rows: Int64s) -> pa.Array:
+    bad[rows] = True
+    return cut(column.data, np.where(bad, ends, starts), ends)
+
+
+def _payload(values: pa.Array) -> npt.NDArray[np.uint8]:
+    buffer = values.buffers()[2]
+    size = int(_ends_of(values)[-1]) if len(values) else 0
+    return np.frombuffer(buffer, np.uint8, size) if size else np.empty(0, np.uint8)
+
+
+def _ends_of(values: pa.Array) -> npt.NDArray[np.int32]:
+    """End offset of each value of an array that was just made."""
+    return np.frombuffer(values.buffers()[1], np.int32, len(values), 4)
+
+
+def _not_utf8(values: pa.Array) -> Int64s | None:
+    """Where bytes stand that modified UTF-8 and UTF-8 use differently; None if there is nothing but ASCII."""
+    raw = _payload(values)
+    if not len(raw) or int(raw.max()) < 0x80:
+        return None
+    odd = (raw == 0xC0) | (raw >= 0xF0)
+    odd[:-1] |= (raw[:-1] == 0xED) & (raw[1:] >= 0xA0)  # surrogates; other ED are Korean
+    return np.flatnonzero(odd)
+
 
 _UNKNOWN: Final = -1
 """Handle of a class or string that an event has not had yet."""
@@ -193,7 +296,7 @@ def _compile(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> list[_Step
         for each in owner.fields:
             name = next(names)
             code = each.type if each.primitive else BOXES.get(each.type)
-            natural = pa.string() if each.type == STRING else arrow_of(code) if code else None
+            natural = pa.string() if each.type == STRING else ARROW[code] if code else None
             if natural is None or wanted.pop(name, natural) != natural:
                 return None
             steps.append(_step(name, each, code))
@@ -237,3 +340,50 @@ def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
     if not null.any():
         return values
     return pc.if_else(pa.array(null), pa.scalar(None, values.type), values)
+
+
+def fast_path(kind: ColumnType) -> FastPath | None:
+    """The vectorised decoder of a column type; None if it has none, and events are read one by one."""
+    if isinstance(kind.java_type, ClassDescriptor):
+        return object_path(kind.java_type, kind.arrow_type)
+    if kind.java_type == STRING and kind.arrow_type == pa.string():
+        return _strings
+    if kind.java_type == "[B" and kind.arrow_type == pa.binary():
+        return _byte_arrays
+    code = BOXES.get(kind.java_type or "")
+    if code is None or kind.arrow_type != ARROW[code]:
+        return None
+    assert kind.java_type is not None
+    descriptor = jdk_descriptor(kind.java_type[1:-1].replace("/", "."))
+    assert descriptor is not None
+    return functools.partial(_boxed, object_prefix(descriptor), code)
+
+
+def _strings(events: pa.BinaryArray) -> Attempt:
+    column = ByteColumn.of(events)
+    head = column.words[column.starts]
+    good = head & np.uint64(0xFFFFFFFFFF) == np.uint64(0x74_0500_EDAC)
+    length = (head >> np.uint64(32) & np.uint64(0xFF00) | head >> np.uint64(48) & np.uint64(0xFF)).astype(np.int64)
+    good &= column.ends - column.starts == length + 7
+    bad = ~good
+    values = text_of(column, np.where(good, column.starts + 7, column.ends), column.ends, bad)
+    return Attempt(values, np.flatnonzero(bad))
+
+
+def _byte_arrays(events: pa.BinaryArray) -> Attempt:
+    column = ByteColumn.of(events)
+    prefix = object_prefix(array_descriptor("[B"), b"\x75")
+    body = column.starts + len(prefix) + 4
+    good = (column.ends >= body) & matches(column, column.starts, prefix)
+    safe = np.where(good, body - 4, column.starts)
+    good &= u32_at(column, safe) == column.ends - body
+    return Attempt(cut(column.data, np.where(good, body, column.ends), column.ends), np.flatnonzero(~good))
+
+
+def _boxed(prefix: bytes, code: str, events: pa.BinaryArray) -> Attempt:
+    column = ByteColumn.of(events)
+    good = (column.ends - column.starts == len(prefix) + WIDTH[code]) & matches(column, column.starts, prefix)
+    at = np.where(good, column.starts + len(prefix), column.starts)
+    bad = ~good
+    values = array_of(numbers_at(column, at, code), code, bad)
+    return Attempt(values, np.flatnonzero(bad))

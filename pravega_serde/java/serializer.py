@@ -1,31 +1,111 @@
-"""``JavaSerializer``: events that are one Java object each."""
+"""``JavaSerializer``: events that are one Java object each; and streams of several objects."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable
-from typing import Any, Final
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows, per_row, written
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
-from pravega_serde.java import _mutf8
-from pravega_serde.java._constants import NULL_EVENT, SHORT_STRING, STRING_EVENT
-from pravega_serde.java._decode_column import fast_path
-from pravega_serde.java._encode_column import encode_fast, lowered
-from pravega_serde.java._limits import Limits
-from pravega_serde.java._model import ClassDescriptor, JavaObject
-from pravega_serde.java._plans import DescriptorCache, Layouts
-from pravega_serde.java._quick import QUICK_READS, QUICK_WRITES
-from pravega_serde.java._reader import Reader
-from pravega_serde.java._samples import Shape, shape_of
-from pravega_serde.java._types import ColumnType, column_type
-from pravega_serde.java._writer import Writer
+from pravega_serde.java.columns import fast_path, object_prefix
+from pravega_serde.java.convert import ColumnType, column_type
+from pravega_serde.java.descriptors import DescriptorCache, Layouts, Limits
+from pravega_serde.java.jdk_table import jdk_descriptor
+from pravega_serde.java.model import ClassDescriptor, JavaObject
+from pravega_serde.java.protocol import (
+    NULL_EVENT,
+    SHORT_STRING,
+    STRING_EVENT,
+    STRUCT_CODES,
+    decode_utf,
+    encode_utf,
+)
+from pravega_serde.java.rows import Reader
+from pravega_serde.java.types import Shape, shape_of
+from pravega_serde.java.values import Byte, Float, Long, Short
+from pravega_serde.java.write_columns import encode_fast, lowered
+from pravega_serde.java.write_rows import Writer
 from pravega_serde.serializer import OnError
 
 __all__ = ["JavaSerializer", "dump_stream", "load_stream"]
+
+
+class QuickRead(NamedTuple):
+    """An event of one box."""
+
+    prefix: bytes
+    """All but the value."""
+    start: int
+    """Length of the prefix."""
+    unpack: Callable[[bytes, int], tuple[Any, ...]]
+    """Reads the value."""
+    make: Callable[[Any], Any]
+    """Puts it into its Python type."""
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
+    "Boolean": ("Z", _itself),
+    "Byte": ("B", Byte),
+    "Double": ("D", _itself),
+    "Float": ("F", Float),
+    "Integer": ("I", _itself),
+    "Long": ("J", Long),
+    "Short": ("S", Short),
+}
+_RANGES: Final = {"B": 8, "S": 16, "I": 32, "J": 64}
+
+
+def _prefix(name: str) -> bytes:
+    descriptor = jdk_descriptor(f"java.lang.{name}")
+    assert descriptor is not None
+    return object_prefix(descriptor)
+
+
+def _read(name: str) -> QuickRead:
+    code, make = _KINDS[name]
+    prefix = _prefix(name)
+    return QuickRead(prefix, len(prefix), struct.Struct(">" + STRUCT_CODES[code]).unpack_from, make)
+
+
+def _length(name: str) -> int:
+    return len(_prefix(name)) + struct.calcsize(STRUCT_CODES[_KINDS[name][0]])
+
+
+QUICK_READS: Final = {_length(name): _read(name) for name in _KINDS}
+"""Length of an event -> the box that it may be; the lengths are all different."""
+assert len(QUICK_READS) == len(_KINDS)
+
+
+def _write(name: str) -> Callable[[Any], bytes | None]:
+    prefix, code = _prefix(name), _KINDS[name][0]
+    pack = struct.Struct(">" + STRUCT_CODES[code]).pack
+    limit = 1 << _RANGES.get(code, 64) - 1
+    if code in _RANGES:
+        return lambda value: prefix + pack(value) if -limit <= value < limit else None
+    return lambda value: prefix + pack(value)
+
+
+_int, _long = _write("Integer"), _write("Long")
+QUICK_WRITES: Final[dict[type[Any], Callable[[Any], bytes | None]]] = {
+    bool: _write("Boolean"),
+    int: lambda value: _int(value) or _long(value),
+    float: _write("Double"),
+    Byte: _write("Byte"),
+    Float: _write("Float"),
+    Long: _long,
+    Short: _write("Short"),
+}
+"""Python type -> its event, or None: the writer will say why not."""
+
 
 _TEXT_AT: Final = len(STRING_EVENT) + 2
 
@@ -117,7 +197,7 @@ class JavaSerializer:
         know the serialVersionUID: give a :class:`JavaObject`, whose descriptor says it.
         """
         if type(value) is str:
-            raw = _mutf8.encode(value)
+            raw = encode_utf(value)
             if len(raw) <= SHORT_STRING:
                 return STRING_EVENT + len(raw).to_bytes(2, "big") + raw
         quick = QUICK_WRITES.get(type(value))
@@ -139,7 +219,7 @@ class JavaSerializer:
                 if raw.isascii():
                     return raw.decode("ascii")
                 with contextlib.suppress(DeserializationError):  # the reader says more about it
-                    return _mutf8.decode(raw)
+                    return decode_utf(raw)
         quick = QUICK_READS.get(len(data))
         if quick is not None and data.startswith(quick.prefix):
             return quick.make(quick.unpack(data, quick.start)[0])

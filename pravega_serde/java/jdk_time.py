@@ -1,4 +1,7 @@
-"""``java.time``: all its classes write themselves as ``java.time.Ser``, a type byte and a few numbers."""
+"""``java.time``: all its classes write themselves as ``java.time.Ser``, a type byte and a few numbers.
+
+The type bytes and layouts are those of ``java.time.Ser`` and of each class's ``writeExternal``.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,25 @@ import zoneinfo
 from collections.abc import Callable
 from typing import Any, Final
 
+from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SerializationError
-from pravega_serde.java import _mutf8
-from pravega_serde.java import _temporal as temporal
-from pravega_serde.java._content import Content, content
-from pravega_serde.java._model import BlockData
-from pravega_serde.java._plans import Codec, MalformedError
+from pravega_serde.java.jdk_table import Codec, Content, content
+from pravega_serde.java.model import BlockData
+from pravega_serde.java.protocol import decode_utf, encode_utf
+from pravega_serde.java.values import (
+    EPOCH,
+    MonthDay,
+    NanoDatetime,
+    NanoDuration,
+    NanoTime,
+    Period,
+    Year,
+    YearMonth,
+    ZoneOffset,
+    ZoneRegion,
+    epoch_seconds,
+    nanoseconds,
+)
 
 __all__ = ["READERS", "WRITERS"]
 
@@ -57,7 +73,7 @@ class _Input:
         if len(raw) != length:
             msg = "the bytes end inside the name of a zone"
             raise MalformedError(msg)
-        return _mutf8.decode(raw)
+        return decode_utf(raw)
 
 
 class _BeyondPythonError(Exception):
@@ -85,12 +101,12 @@ def _read(_: Any, __: Any, notes: list[Any], ___: Any) -> Any:
 def _duration(source: _Input) -> dt.timedelta:
     seconds, nanos = _checked_nanos(*source.take(_SECONDS_NANOS))
     value = dt.timedelta(seconds=seconds, microseconds=nanos // 1000)
-    return temporal.NanoDuration.of(value, nanos % 1000) if nanos % 1000 else value
+    return NanoDuration.of(value, nanos % 1000) if nanos % 1000 else value
 
 
 def _instant(source: _Input) -> dt.datetime:
     seconds, nanos = _checked_nanos(*source.take(_SECONDS_NANOS))
-    return _with_nanos(temporal.EPOCH + dt.timedelta(seconds=seconds), nanos)
+    return _with_nanos(EPOCH + dt.timedelta(seconds=seconds), nanos)
 
 
 def _checked_nanos(seconds: int, nanos: int) -> tuple[int, int]:
@@ -102,7 +118,7 @@ def _checked_nanos(seconds: int, nanos: int) -> tuple[int, int]:
 
 def _with_nanos(value: dt.datetime, nanos: int) -> dt.datetime:
     value = value.replace(microsecond=nanos // 1000)
-    return temporal.NanoDatetime.of(value, nanos % 1000) if nanos % 1000 else value
+    return NanoDatetime.of(value, nanos % 1000) if nanos % 1000 else value
 
 
 def _date(source: _Input) -> dt.date:
@@ -131,7 +147,7 @@ def _clock(source: _Input) -> tuple[int, int, int, int]:
 def _time(source: _Input) -> dt.time:
     hour, minute, second, nanos = _clock(source)
     value = dt.time(hour, minute, second, nanos // 1000)
-    return temporal.NanoTime.of(value, nanos % 1000) if nanos % 1000 else value
+    return NanoTime.of(value, nanos % 1000) if nanos % 1000 else value
 
 
 def _datetime(source: _Input) -> dt.datetime:
@@ -146,13 +162,13 @@ def _in_zone(value: Any, zone: dt.tzinfo) -> Any:
     return type(value).of(placed, beyond) if beyond else placed
 
 
-def _offset(source: _Input) -> temporal.ZoneOffset:
+def _offset(source: _Input) -> ZoneOffset:
     quarters = source.byte()
     seconds = source.take(_INT)[0] if quarters == _ODD_OFFSET else quarters * 900
     if abs(seconds) > _MAX_OFFSET:
         msg = f"a zone offset of {seconds} seconds"
         raise MalformedError(msg)
-    return temporal.ZoneOffset(seconds)
+    return ZoneOffset(seconds)
 
 
 def _zoned(source: _Input) -> dt.datetime:
@@ -163,11 +179,11 @@ def _zoned(source: _Input) -> dt.datetime:
         zone = _offset(source)
         if zone != offset:
             raise _BeyondPythonError
-        return _as_datetime(_in_zone(local, temporal.ZoneRegion(zone.id, zone)))
+        return _as_datetime(_in_zone(local, ZoneRegion(zone.id, zone)))
     if kind != _REGION:
         msg = f"type {kind} as the zone of a ZonedDateTime"
         raise MalformedError(msg)
-    return _as_datetime(_in_zone(local, temporal.ZoneRegion(source.text(), offset)))
+    return _as_datetime(_in_zone(local, ZoneRegion(source.text(), offset)))
 
 
 def _as_datetime(value: Any) -> dt.datetime:
@@ -182,14 +198,14 @@ _READ: Final[dict[int, Callable[[_Input], Any]]] = {
     _TIME: _time,
     _DATETIME: _datetime,
     _ZONED: _zoned,
-    _REGION: lambda source: temporal.ZoneRegion(source.text()),
+    _REGION: lambda source: ZoneRegion(source.text()),
     _OFFSET: _offset,
     _OFFSET_TIME: lambda source: _in_zone(_time(source), _offset(source)),
     _OFFSET_DATETIME: lambda source: _in_zone(_datetime(source), _offset(source)),
-    _YEAR: lambda source: temporal.Year(*source.take(_INT)),
-    _YEAR_MONTH: lambda source: temporal.YearMonth(source.take(_INT)[0], source.byte()),
-    _MONTH_DAY: lambda source: temporal.MonthDay(source.byte(), source.byte()),
-    _PERIOD: lambda source: temporal.Period(*source.take(_THREE_INTS)),
+    _YEAR: lambda source: Year(*source.take(_INT)),
+    _YEAR_MONTH: lambda source: YearMonth(source.take(_INT)[0], source.byte()),
+    _MONTH_DAY: lambda source: MonthDay(source.byte(), source.byte()),
+    _PERIOD: lambda source: Period(*source.take(_THREE_INTS)),
 }
 
 READERS: Final = {"java.time.Ser": Codec(_read)}
@@ -204,7 +220,7 @@ def _pack_date(value: dt.date) -> bytes:
 
 
 def _pack_clock(value: dt.datetime | dt.time) -> bytes:
-    nanos = temporal.nanoseconds(value)
+    nanos = nanoseconds(value)
     parts = [value.hour, value.minute, value.second]
     if nanos:
         return bytes(parts) + _INT.pack(nanos)
@@ -223,11 +239,11 @@ def _pack_offset(offset: dt.timedelta | None) -> bytes:
     return (seconds // 900 & 0xFF).to_bytes(1, "big")
 
 
-def _pack_zone(zone: temporal.ZoneRegion | zoneinfo.ZoneInfo) -> bytes:
-    name = zone.id if isinstance(zone, temporal.ZoneRegion) else str(zone.key or "UTC")
-    if isinstance(zone, temporal.ZoneRegion) and zone.offset is not None and zone.offset.id == name:
+def _pack_zone(zone: ZoneRegion | zoneinfo.ZoneInfo) -> bytes:
+    name = zone.id if isinstance(zone, ZoneRegion) else str(zone.key or "UTC")
+    if isinstance(zone, ZoneRegion) and zone.offset is not None and zone.offset.id == name:
         return bytes([_OFFSET]) + _pack_offset(zone.offset.utcoffset(None))
-    raw = _mutf8.encode(name)
+    raw = encode_utf(name)
     return bytes([_REGION]) + len(raw).to_bytes(2, "big") + raw
 
 
@@ -235,12 +251,12 @@ def _write_datetime(value: dt.datetime) -> Content:
     zone = value.tzinfo
     # The one UTC object means an Instant; a ZoneOffset of 0 means an OffsetDateTime.
     if zone is dt.UTC:
-        return _ser(_INSTANT, _SECONDS_NANOS.pack(*temporal.epoch_seconds(value)))
+        return _ser(_INSTANT, _SECONDS_NANOS.pack(*epoch_seconds(value)))
     local = _pack_date(value) + _pack_clock(value)
     if zone is None:
         return _ser(_DATETIME, local)
     offset = _pack_offset(value.utcoffset())
-    if isinstance(zone, (temporal.ZoneRegion, zoneinfo.ZoneInfo)):
+    if isinstance(zone, (ZoneRegion, zoneinfo.ZoneInfo)):
         return _ser(_ZONED, local, offset, _pack_zone(zone))
     return _ser(_OFFSET_DATETIME, local, offset)
 
@@ -256,23 +272,23 @@ def _write_duration(value: dt.timedelta) -> Content:
     return _ser(_DURATION, _SECONDS_NANOS.pack(value.days * 86_400 + value.seconds, nanos))
 
 
-def _write_region(value: temporal.ZoneRegion) -> Content:
-    raw = _mutf8.encode(value.id)
+def _write_region(value: ZoneRegion) -> Content:
+    raw = encode_utf(value.id)
     return _ser(_REGION, len(raw).to_bytes(2, "big"), raw)
 
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
     dt.datetime: _write_datetime,
-    temporal.NanoDatetime: _write_datetime,
+    NanoDatetime: _write_datetime,
     dt.date: lambda value: _ser(_DATE, _pack_date(value)),
     dt.time: _write_time,
-    temporal.NanoTime: _write_time,
+    NanoTime: _write_time,
     dt.timedelta: _write_duration,
-    temporal.NanoDuration: _write_duration,
-    temporal.ZoneOffset: lambda value: _ser(_OFFSET, _pack_offset(value.utcoffset(None))),
-    temporal.ZoneRegion: _write_region,
-    temporal.Year: lambda value: _ser(_YEAR, _INT.pack(value.year)),
-    temporal.YearMonth: lambda value: _ser(_YEAR_MONTH, _INT.pack(value.year), bytes([value.month])),
-    temporal.MonthDay: lambda value: _ser(_MONTH_DAY, bytes([value.month, value.day])),
-    temporal.Period: lambda value: _ser(_PERIOD, _THREE_INTS.pack(value.years, value.months, value.days)),
+    NanoDuration: _write_duration,
+    ZoneOffset: lambda value: _ser(_OFFSET, _pack_offset(value.utcoffset(None))),
+    ZoneRegion: _write_region,
+    Year: lambda value: _ser(_YEAR, _INT.pack(value.year)),
+    YearMonth: lambda value: _ser(_YEAR_MONTH, _INT.pack(value.year), bytes([value.month])),
+    MonthDay: lambda value: _ser(_MONTH_DAY, bytes([value.month, value.day])),
+    Period: lambda value: _ser(_PERIOD, _THREE_INTS.pack(value.years, value.months, value.days)),
 }

@@ -1,7 +1,8 @@
-"""Lists, queues, sets and maps of the JDK that write their elements one after the other.
+"""JDK collections: lists, queues, sets and maps; wrappers, singletons, ``List.of``, ``Vector``, ``EnumSet``.
 
-They differ in small things: what stands before the elements, where the number of elements is, or whether a null ends
-them. A :class:`_Layout` says so for each class, and one reader and one writer follow it.
+Most classes write their elements one after the other. They differ in small things: what stands before the elements,
+where the number of elements is, or whether a null ends them. A :class:`_Layout` holds these differences for each class,
+and one reader and one writer follow it. The others hold another collection, or have a fixed content.
 """
 
 from __future__ import annotations
@@ -12,17 +13,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pravega_serde.errors import SerializationError
-from pravega_serde.java._containers import JavaList, JavaMap, JavaSet
-from pravega_serde.java._content import Content, block, content
-from pravega_serde.java._hashing import map_capacity, map_threshold, natural_order, set_capacity, table_order
-from pravega_serde.java._keys import put_all, put_each
-from pravega_serde.java._limits import DEQUE_BYTES, SET_BYTES
-from pravega_serde.java._model import BlockData, ClassDescriptor
-from pravega_serde.java._plans import Codec, MalformedError
-from pravega_serde.java._segments import new_segments
+from pravega_serde.columnar import MalformedError
+from pravega_serde.errors import LimitExceededError, SerializationError
+from pravega_serde.java.hashing import (
+    map_capacity,
+    map_threshold,
+    natural_order,
+    put_all,
+    put_each,
+    set_capacity,
+    table_order,
+)
+from pravega_serde.java.jdk_table import Codec, Content, array_descriptor, block, content, jdk_descriptor
+from pravega_serde.java.model import BlockData, ClassDescriptor, Instance, JavaClass, JavaEnum, JavaObject
+from pravega_serde.java.values import INNER, Copies, JavaArray, JavaList, JavaMap, JavaSet, ListView, MapView, SetView
 
-__all__ = ["LAYOUTS", "READERS", "write_collection"]
+__all__ = ["READERS", "WRITERS"]
+
+DEQUE_BYTES: Final = 650
+"""Memory of an empty deque, which takes 13 bytes in a stream."""
+
+SET_BYTES: Final = 320
+"""Memory of an empty set, which takes 6 bytes in a stream."""
 
 _SIZE: Final = struct.Struct(">i")
 _TWO: Final = struct.Struct(">ii")
@@ -112,7 +124,7 @@ def _locked(*locks: str) -> dict[str, Any]:
 _KEPT: Final = object()
 _COMPARATOR: Final = {"comparator": None}
 
-LAYOUTS: Final[dict[str, _Layout]] = {
+_LAYOUTS: Final[dict[str, _Layout]] = {
     "java.util.ArrayList": _Layout(make=list, count=-1, derived={"size": _just_size}),
     "java.util.LinkedList": _Layout(make=JavaList),
     "java.util.ArrayDeque": _Layout(make=collections.deque),
@@ -273,12 +285,12 @@ _FILL: Final[dict[type[Any], Callable[[Any, Sequence[Any], Any], None]]] = {
     JavaSet: _fill_set,
 }
 
-READERS: Final[dict[str, Codec]] = {name: _codec(name, layout) for name, layout in LAYOUTS.items()}
+_LAYOUT_READERS: Final[dict[str, Codec]] = {name: _codec(name, layout) for name, layout in _LAYOUTS.items()}
 
 
-def write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
-    """The content of a collection of a class in :data:`LAYOUTS`."""
-    layout = LAYOUTS[name]
+def _write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
+    """The content of a collection of a class in :data:`_LAYOUTS`."""
+    layout = _LAYOUTS[name]
     size = len(value)
     descriptor = content(name, ()).descriptor
     values = []
@@ -328,3 +340,267 @@ def _without_nulls(name: str, items: Iterable[Any]) -> Iterable[Any]:
             msg = f"{name} cannot hold null"
             raise SerializationError(msg)
         yield item
+
+
+_SEGMENTS: Final = 16
+
+
+def new_segments() -> JavaArray:
+    """New lock objects, as ``ConcurrentHashMap.writeObject`` makes them each time."""
+    segment, sync = _class("java.util.concurrent.ConcurrentHashMap$Segment"), _class(_SYNC)
+    array = array_descriptor(f"[L{segment.name};", public=False)
+    # Fields: sync of ReentrantLock, loadFactor of Segment; state of AbstractQueuedSynchronizer.
+    return JavaArray([JavaObject(segment, [JavaObject(sync, [0]), 0.75]) for _ in range(_SEGMENTS)], array)
+
+
+_SYNC: Final = "java.util.concurrent.locks.ReentrantLock$NonfairSync"
+
+
+def _class(name: str) -> ClassDescriptor:
+    found = jdk_descriptor(name)
+    assert found is not None, name
+    return found
+
+
+_LIST_TAG, _SET_TAG, _MAP_TAG, _LIST_WITH_NULLS_TAG = 1, 2, 3, 4  # ``java.util.CollSer``
+_LISTS_OF: Final = "java.util.ImmutableCollections$ListN"
+_SETS_OF: Final = "java.util.ImmutableCollections$SetN"
+_MAPS_OF: Final = "java.util.ImmutableCollections$MapN"
+_ENUM_SET: Final = "java.util.EnumSet"
+_COLLECTIONS: Final = "java.util.Collections$"
+
+
+def _view(kind: type[Instance]) -> Codec:
+    def shell(descriptor: ClassDescriptor, _: list[Any]) -> Any:
+        return kind(descriptor)
+
+    def read(made: Instance, values: list[Any], notes: list[tuple[Any, ...]], _: Any) -> Any:
+        if not any(name in made.descriptor.positions for name in INNER):
+            msg = f"{made.class_name} wraps nothing"
+            raise MalformedError(msg)
+        made.data, made.annotations = values, tuple(notes)
+        return made
+
+    return Codec(read, shell, any_form=True)
+
+
+def _views() -> dict[str, Codec]:
+    kinds = {
+        ListView: ("Collection", "List", "RandomAccessList", "Queue", "SequencedCollection"),
+        SetView: ("Set", "SortedSet", "NavigableSet", "SequencedSet"),
+        MapView: ("Map", "SortedMap", "NavigableMap", "SequencedMap"),
+    }
+    names = {
+        f"{_COLLECTIONS}{prefix}{suffix}": kind
+        for kind, suffixes in kinds.items()
+        for suffix in suffixes
+        for prefix in ("Unmodifiable", "Synchronized", "Checked")
+    }
+    names |= {
+        "java.util.Arrays$ArrayList": ListView,
+        "java.util.concurrent.PriorityBlockingQueue": ListView,
+        f"{_COLLECTIONS}AsLIFOQueue": ListView,
+        f"{_COLLECTIONS}SetFromMap": SetView,
+        "java.util.concurrent.ConcurrentHashMap$KeySetView": SetView,
+        "java.util.concurrent.ConcurrentSkipListSet": SetView,
+        "java.util.concurrent.CopyOnWriteArraySet": SetView,
+    }
+    return {name: _view(kind) for name, kind in names.items()}
+
+
+def _fixed(name: str, make: type[Any]) -> Codec:
+    """Empty and singleton collections: the fields are the content."""
+
+    def read(made: Any, values: list[Any], _: Any, reader: Any) -> Any:
+        if make is JavaList:
+            made.extend(values)
+        elif make is JavaMap:
+            put_all(made, values[0::2], values[1::2], reader)
+        else:
+            reader.charge(SET_BYTES)
+            keys: dict[Any, Any] = {}
+            put_all(keys, values, values, reader)
+            made.fill(tuple(keys))
+        return made
+
+    return Codec(read, lambda _, __: make((), name))
+
+
+def _copies(made: Any, values: list[Any], _: Any, __: Any) -> Any:
+    if made.field("n", 0) < 0 or values[0] < 0:
+        msg = f"nCopies of {values[0]}"
+        raise MalformedError(msg)
+    made.data = values
+    return made
+
+
+def _vector(name: str) -> Codec:
+    def read(made: JavaList, values: list[Any], _: Any, reader: Any) -> Any:
+        increment, count, data = values
+        if not isinstance(data, JavaArray) or not 0 <= count <= len(data):
+            msg = f"{name} of {count} elements without an array that holds them"
+            raise MalformedError(msg)
+        # Vector.writeObject clones its array, so an array that is shared comes from somewhere else.
+        if not reader.copies(len(data)):
+            msg = f"many {name} objects share one array"
+            raise LimitExceededError(msg)
+        made.extend(data[:count])
+        if increment:
+            made.extra["capacityIncrement"] = increment
+        if len(data) != count:
+            made.extra["capacity"] = len(data)
+        return made
+
+    return Codec(read, lambda _, __: JavaList((), name))
+
+
+def _immutable(_: Any, values: list[Any], notes: list[tuple[Any, ...]], reader: Any) -> Any:
+    note, tag = notes[0], values[0] & 0xFF
+    (count,) = block(note[0], _SIZE)
+    items = note[1:]
+    if count != len(items) or (tag == _MAP_TAG and count % 2):
+        msg = f"an immutable collection says {count} elements and has {len(items)}"
+        raise MalformedError(msg)
+    if tag in (_LIST_TAG, _LIST_WITH_NULLS_TAG):
+        return JavaList(items, _LISTS_OF, {"nulls": True} if tag == _LIST_WITH_NULLS_TAG else None)
+    keys: dict[Any, Any] = {}
+    if tag == _SET_TAG:
+        reader.charge(SET_BYTES)
+        put_all(keys, items, items, reader)
+        return JavaSet(keys, _SETS_OF)
+    if tag == _MAP_TAG:
+        made = JavaMap((), _MAPS_OF)
+        put_all(made, items[0::2], items[1::2], reader)
+        return made
+    return NotImplemented
+
+
+def _enum_set(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
+    element_type, elements = values
+    if (
+        not isinstance(elements, JavaArray)
+        or not isinstance(element_type, JavaClass)
+        or not reader.copies(len(elements))
+    ):
+        return NotImplemented
+    # Only the form that Java writes may become a set, since only that form is written again.
+    if not all(isinstance(element, JavaEnum) for element in elements) or elements.java_class != "[Ljava.lang.Enum;":
+        return NotImplemented
+    reader.charge(SET_BYTES)
+    return JavaSet(elements, _ENUM_SET, {"elementType": element_type})
+
+
+_WRAPPER_READERS: Final[dict[str, Codec]] = {
+    **_views(),
+    **{
+        f"{_COLLECTIONS}{prefix}{suffix}": _fixed(f"{_COLLECTIONS}{prefix}{suffix}", make)
+        for prefix in ("Empty", "Singleton")
+        for suffix, make in (("List", JavaList), ("Set", JavaSet), ("Map", JavaMap))
+    },
+    f"{_COLLECTIONS}CopiesList": Codec(_copies, lambda descriptor, values: Copies(descriptor, values[:1])),
+    "java.util.Vector": _vector("java.util.Vector"),
+    "java.util.Stack": _vector("java.util.Stack"),
+    "java.util.CollSer": Codec(_immutable),
+    "java.util.EnumSet$SerializationProxy": Codec(_enum_set),
+}
+
+
+def _write_vector(value: JavaList) -> Content:
+    capacity = max(len(value), value.extra.get("capacity", 0))
+    data = JavaArray([*value, *[None] * (capacity - len(value))], array_descriptor("[Ljava.lang.Object;"))
+    return content(value.java_class, [value.extra.get("capacityIncrement", 0), len(value), data], [()])
+
+
+def _coll_ser(tag: int, items: Sequence[Any]) -> Content:
+    if tag != _LIST_WITH_NULLS_TAG and any(item is None for item in items):
+        msg = "List.of, Set.of and Map.of cannot hold null"
+        raise SerializationError(msg)
+    return content("java.util.CollSer", [tag], [(BlockData(_SIZE.pack(len(items))), *items)])
+
+
+def _write_list_of(value: JavaList) -> Content:
+    return _coll_ser(_LIST_WITH_NULLS_TAG if value.extra.get("nulls") else _LIST_TAG, value)
+
+
+def _write_map_of(value: JavaMap) -> Content:
+    return _coll_ser(_MAP_TAG, [item for entry in value.items() for item in entry])
+
+
+def _write_enum_set(value: JavaSet) -> Content:
+    elements = value.in_order()
+    element_type = value.extra.get("elementType") or _type_of(elements)
+    array = JavaArray(elements, array_descriptor("[Ljava.lang.Enum;"))
+    return content("java.util.EnumSet$SerializationProxy", [element_type, array])
+
+
+def _type_of(constants: Sequence[Any]) -> JavaClass:
+    if not constants or not isinstance(constants[0], JavaEnum):
+        msg = "an EnumSet holds enum constants, and an empty one needs extra={'elementType': JavaClass(...)}"
+        raise SerializationError(msg)
+    return JavaClass(constants[0].descriptor)
+
+
+def _write_fixed(value: Any) -> Content:
+    items = [item for entry in value.items() for item in entry] if isinstance(value, dict) else list(value)
+    expected = len(content(value.java_class, ()).descriptor.all_fields)
+    if len(items) != expected:
+        msg = f"{value.java_class} has {expected} items, not {len(items)}"
+        raise SerializationError(msg)
+    return content(value.java_class, items)
+
+
+_BY_CLASS: Final[dict[str, Callable[[Any], Content]]] = {
+    **{
+        name: _write_fixed
+        for name in _WRAPPER_READERS
+        if name.startswith((f"{_COLLECTIONS}Empty", f"{_COLLECTIONS}Singleton"))
+    },
+    "java.util.Vector": _write_vector,
+    "java.util.Stack": _write_vector,
+    _LISTS_OF: _write_list_of,
+    _SETS_OF: lambda value: _coll_ser(_SET_TAG, value.in_order()),
+    _MAPS_OF: _write_map_of,
+    _ENUM_SET: _write_enum_set,
+}
+
+
+def _write_named(value: JavaList | JavaMap | JavaSet) -> Content:
+    """Collections that remember their class."""
+    write = _BY_CLASS.get(value.java_class)
+    if write is not None:
+        return write(value)
+    layout = _LAYOUTS.get(value.java_class)
+    if layout is None or issubclass(layout.make, dict) != isinstance(value, dict):
+        msg = f"a {type(value).__name__} cannot be written as {value.java_class}"
+        raise SerializationError(msg)
+    extra = value.extra
+    if value.java_class == "java.util.EnumMap" and "keyType" not in extra:
+        extra = {**extra, "keyType": _key_type(value)}
+    return _write_collection(value.java_class, value, extra)
+
+
+def _key_type(value: JavaMap | JavaSet | JavaList) -> JavaClass:
+    for key in value:
+        if isinstance(key, JavaEnum):
+            return JavaClass(key.descriptor)
+    msg = "an EnumMap holds enum constants, and an empty one needs extra={'keyType': JavaClass(...)}"
+    raise SerializationError(msg)
+
+
+def _plain(name: str) -> Callable[[Any], Content]:
+    return lambda value: _write_collection(name, value, {})
+
+
+READERS: Final[dict[str, Codec]] = {**_LAYOUT_READERS, **_WRAPPER_READERS}
+
+WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
+    JavaList: _write_named,
+    JavaMap: _write_named,
+    JavaSet: _write_named,
+    list: _plain("java.util.ArrayList"),
+    tuple: _plain("java.util.ArrayList"),
+    dict: _plain("java.util.HashMap"),
+    set: _plain("java.util.HashSet"),
+    frozenset: _plain("java.util.HashSet"),
+    collections.deque: _plain("java.util.ArrayDeque"),
+}

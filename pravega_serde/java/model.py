@@ -1,4 +1,4 @@
-"""The inert forms of what a stream holds beyond values that Python has itself.
+"""Records of a Java stream: class descriptors, objects, enum constants, classes and block data.
 
 A class of the stream is a :class:`ClassDescriptor`, an object of it a :class:`JavaObject`: names and values, nothing
 that runs. No class is ever looked up by a name that stands in a stream.
@@ -13,23 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from pravega_serde.errors import SerializationError
-from pravega_serde.java._constants import (
-    PRIMITIVES,
-    SC_ENUM,
-    SC_EXTERNALIZABLE,
-    SC_SERIALIZABLE,
-)
+from pravega_serde.java.protocol import PRIMITIVES, SC_ENUM, SC_EXTERNALIZABLE, SC_SERIALIZABLE
 
 __all__ = [
     "NOT_WRITTEN",
     "BlockData",
     "ClassDescriptor",
     "Field",
+    "Instance",
     "JavaClass",
     "JavaEnum",
     "JavaObject",
     "OwnOrder",
     "ProxyDescriptor",
+    "signature",
 ]
 
 _PRIMITIVE_NAMES: Final = {

@@ -1,4 +1,8 @@
-"""Boxes, big numbers, dates and UUIDs: JDK objects that are one Python value."""
+"""JDK classes that have a natural Python form, both ways: boxes, big numbers, dates, UUIDs; and the table of all.
+
+A class is taken for the JDK's own only if its descriptor in the stream is JDK 17's, field by field; anything else of
+that name stays a record, which loses nothing. ``java.time`` is in ``jdk_time``, collections are in ``jdk_collections``.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +13,52 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SerializationError
-from pravega_serde.java import _boxes as box
-from pravega_serde.java import _temporal as temporal
-from pravega_serde.java._content import Content, block, content
-from pravega_serde.java._jdk_table import jdk_descriptor
-from pravega_serde.java._limits import MAX_DECIMAL_BITS
-from pravega_serde.java._model import BlockData, ClassDescriptor
-from pravega_serde.java._plans import Codec, MalformedError
+from pravega_serde.java import jdk_collections, jdk_time
+from pravega_serde.java.jdk_table import Codec, Content, block, content, jdk_descriptor
+from pravega_serde.java.model import BlockData, ClassDescriptor
+from pravega_serde.java.values import (
+    EPOCH,
+    BigDecimal,
+    BigInteger,
+    Boolean,
+    Byte,
+    ByteArray,
+    Character,
+    Date,
+    Double,
+    Float,
+    Integer,
+    Long,
+    Short,
+    SqlDate,
+    SqlTime,
+    Timestamp,
+)
 
-__all__ = ["BOXES", "READERS", "WRITERS"]
+__all__ = ["BOXES", "WRITERS", "Box", "codec_of"]
 
 _EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LONG: Final = struct.Struct(">q")
+MAX_DECIMAL_BITS: Final = 32_768
+"""Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""
+
 _MAX_INT: Final = (1 << 31) - 1
 
 
 def _integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     value = values[0]
     # CPython shares exactly the integers from -5 to 256.
-    return reader.unique(value, box.Integer) if -6 < value < 257 else value
+    return reader.unique(value, Integer) if -6 < value < 257 else value
 
 
 def _boolean(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
-    return reader.unique(values[0], box.Boolean)
+    return reader.unique(values[0], Boolean)
 
 
 def _float(_: Any, values: list[Any], __: Any, ___: Any) -> Any:
-    return float.__new__(box.Float, values[0])
+    return float.__new__(Float, values[0])
 
 
 def _wrap(kind: type[Any]) -> Codec:
@@ -46,7 +68,7 @@ def _wrap(kind: type[Any]) -> Codec:
 def _big_integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     # The first four fields are leftovers of JDK 1.1 that Java ignores, too.
     *_unused, signum, magnitude = values
-    if type(magnitude) is not bytes and not isinstance(magnitude, box.ByteArray):
+    if type(magnitude) is not bytes and not isinstance(magnitude, ByteArray):
         return NotImplemented
     if signum not in (-1, 0, 1) or (signum == 0) != (not magnitude):
         msg = f"a BigInteger of sign {signum} with {len(magnitude)} bytes"
@@ -54,17 +76,17 @@ def _big_integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     # Leading zeros are legal, but Java would not write them again: such a number stays a record.
     if magnitude[:1] == b"\0" or not reader.copies(len(magnitude)):
         return NotImplemented
-    return box.BigInteger(signum * int.from_bytes(magnitude, "big"))
+    return BigInteger(signum * int.from_bytes(magnitude, "big"))
 
 
 def _big_decimal(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     scale, unscaled = values
-    if type(unscaled) is not box.BigInteger:
+    if type(unscaled) is not BigInteger:
         return NotImplemented
     bits = unscaled.bit_length()
     if bits > MAX_DECIMAL_BITS or not reader.copies(bits >> 3):
         return NotImplemented
-    return box.BigDecimal.of(decimal.Decimal(int(unscaled)).scaleb(-scale, _EXACT), unscaled)
+    return BigDecimal.of(decimal.Decimal(int(unscaled)).scaleb(-scale, _EXACT), unscaled)
 
 
 def _from_millis(kind: type[dt.datetime]) -> Codec:
@@ -77,7 +99,7 @@ def _from_millis(kind: type[dt.datetime]) -> Codec:
 
 def _moment(kind: type[dt.datetime], millis: int) -> Any:
     try:
-        at = temporal.EPOCH + dt.timedelta(milliseconds=millis)
+        at = EPOCH + dt.timedelta(milliseconds=millis)
     except OverflowError:
         return NotImplemented  # a year that Python's dates do not reach
     return kind.combine(at.date(), at.timetz())
@@ -85,14 +107,14 @@ def _moment(kind: type[dt.datetime], millis: int) -> Any:
 
 def _timestamp(_: Any, values: list[Any], notes: list[Any], __: Any) -> Any:
     (millis,) = block(notes[0][0], _LONG)
-    moment = _moment(temporal.Timestamp, millis)
+    moment = _moment(Timestamp, millis)
     if moment is NotImplemented or millis % 1000:
         return NotImplemented  # Java writes whole seconds here
     nanos = values[0]
     if not 0 <= nanos < 1_000_000_000:
         msg = f"a Timestamp with {nanos} nanoseconds"
         raise MalformedError(msg)
-    return temporal.Timestamp.of(moment.replace(microsecond=nanos // 1000), nanos % 1000)
+    return Timestamp.of(moment.replace(microsecond=nanos // 1000), nanos % 1000)
 
 
 def _uuid(_: Any, values: list[Any], __: Any, ___: Any) -> uuid.UUID:
@@ -101,23 +123,33 @@ def _uuid(_: Any, values: list[Any], __: Any, ___: Any) -> uuid.UUID:
     return uuid.UUID(int=(most & (1 << 64) - 1) << 64 | least & (1 << 64) - 1)
 
 
-READERS: Final[dict[str, Codec]] = {
+_READERS: Final[dict[str, Codec]] = {
     "java.lang.Integer": Codec(_integer),
-    "java.lang.Long": _wrap(box.Long),
-    "java.lang.Short": _wrap(box.Short),
-    "java.lang.Byte": _wrap(box.Byte),
-    "java.lang.Character": _wrap(box.Character),
+    "java.lang.Long": _wrap(Long),
+    "java.lang.Short": _wrap(Short),
+    "java.lang.Byte": _wrap(Byte),
+    "java.lang.Character": _wrap(Character),
     "java.lang.Double": Codec(lambda _, values, __, ___: values[0]),
     "java.lang.Float": Codec(_float),
     "java.lang.Boolean": Codec(_boolean),
     "java.math.BigInteger": Codec(_big_integer),
     "java.math.BigDecimal": Codec(_big_decimal),
-    "java.util.Date": _from_millis(temporal.Date),
-    "java.sql.Date": _from_millis(temporal.SqlDate),
-    "java.sql.Time": _from_millis(temporal.SqlTime),
+    "java.util.Date": _from_millis(Date),
+    "java.sql.Date": _from_millis(SqlDate),
+    "java.sql.Time": _from_millis(SqlTime),
     "java.sql.Timestamp": Codec(_timestamp),
     "java.util.UUID": Codec(_uuid),
+    **jdk_time.READERS,
+    **jdk_collections.READERS,
 }
+
+
+def codec_of(descriptor: ClassDescriptor) -> Codec | None:
+    """How objects of this class become natural values; None: as a record."""
+    codec = _READERS.get(descriptor.name)
+    if codec is None or (not codec.any_form and descriptor != jdk_descriptor(descriptor.name)):
+        return None
+    return codec
 
 
 def _fits(name: str, bits: int) -> Callable[[int], Content]:
@@ -146,7 +178,7 @@ def _write_big(value: int) -> Content:
     raw = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
     signum = (value > 0) - (value < 0)
     # The four fields before them are what BigInteger.writeObject puts there for readers of JDK 1.1.
-    return content("java.math.BigInteger", [-1, -1, -2, -2, signum, box.ByteArray(raw)])
+    return content("java.math.BigInteger", [-1, -1, -2, -2, signum, ByteArray(raw)])
 
 
 def _write_decimal(value: decimal.Decimal) -> Content:
@@ -162,7 +194,7 @@ def _write_decimal(value: decimal.Decimal) -> Content:
         raise SerializationError(msg)
     unscaled = getattr(value, "unscaled", None)
     if unscaled is None:
-        unscaled = box.BigInteger(value.scaleb(-exponent, _EXACT))
+        unscaled = BigInteger(value.scaleb(-exponent, _EXACT))
     return content("java.math.BigDecimal", [-exponent, unscaled])
 
 
@@ -177,11 +209,11 @@ def _millis(name: str) -> Callable[[dt.datetime], Content]:
 
 
 def _packed_millis(value: dt.datetime) -> bytes:
-    since = value - temporal.EPOCH if value.tzinfo else value.replace(tzinfo=dt.UTC) - temporal.EPOCH
+    since = value - EPOCH if value.tzinfo else value.replace(tzinfo=dt.UTC) - EPOCH
     return _LONG.pack((since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000)
 
 
-def _write_timestamp(value: temporal.Timestamp) -> Content:
+def _write_timestamp(value: Timestamp) -> Content:
     return content(
         "java.sql.Timestamp", [value.nanosecond], [(BlockData(_packed_millis(value.replace(microsecond=0))),)]
     )
@@ -214,37 +246,40 @@ def _box(name: str, layout: str) -> Box:
 
 BOXES: Final[dict[type[Any], Box]] = {
     bool: _box("Boolean", ">?"),
-    box.Boolean: _box("Boolean", ">?"),
+    Boolean: _box("Boolean", ">?"),
     int: _box("Integer", ">i"),
-    box.Integer: _box("Integer", ">i"),
-    box.Long: _box("Long", ">q"),
-    box.Short: _box("Short", ">h"),
-    box.Byte: _box("Byte", ">b"),
+    Integer: _box("Integer", ">i"),
+    Long: _box("Long", ">q"),
+    Short: _box("Short", ">h"),
+    Byte: _box("Byte", ">b"),
     float: _box("Double", ">d"),
-    box.Double: _box("Double", ">d"),
-    box.Float: _box("Float", ">f"),
+    Double: _box("Double", ">d"),
+    Float: _box("Float", ">f"),
 }
 """Type -> its box, for the values that fit it; the others are left to :data:`WRITERS`."""
 
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
     bool: lambda value: content("java.lang.Boolean", [value]),
-    box.Boolean: lambda value: content("java.lang.Boolean", [bool(value)]),
+    Boolean: lambda value: content("java.lang.Boolean", [bool(value)]),
     int: _write_int,
-    box.Integer: _fits("java.lang.Integer", 32),
-    box.Long: _fits("java.lang.Long", 64),
-    box.Short: _fits("java.lang.Short", 16),
-    box.Byte: _fits("java.lang.Byte", 8),
-    box.BigInteger: _write_big,
+    Integer: _fits("java.lang.Integer", 32),
+    Long: _fits("java.lang.Long", 64),
+    Short: _fits("java.lang.Short", 16),
+    Byte: _fits("java.lang.Byte", 8),
+    BigInteger: _write_big,
     float: lambda value: content("java.lang.Double", [value]),
-    box.Double: lambda value: content("java.lang.Double", [float(value)]),
-    box.Float: lambda value: content("java.lang.Float", [float(value)]),
-    box.Character: _write_character,
+    Double: lambda value: content("java.lang.Double", [float(value)]),
+    Float: lambda value: content("java.lang.Float", [float(value)]),
+    Character: _write_character,
     decimal.Decimal: _write_decimal,
-    box.BigDecimal: _write_decimal,
+    BigDecimal: _write_decimal,
     uuid.UUID: _write_uuid,
-    temporal.Date: _millis("java.util.Date"),
-    temporal.SqlDate: _millis("java.sql.Date"),
-    temporal.SqlTime: _millis("java.sql.Time"),
-    temporal.Timestamp: _write_timestamp,
+    Date: _millis("java.util.Date"),
+    SqlDate: _millis("java.sql.Date"),
+    SqlTime: _millis("java.sql.Time"),
+    Timestamp: _write_timestamp,
+    **jdk_time.WRITERS,
+    **jdk_collections.WRITERS,
 }
+"""Python type -> its Java content."""
