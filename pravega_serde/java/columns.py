@@ -44,7 +44,7 @@ BOXES: Final = {f"Ljava/lang/{name};": code for name, code in (
     ("Boolean", "Z"), ("Byte", "B"), ("Character", "C"), ("Double", "D"),
     ("Float", "F"), ("Integer", "I"), ("Long", "J"), ("Short", "S"),
 )}  # fmt: skip
-WIDTH: Final = {code: dtype.itemsize for code, dtype in DTYPES.items()}
+_WIDTH: Final = {code: dtype.itemsize for code, dtype in DTYPES.items()}
 """Bytes of a primitive value by its type code."""
 _IN_MEMORY: Final = {code: dtype.newbyteorder("=") for code, dtype in DTYPES.items()}
 
@@ -56,7 +56,7 @@ def object_prefix(descriptor: ClassDescriptor, token: bytes = b"\x73") -> bytes:
     return STREAM_HEADER + token + bytes(writer.out[len(STREAM_HEADER) :])
 
 
-def matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
+def _matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
     """Which events have these bytes at their cursors; cursors may stand anywhere inside the data."""
     result = np.ones(len(at), np.bool_)
     last = len(column.words) - 1
@@ -70,26 +70,26 @@ def matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
     return result
 
 
-def numbers_at(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
+def _numbers_at(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
     """Big-endian numbers of one primitive type at the cursors."""
-    width = WIDTH[code]
+    width = _WIDTH[code]
     words = column.words[at].byteswap()
     if width == 8:
         return words.view(_IN_MEMORY[code])
     return (words >> np.uint64(64 - 8 * width)).astype(f"u{width}").view(_IN_MEMORY[code])
 
 
-def u16_at(column: ByteColumn, at: Int64s) -> Int64s:
+def _u16_at(column: ByteColumn, at: Int64s) -> Int64s:
     """Big-endian 16-bit numbers at the cursors."""
     return (column.data[at].astype(np.int64) << 8) | column.data[at + 1]
 
 
-def u32_at(column: ByteColumn, at: Int64s) -> Int64s:
+def _u32_at(column: ByteColumn, at: Int64s) -> Int64s:
     """Big-endian 32-bit numbers at the cursors."""
-    return (u16_at(column, at) << 16) | u16_at(column, at + 2)
+    return (_u16_at(column, at) << 16) | _u16_at(column, at + 2)
 
 
-def array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
+def _array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
     """Arrow array of primitive values; chars that are surrogates are marked as bad."""
     if code == "Z":
         return pa.array(numbers != 0)
@@ -106,7 +106,7 @@ def _characters() -> pa.Array:
     return pa.array([None if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)], pa.string())
 
 
-def text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
+def _text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
     """Strings of modified UTF-8 slices; those that are not UTF-8 as well are emptied and marked as bad."""
     values = cut(column.data, starts, ends)
     suspicious = _not_utf8(values)
@@ -159,7 +159,7 @@ class _Walk:
 
     def __init__(self, column: ByteColumn, prefix: bytes, handles: int) -> None:
         self.column = column
-        self.good: Bools = (column.ends - column.starts >= len(prefix)) & matches(column, column.starts, prefix)
+        self.good: Bools = (column.ends - column.starts >= len(prefix)) & _matches(column, column.starts, prefix)
         self.at: Int64s = np.where(self.good, column.starts + len(prefix), column.starts)
         self.next_handle: Int64s = np.full(len(column.starts), BASE_HANDLE + handles, np.int64)
         self.classes: dict[str, Int64s] = {}
@@ -195,13 +195,13 @@ def _walk_string(walk: _Walk) -> _Slices:
     token = walk.token()
     new, null = token == TC_STRING, token == TC_NULL
     starts = walk.at + 3
-    ends = starts + np.where(new, u16_at(walk.column, walk.at + 1), 0)
+    ends = starts + np.where(new, _u16_at(walk.column, walk.at + 1), 0)
     # Java writes a string that comes again in the same object as a reference to it.
     referred = token == TC_REFERENCE
     size = np.where(new, ends - walk.at, np.where(null, 1, 5))
     known = new | null
     if referred.any():
-        target = u32_at(walk.column, walk.at + 1)
+        target = _u32_at(walk.column, walk.at + 1)
         for handle, first, last in walk.strings:
             found = referred & (handle == target)
             starts, ends = np.where(found, first, starts), np.where(found, last, ends)
@@ -220,7 +220,7 @@ def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
     referred = here & (token == TC_REFERENCE)
     whole = here & ~referred
     raw = class_bytes(descriptor)
-    matched = np.where(referred, u32_at(walk.column, walk.at + 1) == handle, matches(walk.column, walk.at, raw))
+    matched = np.where(referred, _u32_at(walk.column, walk.at + 1) == handle, _matches(walk.column, walk.at, raw))
     walk.require(~here | matched)
     walk.classes[descriptor.name] = np.where(whole, walk.next_handle, handle)
     walk.next_handle = walk.next_handle + whole
@@ -253,11 +253,11 @@ def _walk_box(walk: _Walk, signature: str) -> tuple[Int64s, Bools]:
     _walk_class(walk, descriptor, here & walk.good)
     walk.next_handle = walk.next_handle + here
     at = walk.at
-    walk.move(np.where(here, WIDTH[BOXES[signature]], 0))
+    walk.move(np.where(here, _WIDTH[BOXES[signature]], 0))
     return at, null
 
 
-def object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPath | None:
+def _object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPath | None:
     """The decoder of flat objects: primitives, strings and boxes only."""
     steps = _compile(descriptor, arrow_type)
     if steps is None:
@@ -313,8 +313,8 @@ def _step(name: str, each: Field, code: str | None) -> _Step:
 
 def _primitive_step(name: str, code: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.Array]]) -> None:
     column, at = walk.column, walk.at
-    parts[name] = lambda bad: array_of(numbers_at(column, at, code), code, bad)
-    walk.move(WIDTH[code])
+    parts[name] = lambda bad: _array_of(_numbers_at(column, at, code), code, bad)
+    walk.move(_WIDTH[code])
 
 
 def _string_step(name: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.Array]]) -> None:
@@ -324,7 +324,7 @@ def _string_step(name: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.A
     def make(bad: Bools) -> pa.Array:
         empty = bad | slices.null
         ends = np.where(empty, column.ends, slices.ends)
-        values = text_of(column, np.where(empty, column.ends, slices.starts), ends, bad)
+        values = _text_of(column, np.where(empty, column.ends, slices.starts), ends, bad)
         return _with_nulls(values, slices.null)
 
     parts[name] = make
@@ -333,7 +333,7 @@ def _string_step(name: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.A
 def _box_step(name: str, box: str, code: str, walk: _Walk, parts: dict[str, Callable[[Bools], pa.Array]]) -> None:
     column = walk.column
     at, null = _walk_box(walk, box)
-    parts[name] = lambda bad: _with_nulls(array_of(numbers_at(column, at, code), code, bad), null)
+    parts[name] = lambda bad: _with_nulls(_array_of(_numbers_at(column, at, code), code, bad), null)
 
 
 def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
@@ -345,7 +345,7 @@ def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
 def fast_path(kind: ColumnType) -> FastPath | None:
     """The vectorised decoder of a column type; None if it has none, and events are read one by one."""
     if isinstance(kind.java_type, ClassDescriptor):
-        return object_path(kind.java_type, kind.arrow_type)
+        return _object_path(kind.java_type, kind.arrow_type)
     if kind.java_type == STRING and kind.arrow_type == pa.string():
         return _strings
     if kind.java_type == "[B" and kind.arrow_type == pa.binary():
@@ -366,7 +366,7 @@ def _strings(events: pa.BinaryArray) -> Attempt:
     length = (head >> np.uint64(32) & np.uint64(0xFF00) | head >> np.uint64(48) & np.uint64(0xFF)).astype(np.int64)
     good &= column.ends - column.starts == length + 7
     bad = ~good
-    values = text_of(column, np.where(good, column.starts + 7, column.ends), column.ends, bad)
+    values = _text_of(column, np.where(good, column.starts + 7, column.ends), column.ends, bad)
     return Attempt(values, np.flatnonzero(bad))
 
 
@@ -374,16 +374,16 @@ def _byte_arrays(events: pa.BinaryArray) -> Attempt:
     column = ByteColumn.of(events)
     prefix = object_prefix(array_descriptor("[B"), b"\x75")
     body = column.starts + len(prefix) + 4
-    good = (column.ends >= body) & matches(column, column.starts, prefix)
+    good = (column.ends >= body) & _matches(column, column.starts, prefix)
     safe = np.where(good, body - 4, column.starts)
-    good &= u32_at(column, safe) == column.ends - body
+    good &= _u32_at(column, safe) == column.ends - body
     return Attempt(cut(column.data, np.where(good, body, column.ends), column.ends), np.flatnonzero(~good))
 
 
 def _boxed(prefix: bytes, code: str, events: pa.BinaryArray) -> Attempt:
     column = ByteColumn.of(events)
-    good = (column.ends - column.starts == len(prefix) + WIDTH[code]) & matches(column, column.starts, prefix)
+    good = (column.ends - column.starts == len(prefix) + _WIDTH[code]) & _matches(column, column.starts, prefix)
     at = np.where(good, column.starts + len(prefix), column.starts)
     bad = ~good
-    values = array_of(numbers_at(column, at, code), code, bad)
+    values = _array_of(_numbers_at(column, at, code), code, bad)
     return Attempt(values, np.flatnonzero(bad))

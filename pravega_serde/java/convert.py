@@ -146,10 +146,10 @@ class _Budget:
             raise SerializationError(msg)
 
 
-Read = Callable[[Any, _Budget], Any]
+_Read = Callable[[Any, _Budget], Any]
 
 
-def _reader(arrow_type: pa.DataType) -> Read:
+def _reader(arrow_type: pa.DataType) -> _Read:
     """How a decoded value becomes one that ``pa.array`` takes for this type; compiled once."""
     t = pa.types
     if t.is_struct(arrow_type):
@@ -257,7 +257,7 @@ def _exact(value: Any, arrow_type: pa.DataType) -> decimal.Decimal | None:
         return value.quantize(decimal.Decimal(1).scaleb(-arrow_type.scale))
 
 
-def _struct_reader(arrow_type: pa.DataType) -> Read:
+def _struct_reader(arrow_type: pa.DataType) -> _Read:
     children = [(each.name, _reader(each.type)) for each in arrow_type]
 
     def read(value: Any, budget: _Budget) -> Any:
@@ -284,7 +284,7 @@ def _within(step: str, error: SerializationError) -> SerializationError:
     return SerializationError(error.reason, field_path=step + (error.field_path or ""))
 
 
-def _list_reader(arrow_type: pa.DataType) -> Read:
+def _list_reader(arrow_type: pa.DataType) -> _Read:
     child = _reader(arrow_type.value_type)
 
     def read(value: Any, budget: _Budget) -> Any:
@@ -309,7 +309,7 @@ def _list_reader(arrow_type: pa.DataType) -> Read:
     return read
 
 
-def _map_reader(arrow_type: pa.DataType) -> Read:
+def _map_reader(arrow_type: pa.DataType) -> _Read:
     key, item = _reader(arrow_type.key_type), _reader(arrow_type.item_type)
 
     def read(value: Any, budget: _Budget) -> Any:

@@ -64,19 +64,19 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_CLASSES: Final = 4096
 """Class descriptors of one event: each costs far more memory than the 16 bytes it can be written in."""
 
-HEAVY_BYTES: Final = 24 * 1024 * 1024
+_HEAVY_BYTES: Final = 24 * 1024 * 1024
 """Memory of values whose Python form is far larger than their Java form, that any event may take."""
 
-HEAVY_FACTOR: Final = 24
+_HEAVY_FACTOR: Final = 24
 """And so many bytes more for each byte of the event."""
 
-CACHED_CLASSES: Final = 256
+_CACHED_CLASSES: Final = 256
 """Compiled class descriptors that a serializer keeps; the cache is emptied when it is full."""
 
-CACHED_FIELDS: Final = 512
+_CACHED_FIELDS: Final = 512
 """Classes with more fields are compiled anew for each event."""
 
-CACHED_DESCRIPTOR_BYTES: Final = 16_384
+_CACHED_DESCRIPTOR_BYTES: Final = 16_384
 """Longer descriptors are compiled anew for each event."""
 
 
@@ -94,7 +94,7 @@ class Limits:
     """Class descriptors in one event."""
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """A part of an object's data: the fields of one class, or one class's annotations."""
 
     annotated: bool
@@ -117,7 +117,7 @@ class Plan:
     """How to read an object of one class."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
-    steps: tuple[Step, ...]
+    steps: tuple[_Step, ...]
     codec: Codec | None
     flat: bool
     """The object has no annotations: fields only."""
@@ -125,14 +125,14 @@ class Plan:
     """Classes whose ``writeObject`` may not begin with ``defaultWriteObject``: the stream does not say."""
 
 
-def _field_step(owner: ClassDescriptor) -> Step:
+def _field_step(owner: ClassDescriptor) -> _Step:
     primitives = [each for each in owner.fields if each.primitive]
     if any(not each.primitive for each in owner.fields[: len(primitives)]):
         msg = f"illegal field order in {owner.name}: primitive fields come first"
         raise MalformedError(msg)
     layout = struct.Struct(">" + "".join(STRUCT_CODES[each.type] for each in primitives))
     chars = tuple(at for at, each in enumerate(primitives) if each.type == "C")
-    return Step(
+    return _Step(
         False,
         layout.unpack_from if primitives else None,
         layout.size,
@@ -142,7 +142,7 @@ def _field_step(owner: ClassDescriptor) -> Step:
     )
 
 
-_ANNOTATION = Step(True, None, 0, (), 0)
+_ANNOTATION = _Step(True, None, 0, (), 0)
 
 
 #: Class name -> how many contents its ``writeObject`` writes before ``defaultWriteObject``; None: it never calls it.
@@ -150,7 +150,7 @@ Layouts = Mapping[str, int | None]
 _USUAL: Final[Layouts] = {}
 
 
-def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> tuple[Step, ...]:
+def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> tuple[_Step, ...]:
     if descriptor.is_external:
         if not descriptor.flags & SC_BLOCK_DATA:
             msg = f"{descriptor.name} writes itself in stream protocol version 1, which nothing but the class can read"
@@ -167,7 +167,7 @@ def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> t
             steps.append(_ANNOTATION._replace(absent=len(owner.fields)))
             continue
         if ahead:
-            steps.append(Step(False, None, 0, (), 0, ahead=ahead))
+            steps.append(_Step(False, None, 0, (), 0, ahead=ahead))
         if owner.fields:
             steps.append(_field_step(owner))
         if annotated:
@@ -198,7 +198,7 @@ def compile_plan(
     return plan
 
 
-class CachedClass(NamedTuple):
+class _CachedClass(NamedTuple):
     """A class descriptor as it stood in a stream, with the handles that it took there."""
 
     raw: bytes
@@ -216,24 +216,24 @@ class DescriptorCache:
     __slots__ = ("_known", "entries")
 
     def __init__(self) -> None:
-        self.entries: dict[tuple[int, bytes], CachedClass] = {}
+        self.entries: dict[tuple[int, bytes], _CachedClass] = {}
         self._known: dict[ClassDescriptor, ClassDescriptor] = {}
 
     def intern(self, descriptor: ClassDescriptor) -> ClassDescriptor:
         """The descriptor of that class that was seen first, which has its plan already."""
         known = self._known.get(descriptor)
         if known is None:
-            if len(self._known) >= CACHED_CLASSES:
+            if len(self._known) >= _CACHED_CLASSES:
                 self._known = {}
-            if len(descriptor.fields) <= CACHED_FIELDS:
+            if len(descriptor.fields) <= _CACHED_FIELDS:
                 self._known[descriptor] = descriptor
             return descriptor
         return known
 
-    def add(self, key: tuple[int, bytes], entry: CachedClass) -> None:
+    def add(self, key: tuple[int, bytes], entry: _CachedClass) -> None:
         """Keep an entry; a full cache is emptied first, so that hostile events cannot make it grow."""
-        if len(entry.raw) <= CACHED_DESCRIPTOR_BYTES:
-            if len(self.entries) >= CACHED_CLASSES:
+        if len(entry.raw) <= _CACHED_DESCRIPTOR_BYTES:
+            if len(self.entries) >= _CACHED_CLASSES:
                 self.entries = {}
             self.entries[key] = entry
 
@@ -300,7 +300,7 @@ class ReadState:
     def charge(self, memory: int) -> None:
         """Account for a value whose Python form takes much more memory than its bytes."""
         self.heavy += memory
-        if self.heavy > HEAVY_BYTES + HEAVY_FACTOR * self.size:
+        if self.heavy > _HEAVY_BYTES + _HEAVY_FACTOR * self.size:
             msg = f"sets, deques or keys that take {self.heavy} bytes of memory in an event of {self.size}"
             raise LimitExceededError(msg)
 
@@ -317,7 +317,7 @@ class ReadState:
         raise NotImplementedError
 
 
-MAX_HIERARCHY: Final = 100
+_MAX_HIERARCHY: Final = 100
 """Superclasses of one class; the deepest hierarchies of the JDK have 10."""
 
 _UID_FLAGS_COUNT: Final = struct.Struct(">qBH")
@@ -325,10 +325,10 @@ _INTERFACES_MAX: Final = 65535
 """``ObjectStreamClass`` refuses proxies with more interfaces, as the class file format does."""
 
 
-Descriptor = ClassDescriptor | ProxyDescriptor
+_Descriptor = ClassDescriptor | ProxyDescriptor
 
 
-def read_descriptor(reader: ReadState, pos: int) -> tuple[Descriptor | None, int]:
+def read_descriptor(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
     """The class descriptor at ``pos`` and the position after it; None for a null descriptor."""
     data, handles = reader.data, reader.handles
     token = data[pos]
@@ -346,11 +346,11 @@ def read_descriptor(reader: ReadState, pos: int) -> tuple[Descriptor | None, int
     reader.lowest = first = len(handles)
     descriptor, end = _read_chain(reader, pos)
     if reader.lowest >= first and isinstance(descriptor, ClassDescriptor):
-        reader.cache.add(key, CachedClass(data[pos:end], descriptor, tuple(handles[first:])))
+        reader.cache.add(key, _CachedClass(data[pos:end], descriptor, tuple(handles[first:])))
     return descriptor, end
 
 
-def _referred(reader: ReadState, pos: int) -> Descriptor:
+def _referred(reader: ReadState, pos: int) -> _Descriptor:
     at = int.from_bytes(reader.data[pos + 1 : pos + 5], "big") - BASE_HANDLE
     if not 0 <= at < len(reader.handles) or pos + 5 > len(reader.data):
         msg = f"reference to handle {at}, of {len(reader.handles)} so far"
@@ -363,10 +363,10 @@ def _referred(reader: ReadState, pos: int) -> Descriptor:
     return found
 
 
-def _read_chain(reader: ReadState, pos: int) -> tuple[Descriptor | None, int]:
+def _read_chain(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
     """Reads a class and its superclasses in a loop; they are built from the topmost down."""
     parts: list[tuple[int, Any]] = []
-    top: Descriptor | None = None
+    top: _Descriptor | None = None
     while True:
         token = reader.data[pos]
         if token == TC_CLASSDESC:
@@ -384,11 +384,11 @@ def _read_chain(reader: ReadState, pos: int) -> tuple[Descriptor | None, int]:
             raise MalformedError(msg)
         parts.append(part)
         reader.classes += 1
-        if len(parts) > MAX_HIERARCHY or reader.classes > reader.limits.classes:
-            msg = f"more than {MAX_HIERARCHY} superclasses, or {reader.limits.classes} classes in one event"
+        if len(parts) > _MAX_HIERARCHY or reader.classes > reader.limits.classes:
+            msg = f"more than {_MAX_HIERARCHY} superclasses, or {reader.limits.classes} classes in one event"
             raise LimitExceededError(msg)
-    if top is not None and parts and len(parts) + len(top.hierarchy) > MAX_HIERARCHY:
-        msg = f"more than {MAX_HIERARCHY} superclasses"
+    if top is not None and parts and len(parts) + len(top.hierarchy) > _MAX_HIERARCHY:
+        msg = f"more than {_MAX_HIERARCHY} superclasses"
         raise LimitExceededError(msg)
     # Superclasses come last in the stream, and are needed first.
     for handle, make in reversed(parts):
@@ -422,7 +422,7 @@ def _read_class(reader: ReadState, pos: int) -> tuple[Any, int]:
         fields.append(Field(field_name, code))
     notes, pos = _annotation(reader, pos)
 
-    def make(above: Descriptor | None) -> ClassDescriptor:
+    def make(above: _Descriptor | None) -> ClassDescriptor:
         made = ClassDescriptor(name, uid, flags, tuple(fields), above, notes)
         # Equality ignores annotations, so an annotated class must not stand for another, nor another for it.
         if notes:

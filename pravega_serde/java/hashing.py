@@ -47,8 +47,8 @@ _MASK: Final = 0xFFFFFFFF
 _LONG_STRING: Final = 64
 """From here on NumPy is faster than a loop."""
 
-MAXIMUM_CAPACITY: Final = 1 << 30
-DEFAULT_CAPACITY: Final = 16
+_MAXIMUM_CAPACITY: Final = 1 << 30
+_DEFAULT_CAPACITY: Final = 16
 _MAX_INT: Final = (1 << 31) - 1
 
 
@@ -173,16 +173,16 @@ def _sort_key(key: Any) -> Any:
 
 def _table_size(capacity: int) -> int:
     """``HashMap.tableSizeFor``."""
-    return 1 if capacity <= 1 else min(1 << (capacity - 1).bit_length(), MAXIMUM_CAPACITY)
+    return 1 if capacity <= 1 else min(1 << (capacity - 1).bit_length(), _MAXIMUM_CAPACITY)
 
 
 def map_capacity(size: int, load_factor: float) -> int:
     """Table size of a ``HashMap`` that Java has read (``HashMap.readObject``): its own next one is the same."""
     if size == 0:
-        return DEFAULT_CAPACITY
+        return _DEFAULT_CAPACITY
     factor = np.float32(min(max(0.25, load_factor), 4.0))
     needed = np.float32(size) / factor + np.float32(1)
-    return DEFAULT_CAPACITY if needed < DEFAULT_CAPACITY else _table_size(int(needed))
+    return _DEFAULT_CAPACITY if needed < _DEFAULT_CAPACITY else _table_size(int(needed))
 
 
 def map_threshold(size: int, load_factor: float) -> int:
@@ -190,7 +190,7 @@ def map_threshold(size: int, load_factor: float) -> int:
     if size == 0:
         return 0
     limit = float(np.float32(map_capacity(size, load_factor)) * np.float32(min(max(0.25, load_factor), 4.0)))
-    return int(limit) if limit < MAXIMUM_CAPACITY else _MAX_INT
+    return int(limit) if limit < _MAXIMUM_CAPACITY else _MAX_INT
 
 
 def set_capacity(size: int, load_factor: float) -> int:
@@ -199,13 +199,13 @@ def set_capacity(size: int, load_factor: float) -> int:
     capacity = _table_size(int(np.float32(size) * min(np.float32(1) / factor, np.float32(4))))
     # That is often too small, and the table grows while it is filled (``HashMap.resize``).
     threshold = int(np.float32(capacity) * factor)
-    while threshold < size and capacity < MAXIMUM_CAPACITY:
+    while threshold < size and capacity < _MAXIMUM_CAPACITY:
         capacity *= 2
-        threshold = threshold * 2 if capacity > DEFAULT_CAPACITY else int(np.float32(capacity) * factor)
+        threshold = threshold * 2 if capacity > _DEFAULT_CAPACITY else int(np.float32(capacity) * factor)
     return capacity
 
 
-KEY_BYTES: Final = 160
+_KEY_BYTES: Final = 160
 """Memory of a key that is wrapped, which takes 3 bytes in a stream."""
 
 _KEYED: Final[frozenset[type[Any]]] = frozenset(
@@ -265,7 +265,7 @@ def put_each(
         if slot is None:
             slot = key
             if not _hashable(key) or hashes[hash(key)] >= _MOST_COLLISIONS or key in target:
-                reader.charge(KEY_BYTES)
+                reader.charge(_KEY_BYTES)
                 slot = JavaKey(key)
             hashes[hash(slot)] += 1
             known[exact] = slot

@@ -41,7 +41,7 @@ __all__ = ["BOXES", "WRITERS", "Box", "codec_of"]
 
 _EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LONG: Final = struct.Struct(">q")
-MAX_DECIMAL_BITS: Final = 32_768
+_MAX_DECIMAL_BITS: Final = 32_768
 """Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""
 
 _MAX_INT: Final = (1 << 31) - 1
@@ -84,7 +84,7 @@ def _big_decimal(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     if type(unscaled) is not BigInteger:
         return NotImplemented
     bits = unscaled.bit_length()
-    if bits > MAX_DECIMAL_BITS or not reader.copies(bits >> 3):
+    if bits > _MAX_DECIMAL_BITS or not reader.copies(bits >> 3):
         return NotImplemented
     return BigDecimal.of(decimal.Decimal(int(unscaled)).scaleb(-scale, _EXACT), unscaled)
 
@@ -189,8 +189,8 @@ def _write_decimal(value: decimal.Decimal) -> Content:
     if not -_MAX_INT - 1 <= -exponent <= _MAX_INT:
         msg = f"the scale {-exponent} does not fit into a BigDecimal"
         raise SerializationError(msg)
-    if len(digits) * 3 > MAX_DECIMAL_BITS:
-        msg = f"a decimal number of {len(digits)} digits is beyond the {MAX_DECIMAL_BITS // 4} that can be written"
+    if len(digits) * 3 > _MAX_DECIMAL_BITS:
+        msg = f"a decimal number of {len(digits)} digits is beyond the {_MAX_DECIMAL_BITS // 4} that can be written"
         raise SerializationError(msg)
     unscaled = getattr(value, "unscaled", None)
     if unscaled is None:

@@ -30,10 +30,10 @@ from pravega_serde.java.values import INNER, Copies, JavaArray, JavaList, JavaMa
 
 __all__ = ["READERS", "WRITERS"]
 
-DEQUE_BYTES: Final = 650
+_DEQUE_BYTES: Final = 650
 """Memory of an empty deque, which takes 13 bytes in a stream."""
 
-SET_BYTES: Final = 320
+_SET_BYTES: Final = 320
 """Memory of an empty set, which takes 6 bytes in a stream."""
 
 _SIZE: Final = struct.Struct(">i")
@@ -41,7 +41,7 @@ _TWO: Final = struct.Struct(">ii")
 _HASH_SET: Final = struct.Struct(">ifi")
 _LOAD_FACTOR: Final = 0.75
 
-Head = Callable[[int, dict[str, Any]], tuple[Any, ...]]
+_Head = Callable[[int, dict[str, Any]], tuple[Any, ...]]
 
 
 def _just_size(size: int, _: dict[str, Any]) -> tuple[Any, ...]:
@@ -58,11 +58,11 @@ class _Layout:
     """Numbers before the elements; None if a null ends the elements instead."""
     count: int = 0
     """Which of these numbers is the number of elements; -1 if it is the field ``size``."""
-    numbers: Head = _just_size
+    numbers: _Head = _just_size
     """(number of elements, extra fields) -> those numbers."""
     defaults: dict[str, Any] = field(default_factory=dict)
     """Usual values of the fields; unusual ones are kept in ``extra``."""
-    derived: dict[str, Head] = field(default_factory=dict)
+    derived: dict[str, _Head] = field(default_factory=dict)
     """Fields that follow from the elements."""
     first: str | None = None
     """Name of an object that is written before everything else."""
@@ -174,7 +174,7 @@ _LAYOUTS: Final[dict[str, _Layout]] = {
         head=None,
         nulls=2,
         derived={
-            "segments": lambda _, __: (new_segments(),),
+            "segments": lambda _, __: (_new_segments(),),
             "segmentShift": lambda _, __: (28,),
             "segmentMask": lambda _, __: (15,),
         },
@@ -257,7 +257,7 @@ def _fill_list(made: Any, items: Sequence[Any], _: Any) -> None:
 
 
 def _fill_deque(made: Any, items: Sequence[Any], reader: Any) -> None:
-    reader.charge(DEQUE_BYTES)
+    reader.charge(_DEQUE_BYTES)
     made.extend(items)
 
 
@@ -270,7 +270,7 @@ def _fill_identity_map(made: Any, items: Sequence[Any], reader: Any) -> None:
 
 
 def _fill_set(made: Any, items: Sequence[Any], reader: Any) -> None:
-    reader.charge(SET_BYTES)
+    reader.charge(_SET_BYTES)
     keys: dict[Any, Any] = {}
     put_all(keys, items, items, reader)
     made.fill(tuple(keys))
@@ -345,7 +345,7 @@ def _without_nulls(name: str, items: Iterable[Any]) -> Iterable[Any]:
 _SEGMENTS: Final = 16
 
 
-def new_segments() -> JavaArray:
+def _new_segments() -> JavaArray:
     """New lock objects, as ``ConcurrentHashMap.writeObject`` makes them each time."""
     segment, sync = _class("java.util.concurrent.ConcurrentHashMap$Segment"), _class(_SYNC)
     array = array_descriptor(f"[L{segment.name};", public=False)
@@ -417,7 +417,7 @@ def _fixed(name: str, make: type[Any]) -> Codec:
         elif make is JavaMap:
             put_all(made, values[0::2], values[1::2], reader)
         else:
-            reader.charge(SET_BYTES)
+            reader.charge(_SET_BYTES)
             keys: dict[Any, Any] = {}
             put_all(keys, values, values, reader)
             made.fill(tuple(keys))
@@ -465,7 +465,7 @@ def _immutable(_: Any, values: list[Any], notes: list[tuple[Any, ...]], reader: 
         return JavaList(items, _LISTS_OF, {"nulls": True} if tag == _LIST_WITH_NULLS_TAG else None)
     keys: dict[Any, Any] = {}
     if tag == _SET_TAG:
-        reader.charge(SET_BYTES)
+        reader.charge(_SET_BYTES)
         put_all(keys, items, items, reader)
         return JavaSet(keys, _SETS_OF)
     if tag == _MAP_TAG:
@@ -486,7 +486,7 @@ def _enum_set(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     # Only the form that Java writes may become a set, since only that form is written again.
     if not all(isinstance(element, JavaEnum) for element in elements) or elements.java_class != "[Ljava.lang.Enum;":
         return NotImplemented
-    reader.charge(SET_BYTES)
+    reader.charge(_SET_BYTES)
     return JavaSet(elements, _ENUM_SET, {"elementType": element_type})
 
 

@@ -61,10 +61,10 @@ from pravega_serde.java.values import ByteArray, JavaArray, String
 
 __all__ = ["Reader"]
 
-NO_FIELDS: Final[list[Any]] = []
+_NO_FIELDS: Final[list[Any]] = []
 
 
-class Frame:
+class _Frame:
     """An object, array or run of annotations that is being read."""
 
     __slots__ = ("ahead", "handle", "items", "need", "notes", "plan", "shell", "step", "values")
@@ -81,17 +81,17 @@ class Frame:
         self.notes: list[tuple[Any, ...]] = []
         self.step = 0
         self.ahead: list[Any] | None = None
-        """Contents that came before the fields of the class that is being read; NO_FIELDS where it has none."""
+        """Contents that came before the fields of the class that is being read; _NO_FIELDS where it has none."""
 
 
-MAX_ANNOTATION_NESTING: Final = 4
+_MAX_ANNOTATION_NESTING: Final = 4
 """Class annotations inside class annotations; ``ObjectOutputStream`` writes none at all, RMI writes one string."""
 
 _LONGEST: Final = 12
 """Parts of a path that are shown; in the middle of a longer one stands an ellipsis."""
 
 
-def path_of(stack: Sequence[Frame]) -> str:
+def _path_of(stack: Sequence[_Frame]) -> str:
     """Path of the value that the innermost frame waits for."""
     parts = [_part(frame) for frame in stack if frame.plan is not None or frame.handle >= 0]
     if len(parts) > _LONGEST:
@@ -157,7 +157,7 @@ class Reader(ReadState):
 
     def _read_event(self) -> Any:
         items: list[Any] = []
-        self._run(len(STREAM_HEADER), Frame(None, -1, None, items, 1))
+        self._run(len(STREAM_HEADER), _Frame(None, -1, None, items, 1))
         if isinstance(items[0], BlockData):
             msg = "the stream begins with primitive data, not with an object"
             raise DeserializationError(msg)
@@ -168,33 +168,33 @@ class Reader(ReadState):
         items: list[Any] = []
         pos = len(STREAM_HEADER)
         while pos < self.size:
-            pos = self._run(pos, Frame(None, -1, None, items, 1))
+            pos = self._run(pos, _Frame(None, -1, None, items, 1))
         return items
 
     def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
         """Contents up to the end mark, for class descriptors."""
-        if self.nesting >= MAX_ANNOTATION_NESTING:
-            msg = f"class annotations inside each other, more than {MAX_ANNOTATION_NESTING} deep"
+        if self.nesting >= _MAX_ANNOTATION_NESTING:
+            msg = f"class annotations inside each other, more than {_MAX_ANNOTATION_NESTING} deep"
             raise LimitExceededError(msg)
         self.nesting += 1
-        frame = Frame(None, -1, None, [], _UNLIMITED)
+        frame = _Frame(None, -1, None, [], _UNLIMITED)
         pos = self._run(pos, frame)
         self.nesting -= 1
         return tuple(frame.items), pos
 
-    def _run(self, pos: int, root: Frame) -> int:
+    def _run(self, pos: int, root: _Frame) -> int:
         """Read until ``root`` is complete; returns the position after it."""
         stack = [root]
         try:
             return self._loop(pos, stack)
         except DeserializationError as error:
             if error.field_path is None:
-                raise type(error)(error.reason, field_path=path_of(stack)) from error
+                raise type(error)(error.reason, field_path=_path_of(stack)) from error
             raise
         except _UNEXPECTED as error:
-            raise DeserializationError(_reason(error, self.size), field_path=path_of(stack)) from error
+            raise DeserializationError(_reason(error, self.size), field_path=_path_of(stack)) from error
 
-    def _loop(self, pos: int, stack: list[Frame]) -> int:  # noqa: PLR0912, PLR0915
+    def _loop(self, pos: int, stack: list[_Frame]) -> int:  # noqa: PLR0912, PLR0915
         # One loop with everything in local variables: it runs for each value of each event.
         data, size, handles, max_depth = self.data, self.size, self.handles, self.limits.depth
         frame = stack[-1]
@@ -238,7 +238,7 @@ class Reader(ReadState):
                 value = self._finish(new)
             elif token == TC_ARRAY:
                 value, pos = self._array(pos + 1)
-                if type(value) is Frame:
+                if type(value) is _Frame:
                     frame.need = need
                     stack.append(value)
                     if len(stack) > max_depth:
@@ -285,7 +285,7 @@ class Reader(ReadState):
                 items.append(value)
                 need = frame.need - 1
 
-    def _object(self, pos: int) -> tuple[Frame, int]:
+    def _object(self, pos: int) -> tuple[_Frame, int]:
         """Begin an object: its class, its handle, and its shell if others may refer to it before it is complete."""
         descriptor, pos = read_descriptor(self, pos)
         if descriptor is None:
@@ -298,7 +298,7 @@ class Reader(ReadState):
                 plan = special_plan(plan, self.layouts)
         handle = self.reserve()
         # The leading primitive fields are read first: a HashMap's load factor decides what its shell is.
-        frame = Frame(plan, handle, None, [], 0)
+        frame = _Frame(plan, handle, None, [], 0)
         pos = self._segment(frame, pos)
         if plan.codec is None:
             frame.shell = self.handles[handle] = JavaObject(descriptor)
@@ -306,7 +306,7 @@ class Reader(ReadState):
             frame.shell = self.handles[handle] = plan.codec.shell(plan.descriptor, frame.values)
         return frame, pos
 
-    def _segment(self, frame: Frame, pos: int) -> int:
+    def _segment(self, frame: _Frame, pos: int) -> int:
         """Begin the next part of an object that needs values from the loop; ``need`` stays 0 if there is none."""
         frame.need = 0
         if frame.plan is None:
@@ -338,7 +338,7 @@ class Reader(ReadState):
                 return pos
         return pos
 
-    def _finish(self, frame: Frame) -> Any:
+    def _finish(self, frame: _Frame) -> Any:
         """Make the value of a complete object or array."""
         plan, shell = frame.plan, frame.shell
         if plan is None:
@@ -371,7 +371,7 @@ class Reader(ReadState):
         if descriptor.name[1:2] and descriptor.name[1] in "L[":
             array = JavaArray((), descriptor)
             self.handles[handle] = array
-            return (Frame(None, handle, array, [], count) if count else array), pos
+            return (_Frame(None, handle, array, [], count) if count else array), pos
         value, pos = read_primitives(descriptor.name, self.data, pos, count)
         # CPython has one empty bytes object, and one for each byte: see unique.
         if len(value) < 2 and type(value) is bytes:
@@ -411,7 +411,7 @@ class Reader(ReadState):
     def _one(self, pos: int) -> tuple[Any, int]:
         while pos < self.size and self.data[pos] == TC_RESET:
             pos += 1
-        frame = Frame(None, -1, None, [], 1)
+        frame = _Frame(None, -1, None, [], 1)
         pos = self._loop(pos, [frame])
         return frame.values[0], pos
 
@@ -422,7 +422,7 @@ class Reader(ReadState):
     def _aborted(self, pos: int) -> DeserializationError:
         """The writer failed in the middle of this stream, and wrote its exception here (``WriteAbortedException``)."""
         self.nesting += 1
-        if self.nesting > MAX_ANNOTATION_NESTING:
+        if self.nesting > _MAX_ANNOTATION_NESTING:
             msg = f"exceptions of the writer inside each other at byte {pos}"
             raise MalformedError(msg)
         thrown, _ = self._one(pos + 1)
@@ -473,16 +473,16 @@ class Reader(ReadState):
         return LimitExceededError(f"more than {self.limits.depth} objects inside each other at byte {pos}")
 
 
-def _leave_out(frame: Frame, fields: int) -> None:
+def _leave_out(frame: _Frame, fields: int) -> None:
     """The class that is being read has written none of its fields."""
     frame.values.extend([NOT_WRITTEN] * fields)
-    frame.ahead = NO_FIELDS
+    frame.ahead = _NO_FIELDS
 
 
-def _own_order(frame: Frame, items: list[Any]) -> OwnOrder:
+def _own_order(frame: _Frame, items: list[Any]) -> OwnOrder:
     ahead, frame.ahead = frame.ahead, None
     assert ahead is not None
-    return OwnOrder(items, None) if ahead is NO_FIELDS else OwnOrder((*ahead, *items), len(ahead))
+    return OwnOrder(items, None) if ahead is _NO_FIELDS else OwnOrder((*ahead, *items), len(ahead))
 
 
 def _reason(error: Exception, size: int) -> str:

@@ -35,7 +35,7 @@ from pravega_serde.serializer import OnError
 __all__ = ["JavaSerializer", "dump_stream", "load_stream"]
 
 
-class QuickRead(NamedTuple):
+class _QuickRead(NamedTuple):
     """An event of one box."""
 
     prefix: bytes
@@ -70,19 +70,19 @@ def _prefix(name: str) -> bytes:
     return object_prefix(descriptor)
 
 
-def _read(name: str) -> QuickRead:
+def _read(name: str) -> _QuickRead:
     code, make = _KINDS[name]
     prefix = _prefix(name)
-    return QuickRead(prefix, len(prefix), struct.Struct(">" + STRUCT_CODES[code]).unpack_from, make)
+    return _QuickRead(prefix, len(prefix), struct.Struct(">" + STRUCT_CODES[code]).unpack_from, make)
 
 
 def _length(name: str) -> int:
     return len(_prefix(name)) + struct.calcsize(STRUCT_CODES[_KINDS[name][0]])
 
 
-QUICK_READS: Final = {_length(name): _read(name) for name in _KINDS}
+_QUICK_READS: Final = {_length(name): _read(name) for name in _KINDS}
 """Length of an event -> the box that it may be; the lengths are all different."""
-assert len(QUICK_READS) == len(_KINDS)
+assert len(_QUICK_READS) == len(_KINDS)
 
 
 def _write(name: str) -> Callable[[Any], bytes | None]:
@@ -95,7 +95,7 @@ def _write(name: str) -> Callable[[Any], bytes | None]:
 
 
 _int, _long = _write("Integer"), _write("Long")
-QUICK_WRITES: Final[dict[type[Any], Callable[[Any], bytes | None]]] = {
+_QUICK_WRITES: Final[dict[type[Any], Callable[[Any], bytes | None]]] = {
     bool: _write("Boolean"),
     int: lambda value: _int(value) or _long(value),
     float: _write("Double"),
@@ -200,7 +200,7 @@ class JavaSerializer:
             raw = encode_utf(value)
             if len(raw) <= SHORT_STRING:
                 return STRING_EVENT + len(raw).to_bytes(2, "big") + raw
-        quick = QUICK_WRITES.get(type(value))
+        quick = _QUICK_WRITES.get(type(value))
         event = None if quick is None else quick(value)
         if event is not None:
             return event
@@ -220,7 +220,7 @@ class JavaSerializer:
                     return raw.decode("ascii")
                 with contextlib.suppress(DeserializationError):  # the reader says more about it
                     return decode_utf(raw)
-        quick = QUICK_READS.get(len(data))
+        quick = _QUICK_READS.get(len(data))
         if quick is not None and data.startswith(quick.prefix):
             return quick.make(quick.unpack(data, quick.start)[0])
         return Reader(data, self._cache, self.limits, self._layouts).read_event()

@@ -43,14 +43,14 @@ from pravega_serde.java.write_rows import Writer
 
 __all__ = ["encode_fast", "lowered"]
 
-Bytes = npt.NDArray[np.uint8]
+_Bytes = npt.NDArray[np.uint8]
 
 
 class RefusedError(Exception):
     """A column holds something that is written row by row, or cannot be written: the rows will say which."""
 
 
-def cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The column in the type that is written; RefusedError if a value does not fit."""
     try:
         return column.cast(wanted)
@@ -58,7 +58,7 @@ def cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         raise RefusedError from error
 
 
-def big_endian(values: pa.Array, code: str) -> Bytes:
+def _big_endian(values: pa.Array, code: str) -> _Bytes:
     """Primitive values as rows of bytes."""
     if code == "Z":
         values = values.cast(pa.uint8())
@@ -66,7 +66,7 @@ def big_endian(values: pa.Array, code: str) -> Bytes:
         values = _code_units(values)
     numbers = values.to_numpy(zero_copy_only=False)
     dtype = DTYPES[code]
-    raw: Bytes = numbers.astype(dtype).view(np.uint8).reshape(len(values), dtype.itemsize)
+    raw: _Bytes = numbers.astype(dtype).view(np.uint8).reshape(len(values), dtype.itemsize)
     return raw
 
 
@@ -81,21 +81,21 @@ def _code_units(values: pa.StringArray) -> pa.Array:
     return pa.array(units, pa.uint16()).take(encoded.indices)
 
 
-def fixed_rows(rows: Bytes) -> pa.BinaryArray:
+def _fixed_rows(rows: _Bytes) -> pa.BinaryArray:
     """Rows of equal length as a binary array."""
     count, width = rows.shape
     raw = np.ascontiguousarray(rows)
     return pa.Array.from_buffers(pa.binary(width), count, [None, pa.py_buffer(raw)]).cast(pa.binary())
 
 
-def headed(prefix: bytes, lengths: npt.NDArray[Any], dtype: str) -> pa.BinaryArray:
+def _headed(prefix: bytes, lengths: npt.NDArray[Any], dtype: str) -> pa.BinaryArray:
     """A prefix and a length, for each length."""
     raw = lengths.astype(dtype).view(np.uint8).reshape(len(lengths), np.dtype(dtype).itemsize)
     constant = np.frombuffer(prefix, np.uint8)
-    return fixed_rows(np.hstack([np.broadcast_to(constant, (len(lengths), len(constant))), raw]))
+    return _fixed_rows(np.hstack([np.broadcast_to(constant, (len(lengths), len(constant))), raw]))
 
 
-def modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
+def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
     """Modified UTF-8 of texts: their UTF-8 itself, but for those with NUL or astral characters, which are converted."""
     plain = values.view(pa.binary())
     buffer = values.buffers()[2]
@@ -119,7 +119,7 @@ _EMPTY: Final = b""
 _NULL: Final = b"\x70"
 
 
-def encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray | None:
+def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray | None:
     """Events of a struct column without null rows; None if the class is not flat."""
     if not _is_flat(descriptor):
         return None
@@ -130,7 +130,7 @@ def encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryAr
         for each in owner.fields:
             name = next(names)
             # The type that is written, whatever the column is read as: NumPy would cut a larger number off.
-            child = cast(pc.struct_field(column, name), ARROW[each.type]) if name in given else None
+            child = _cast(pc.struct_field(column, name), ARROW[each.type]) if name in given else None
             if each.primitive:
                 pieces.primitive(child, each.type)
             elif child is None:
@@ -160,7 +160,7 @@ class _Pieces:
         self.next_handle: Int64s = np.full(count, BASE_HANDLE + writer.handles + 1, np.int64)
         self.classes: dict[str, Int64s] = {}
         self.pieces: list[pa.Array] = []
-        self.fixed: list[Bytes] = []
+        self.fixed: list[_Bytes] = []
         self.constant(object_prefix(descriptor))
 
     def constant(self, raw: bytes) -> None:
@@ -170,14 +170,14 @@ class _Pieces:
     def add(self, piece: pa.Array) -> None:
         """A piece of its own length in every event."""
         if self.fixed:
-            self.pieces.append(fixed_rows(np.hstack(self.fixed)))
+            self.pieces.append(_fixed_rows(np.hstack(self.fixed)))
             self.fixed = []
         self.pieces.append(piece)
 
     def join(self) -> pa.BinaryArray:
         """The events."""
         if self.fixed:
-            self.pieces.append(fixed_rows(np.hstack(self.fixed)))
+            self.pieces.append(_fixed_rows(np.hstack(self.fixed)))
         return pc.binary_join_element_wise(*self.pieces, b"")
 
     def primitive(self, child: pa.Array | None, code: str) -> None:
@@ -185,15 +185,15 @@ class _Pieces:
         if child is None:
             self.constant(bytes(DTYPES[code].itemsize))
         else:
-            self.fixed.append(big_endian(_filled(child, code), code))
+            self.fixed.append(_big_endian(_filled(child, code), code))
 
     def string(self, child: pa.Array) -> None:
         """A string field; RefusedError if a text is too long for the short form."""
-        filled = modified_utf8(pc.fill_null(child, "") if child.null_count else child)
+        filled = _modified_utf8(pc.fill_null(child, "") if child.null_count else child)
         lengths = pc.binary_length(filled).to_numpy(zero_copy_only=False)
         if len(lengths) and int(lengths.max()) > SHORT_STRING:
             raise RefusedError
-        heads = headed(b"\x74", lengths, ">u2")
+        heads = _headed(b"\x74", lengths, ">u2")
         self.next_handle = self.next_handle + _valid(child)
         self.add(pc.if_else(child.is_null(), _NULL, heads) if child.null_count else heads)
         self.add(filled)
@@ -207,13 +207,13 @@ class _Pieces:
         self._class(descriptor, valid)
         self.next_handle = self.next_handle + valid
         code = BOXES[signature]
-        values = fixed_rows(big_endian(_filled(child, code), code))
+        values = _fixed_rows(_big_endian(_filled(child, code), code))
         self.add(pc.if_else(pa.array(valid), values, _EMPTY) if child.null_count else values)
 
     def _class(self, descriptor: ClassDescriptor, here: Bools) -> None:
         handle = self.classes.setdefault(descriptor.name, np.full(self.count, _UNKNOWN, np.int64))
         whole = here & (handle == _UNKNOWN)
-        self.add(_choice(here & ~whole, fixed_rows(_references(handle))))
+        self.add(_choice(here & ~whole, _fixed_rows(_references(handle))))
         self.add(_choice(whole, class_bytes(descriptor)))
         self.classes[descriptor.name] = np.where(whole, self.next_handle, handle)
         self.next_handle = self.next_handle + whole
@@ -227,7 +227,7 @@ def _choice(where: Bools, piece: pa.Array | bytes) -> pa.Array:
     return pc.if_else(pa.array(where), piece, _EMPTY)
 
 
-def _references(handles: Int64s) -> Bytes:
+def _references(handles: Int64s) -> _Bytes:
     rows = np.empty((len(handles), 5), np.uint8)
     rows[:, 0] = 0x71
     rows[:, 1:] = handles.astype(">u4").view(np.uint8).reshape(-1, 4)
@@ -322,11 +322,11 @@ def _check_years(numbers: pa.Array, per_day: int) -> None:
 def _encode(kind: ColumnType, column: pa.Array) -> pa.BinaryArray | None:
     java_type = kind.java_type
     if isinstance(java_type, ClassDescriptor):
-        return encode_objects(java_type, column)
+        return _encode_objects(java_type, column)
     if java_type in BOXES:
-        return _boxes(cast(column, ARROW[java_type]), java_type, BOXES[java_type])
+        return _boxes(_cast(column, ARROW[java_type]), java_type, BOXES[java_type])
     if java_type in (STRING, "[B"):
-        return _variable(cast(column, ARROW[java_type]), text=java_type == STRING)
+        return _variable(_cast(column, ARROW[java_type]), text=java_type == STRING)
     return None
 
 
@@ -334,14 +334,14 @@ def _boxes(values: pa.Array, signature: str, code: str) -> pa.BinaryArray:
     descriptor = jdk_descriptor(signature[1:-1].replace("/", "."))
     assert descriptor is not None
     prefix = np.frombuffer(object_prefix(descriptor), np.uint8)
-    return fixed_rows(np.hstack([np.broadcast_to(prefix, (len(values), len(prefix))), big_endian(values, code)]))
+    return _fixed_rows(np.hstack([np.broadcast_to(prefix, (len(values), len(prefix))), _big_endian(values, code)]))
 
 
 def _variable(values: pa.Array, *, text: bool) -> pa.BinaryArray | None:
-    values = modified_utf8(values) if text else values
+    values = _modified_utf8(values) if text else values
     lengths = pc.binary_length(values).to_numpy(zero_copy_only=False)
     if text and len(lengths) and int(lengths.max()) > SHORT_STRING:
         return None
     prefix = STRING_EVENT if text else object_prefix(array_descriptor("[B"), b"\x75")
-    heads = headed(prefix, lengths, ">u2" if text else ">u4")
+    heads = _headed(prefix, lengths, ">u2" if text else ">u4")
     return pc.binary_join_element_wise(heads, values, b"")

@@ -188,7 +188,7 @@ _U16: Final = struct.Struct(">H")
 _CLASS_HEAD: Final = struct.Struct(">qBH")
 
 
-class Part(NamedTuple):
+class _Part(NamedTuple):
     """What one class of a hierarchy adds to an object."""
 
     owner: ClassDescriptor
@@ -215,21 +215,21 @@ class Part(NamedTuple):
             raise _misfit(self, values) from error
 
 
-def parts_of(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[Part, ...]:
+def _parts_of(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[_Part, ...]:
     """The parts of objects of a class, topmost class first; made once for each descriptor object."""
-    parts: tuple[Part, ...] | None = descriptor.__dict__.get("_parts")
+    parts: tuple[_Part, ...] | None = descriptor.__dict__.get("_parts")
     if parts is None:
         parts = descriptor.__dict__["_parts"] = tuple(map(_part, descriptor.hierarchy))
     return parts
 
 
-def _part(owner: ClassDescriptor) -> Part:
+def _part(owner: ClassDescriptor) -> _Part:
     fixed = sum(each.primitive for each in owner.fields)
     primitives, objects = owner.fields[:fixed], owner.fields[fixed:]
     if not all(each.primitive for each in primitives):
         raise SerializationError(f"illegal field order in {owner.name}: primitive fields come first")
     layout = struct.Struct(">" + "".join(STRUCT_CODES[each.type] for each in primitives))
-    return Part(
+    return _Part(
         owner,
         fixed,
         layout.pack,
@@ -239,7 +239,7 @@ def _part(owner: ClassDescriptor) -> Part:
     )
 
 
-def _misfit(part: Part, values: Sequence[Any]) -> SerializationError:
+def _misfit(part: _Part, values: Sequence[Any]) -> SerializationError:
     for each, value in zip(part.owner.fields, values, strict=False):
         try:
             struct.pack(">" + STRUCT_CODES[each.type], ord(value) if each.type == "C" else value)
@@ -249,7 +249,7 @@ def _misfit(part: Part, values: Sequence[Any]) -> SerializationError:
     raise AssertionError(part)
 
 
-def class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
+def _class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
     """A class as it is written: bytes, and the signature (a string object, with a handle) that follows them, if any.
 
     The end mark is part of it, unless annotations come before that.
@@ -262,23 +262,23 @@ def class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
 
 def _pieces(descriptor: ClassDescriptor) -> list[tuple[bytes, str]]:
     head = _CLASS_HEAD.pack(descriptor.serial_version_uid, descriptor.flags, len(descriptor.fields))
-    raw, pieces = b"\x72" + utf(descriptor.name) + head, []
+    raw, pieces = b"\x72" + _utf(descriptor.name) + head, []
     for each in descriptor.fields:
-        raw += each.type[0].encode() + utf(each.name)
+        raw += each.type[0].encode() + _utf(each.name)
         if not each.primitive:
             pieces.append((raw, each.type))
             raw = b""
     return [*pieces, (raw if descriptor.annotations else raw + b"\x78", "")]
 
 
-def utf(text: str) -> bytes:
+def _utf(text: str) -> bytes:
     """Modified UTF-8 with its length before it."""
     raw = encode_utf(text)
     return _U16.pack(len(raw)) + raw
 
 
-Descriptor = ClassDescriptor | ProxyDescriptor
-Steps = Generator[Any, None, None]
+_Descriptor = ClassDescriptor | ProxyDescriptor
+_Steps = Generator[Any, None, None]
 
 _U32: Final = struct.Struct(">I")
 _I32: Final = struct.Struct(">i")
@@ -327,7 +327,7 @@ class Writer:
             else:
                 stack.pop()
 
-    def _begin(self, value: Any) -> Steps | None:
+    def _begin(self, value: Any) -> _Steps | None:
         """Write a value that has no others inside, or return the generator that writes it."""
         if self._leaf(value):
             return None
@@ -367,7 +367,7 @@ class Writer:
         self.out += raw
         return True
 
-    def _other(self, value: Any) -> Steps | None:  # noqa: PLR0911
+    def _other(self, value: Any) -> _Steps | None:  # noqa: PLR0911
         if isinstance(value, Instance):
             return self._object(value, Content(value.descriptor, value.data, value.annotations))
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -392,7 +392,7 @@ class Writer:
             return None
         return self._by_base(value)
 
-    def _by_base(self, value: Any) -> Steps | None:
+    def _by_base(self, value: Any) -> _Steps | None:
         """Values of subclasses (of ``str``, ``int``, ...) and NumPy's scalars: as the type that they extend."""
         # NumPy's double is a subclass of float and would pass below; the others are not.
         if isinstance(value, np.generic):
@@ -442,7 +442,7 @@ class Writer:
         self._number(value)
         self.out += _U32.pack(len(value)) + wire_bytes(value, name)
 
-    def _array(self, value: JavaArray) -> Steps:
+    def _array(self, value: JavaArray) -> _Steps:
         self.out += b"\x75"
         self._descriptor(value.descriptor or array_descriptor(value.java_class))
         self._number(value)
@@ -451,7 +451,7 @@ class Writer:
         element = value.java_class[1:]
         return (coerce(item, element) for item in value)
 
-    def _enum(self, value: JavaEnum) -> Steps | None:
+    def _enum(self, value: JavaEnum) -> _Steps | None:
         # A constant is one object in Java, however many Python objects stand for it.
         key = ("enum", value.descriptor.name, value.name)
         handle = self._classes.get(key)
@@ -464,7 +464,7 @@ class Writer:
         self._number(value)
         return self._begin_name(value.name)
 
-    def _begin_name(self, name: str) -> Steps | None:
+    def _begin_name(self, name: str) -> _Steps | None:
         handle = self._handles.get(id(name))
         if handle is None:
             self._string(name)
@@ -472,7 +472,7 @@ class Writer:
             self.out += b"\x71" + _U32.pack(handle)
         return None
 
-    def _object(self, value: Any, parts: Content) -> Steps:
+    def _object(self, value: Any, parts: Content) -> _Steps:
         if not parts.descriptor.flags & (SC_SERIALIZABLE | SC_EXTERNALIZABLE) or parts.descriptor.is_enum:
             msg = f"objects of this class are not serializable: {parts.descriptor.name}"
             raise SerializationError(msg)
@@ -481,7 +481,7 @@ class Writer:
         self._number(value)
         return self._data(parts)
 
-    def _data(self, parts: Content) -> Steps:
+    def _data(self, parts: Content) -> _Steps:
         """Field values and annotations, class by class, topmost first."""
         descriptor, at, notes = parts.descriptor, 0, iter(parts.notes)
         if len(parts.values) != len(descriptor.all_fields):
@@ -491,7 +491,7 @@ class Writer:
         if descriptor.flags & SC_EXTERNALIZABLE:
             yield from self._note(next(notes, ()))
             return
-        for part in parts_of(descriptor):
+        for part in _parts_of(descriptor):
             note: Iterable[Any] = next(notes, ()) if part.annotated else ()
             if type(note) is OwnOrder:
                 if note.ahead is None:
@@ -515,11 +515,11 @@ class Writer:
             if part.annotated:
                 yield from self._note(note)
 
-    def _note(self, items: Iterable[Any]) -> Steps:
+    def _note(self, items: Iterable[Any]) -> _Steps:
         yield from self._contents(items)
         self.out += b"\x78"
 
-    def _contents(self, items: Iterable[Any]) -> Steps:
+    def _contents(self, items: Iterable[Any]) -> _Steps:
         for item in items:
             if type(item) is BlockData:
                 self._block(item)
@@ -535,7 +535,7 @@ class Writer:
             else:
                 self.out += b"\x7a" + _U32.pack(len(chunk)) + chunk
 
-    def _descriptor(self, descriptor: Descriptor) -> None:
+    def _descriptor(self, descriptor: _Descriptor) -> None:
         """A class descriptor and its superclasses; those that begin a stream are written once and then copied."""
         if self._kept:
             self._chain(descriptor)
@@ -553,7 +553,7 @@ class Writer:
         self._handles, self._classes = first.handles.copy(), first.classes.copy()
         self._names, self._kept = first.names.copy(), first.kept.copy()
 
-    def _chain(self, descriptor: Descriptor | None) -> None:
+    def _chain(self, descriptor: _Descriptor | None) -> None:
         classes, kept = self._classes, self._kept
         while descriptor is not None:
             handle = classes.get(descriptor)
@@ -571,7 +571,7 @@ class Writer:
         self.out += b"\x70"
 
     def _class(self, descriptor: ClassDescriptor) -> None:
-        for raw, signature in class_pieces(descriptor):
+        for raw, signature in _class_pieces(descriptor):
             self.out += raw
             if signature:
                 self._type_string(signature)
@@ -591,7 +591,7 @@ class Writer:
         self.out += b"\x7d"
         self.out += _I32.pack(len(descriptor.interfaces))
         for name in descriptor.interfaces:
-            self.out += utf(name)
+            self.out += _utf(name)
         self._annotate(descriptor.annotations)
 
     def _annotate(self, items: Iterable[Any]) -> None:
