@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject, signature
 from pravega_serde.java.types import (
@@ -19,7 +20,6 @@ from pravega_serde.java.types import (
     Shape,
     arrow_of,
     check_cast,
-    is_any_list,
     no_such_field,
     signature_of,
     struct_of,

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError
 from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject
 from pravega_serde.java.values import (
@@ -41,17 +42,7 @@ from pravega_serde.java.values import (
     Timestamp,
 )
 
-__all__ = [
-    "ARROW",
-    "Shape",
-    "arrow_of",
-    "check_cast",
-    "is_any_list",
-    "no_such_field",
-    "shape_of",
-    "signature_of",
-    "struct_of",
-]
+__all__ = ["ARROW", "Shape", "arrow_of", "check_cast", "no_such_field", "shape_of", "signature_of", "struct_of"]
 
 _DEEPEST: Final = 32
 """Objects in each other that a sample is looked into; columns of that depth are of no use."""
@@ -236,12 +227,6 @@ def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
     except pa.ArrowException as error:
         msg = f"a column of type {given} does not become {wanted}: {error}"
         raise SchemaError(msg) from error
-
-
-def is_any_list(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's lists."""
-    t = pa.types
-    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
 
 
 def signature_of(arrow_type: pa.DataType) -> str | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import (
+    FallbackError,
     at_path,
     days_of,
     expand,
@@ -24,6 +25,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
+from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SerializationError
 from pravega_serde.java.columns import BOXES, STRING, Bools, Int64s, class_bytes, object_prefix
 from pravega_serde.java.convert import ColumnType
@@ -38,7 +40,7 @@ from pravega_serde.java.protocol import (
     STRING_EVENT,
     encode_utf,
 )
-from pravega_serde.java.types import ARROW, is_any_list
+from pravega_serde.java.types import ARROW
 from pravega_serde.java.write_rows import Writer
 
 __all__ = ["encode_fast", "lowered"]
@@ -46,16 +48,12 @@ __all__ = ["encode_fast", "lowered"]
 _Bytes = npt.NDArray[np.uint8]
 
 
-class RefusedError(Exception):
-    """A column holds something that is written row by row, or cannot be written: the rows will say which."""
-
-
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The column in the type that is written; RefusedError if a value does not fit."""
+    """The column in the type that is written; FallbackError if a value does not fit."""
     try:
         return column.cast(wanted)
     except pa.ArrowException as error:
-        raise RefusedError from error
+        raise FallbackError from error
 
 
 def _big_endian(values: pa.Array, code: str) -> _Bytes:
@@ -76,7 +74,7 @@ def _code_units(values: pa.StringArray) -> pa.Array:
     units = []
     for text in encoded.dictionary.to_pylist():
         if len(text) != 1 or ord(text) > 0xFFFF:
-            raise RefusedError
+            raise FallbackError
         units.append(ord(text))
     return pa.array(units, pa.uint16()).take(encoded.indices)
 
@@ -188,11 +186,11 @@ class _Pieces:
             self.fixed.append(_big_endian(_filled(child, code), code))
 
     def string(self, child: pa.Array) -> None:
-        """A string field; RefusedError if a text is too long for the short form."""
+        """A string field; FallbackError if a text is too long for the short form."""
         filled = _modified_utf8(pc.fill_null(child, "") if child.null_count else child)
         lengths = pc.binary_length(filled).to_numpy(zero_copy_only=False)
         if len(lengths) and int(lengths.max()) > SHORT_STRING:
-            raise RefusedError
+            raise FallbackError
         heads = _headed(b"\x74", lengths, ">u2")
         self.next_handle = self.next_handle + _valid(child)
         self.add(pc.if_else(child.is_null(), _NULL, heads) if child.null_count else heads)
@@ -251,7 +249,7 @@ def encode_fast(kind: ColumnType, column: pa.Array) -> pa.BinaryArray | None:
     rows = column if column.null_count == 0 else column.filter(present)
     try:
         events = _encode(kind, rows)
-    except RefusedError:
+    except FallbackError:
         return None
     return None if events is None else expand(events, present.to_numpy(zero_copy_only=False))
 

@@ -1,4 +1,4 @@
-"""Public names of packages: every package that takes names from its own modules lists them, sorted, and all of them."""
+"""What packages export: every package with modules lists its public names, sorted, and all of them."""
 
 import ast
 import importlib
@@ -11,7 +11,7 @@ PACKAGES = sorted(
     str(init.parent.relative_to(ROOT)).replace("/", ".")
     for top in ("connector", "pravega_serde", "pyspark_pravega")
     for init in (ROOT / top).rglob("__init__.py")
-    if "__all__" in init.read_text() or any(module.name != "__init__.py" for module in init.parent.glob("_*.py"))
+    if any(module != init for module in init.parent.glob("*.py")) and not init.parent.name.startswith("_")
 )
 
 
