@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import struct
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows, per_row, written
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter, FallbackError, PlainPath, per_row
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.java.columns import fast_path, object_prefix
 from pravega_serde.java.convert import ColumnType, column_type
@@ -30,22 +30,20 @@ from pravega_serde.java.types import Shape, shape_of
 from pravega_serde.java.values import Byte, Float, Long, Short
 from pravega_serde.java.write_columns import encode_fast, lowered
 from pravega_serde.java.write_rows import Writer
-from pravega_serde.serializer import OnError
 
 __all__ = ["JavaSerializer", "dump_stream", "load_stream"]
 
 
 class _QuickRead(NamedTuple):
-    """An event of one box."""
+    """Event of one box, which is always the same bytes but for the value: it needs no reader."""
 
     prefix: bytes
-    """All but the value."""
+    """Bytes before the value."""
     start: int
     """Length of the prefix."""
     unpack: Callable[[bytes, int], tuple[Any, ...]]
-    """Reads the value."""
     make: Callable[[Any], Any]
-    """Puts it into its Python type."""
+    """Puts the value into its Python type."""
 
 
 def _itself(value: Any) -> Any:
@@ -61,7 +59,7 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "Long": ("J", Long),
     "Short": ("S", Short),
 }
-_RANGES: Final = {"B": 8, "S": 16, "I": 32, "J": 64}
+_BITS: Final = {"B": 8, "S": 16, "I": 32, "J": 64}
 
 
 def _prefix(name: str) -> bytes:
@@ -70,7 +68,7 @@ def _prefix(name: str) -> bytes:
     return object_prefix(descriptor)
 
 
-def _read(name: str) -> _QuickRead:
+def _quick_read(name: str) -> _QuickRead:
     code, make = _KINDS[name]
     prefix = _prefix(name)
     return _QuickRead(prefix, len(prefix), struct.Struct(">" + STRUCT_CODES[code]).unpack_from, make)
@@ -80,37 +78,37 @@ def _length(name: str) -> int:
     return len(_prefix(name)) + struct.calcsize(STRUCT_CODES[_KINDS[name][0]])
 
 
-_QUICK_READS: Final = {_length(name): _read(name) for name in _KINDS}
+_QUICK_READS: Final = {_length(name): _quick_read(name) for name in _KINDS}
 """Length of an event -> the box that it may be; the lengths are all different."""
 assert len(_QUICK_READS) == len(_KINDS)
 
 
-def _write(name: str) -> Callable[[Any], bytes | None]:
+def _quick_write(name: str) -> Callable[[Any], bytes | None]:
     prefix, code = _prefix(name), _KINDS[name][0]
     pack = struct.Struct(">" + STRUCT_CODES[code]).pack
-    limit = 1 << _RANGES.get(code, 64) - 1
-    if code in _RANGES:
+    limit = 1 << _BITS.get(code, 64) - 1
+    if code in _BITS:
         return lambda value: prefix + pack(value) if -limit <= value < limit else None
     return lambda value: prefix + pack(value)
 
 
-_int, _long = _write("Integer"), _write("Long")
+_int, _long = _quick_write("Integer"), _quick_write("Long")
 _QUICK_WRITES: Final[dict[type[Any], Callable[[Any], bytes | None]]] = {
-    bool: _write("Boolean"),
+    bool: _quick_write("Boolean"),
     int: lambda value: _int(value) or _long(value),
-    float: _write("Double"),
-    Byte: _write("Byte"),
-    Float: _write("Float"),
+    float: _quick_write("Double"),
+    Byte: _quick_write("Byte"),
+    Float: _quick_write("Float"),
     Long: _long,
-    Short: _write("Short"),
+    Short: _quick_write("Short"),
 }
-"""Python type -> its event, or None: the writer will say why not."""
-
+"""Python type -> function that makes its event; None for values that do not fit: the writer says why not."""
 
 _TEXT_AT: Final = len(STRING_EVENT) + 2
+"""Position of the text in an event that is one short string."""
 
 
-class JavaSerializer:
+class JavaSerializer(ColumnSerializer):
     """Events of ``io.pravega.client.stream.impl.JavaSerializer``: one ``ObjectOutputStream`` with one object.
 
     Rows: any serializable Java object, in both directions. Reading gives natural Python values, or inert records
@@ -138,46 +136,28 @@ class JavaSerializer:
         limits: Limits | None = None,
         write_object: Layouts | None = None,
     ) -> None:
-        self.limits = limits or Limits()
-        self._layouts: Layouts = _checked_layouts(write_object)
+        self.limits, self._layouts = limits or Limits(), _checked_layouts(write_object)
         self._cache = DescriptorCache()
-        shape = None
+        self._given = {"java_type": java_type, "sample": sample, "arrow_type": arrow_type, "limits": limits}
+        self._given_type, self._shape = arrow_type, None
+        self.java_type = _checked_type(java_type)
         if sample is not None and java_type is None:
-            java_type, shape = self._learn(_sampled(sample))
-        self._prepare(java_type, shape, arrow_type, self.limits, self._layouts)
-
-    def _prepare(
-        self,
-        java_type: Any,
-        shape: Shape | None,
-        arrow_type: pa.DataType | None,
-        limits: Limits,
-        layouts: Layouts | None,
-    ) -> None:
-        if java_type is not None and not isinstance(java_type, (str, ClassDescriptor)):
-            msg = f"invalid java_type: the name of a class or a ClassDescriptor is expected, not {java_type!r:.80}"
-            raise SchemaError(msg)
-        self.limits, self._layouts, self._cache = limits, layouts or {}, DescriptorCache()
-        self.java_type, self._shape, self._given_type = java_type, shape, arrow_type
-        self._encoders: dict[pa.DataType, ColumnType] = {}
-        # A class without a form in Arrow will do for rows; anything else that has none is a mistake.
-        if arrow_type is not None or not isinstance(java_type, ClassDescriptor):
+            self.java_type, self._shape = self._learn(_sampled(sample))
+        # A class without a form in Arrow will do for rows; any other type without one is a mistake.
+        if arrow_type is not None or not isinstance(self.java_type, ClassDescriptor):
             _ = self._column
 
+    def _arguments(self) -> dict[str, Any]:
+        return {**self._given, "write_object": self._layouts}
+
     def __repr__(self) -> str:
+        # Descriptors and samples are too long to show.
         name = self.java_type.name if isinstance(self.java_type, ClassDescriptor) else self.java_type
         return f"JavaSerializer({name!r}, arrow_type={self._given_type})"
 
-    @functools.cached_property
+    @cached_property
     def _column(self) -> ColumnType | None:
         return column_type(self.java_type, self._given_type, self._shape)
-
-    @functools.cached_property
-    def _fast(self) -> FastPath | None:
-        return fast_path(self._typed())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.java_type, self._given_type, self.limits, self._shape, self._layouts)
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -191,10 +171,10 @@ class JavaSerializer:
         return self._column
 
     def serialize(self, value: Any) -> bytes:
-        """The event of a value; ``None`` is an event too, Java's null.
+        """Event of a value; ``None`` is an event too, Java's null.
 
-        Raises :class:`SerializationError` for values that have no Java form. Of a class of your own Python cannot
-        know the serialVersionUID: give a :class:`JavaObject`, whose descriptor says it.
+        Raises :class:`SerializationError` for values that have no Java form. For a class of your own give a
+        :class:`JavaObject`, whose descriptor has the serialVersionUID: Python cannot compute it.
         """
         if type(value) is str:
             raw = encode_utf(value)
@@ -209,7 +189,10 @@ class JavaSerializer:
         return bytes(writer.out)
 
     def deserialize(self, data: bytes | bytearray | memoryview) -> Any:
-        """The value of an event; like Java's own deserializer this ignores bytes after the object."""
+        """Value of an event. Bytes after the object are ignored, as Java's own deserializer ignores them.
+
+        Raises :class:`DeserializationError`, with the path of the part that is invalid.
+        """
         if type(data) is not bytes:
             data = bytes(data)
         if data.startswith(STRING_EVENT):
@@ -226,51 +209,36 @@ class JavaSerializer:
         return Reader(data, self._cache, self.limits, self._layouts).read_event()
 
     def learn(self, event: bytes) -> ClassDescriptor:
-        """Class descriptor of the object in an event: what is needed to write more of them."""
+        """Class descriptor of the object in an event, with which more of them can be written."""
         return self._learn(event)[0]
 
     def _learn(self, event: bytes) -> tuple[ClassDescriptor, Shape | None]:
         value = self.deserialize(event)
         if isinstance(value, JavaObject) and isinstance(value.descriptor, ClassDescriptor):
             return value.descriptor, shape_of(value)
-        msg = f"the event holds a {type(value).__name__}, not an object of a class of its own"
+        msg = f"invalid sample: a {type(value).__name__}, not an object of a class of its own"
         raise SchemaError(msg)
 
-    def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Raise :class:`SchemaError` if a column of this type can never be encoded."""
-        self._encoder_of(arrow_type)
+    def _make_reader(self) -> ColumnReader:
+        kind = self._typed()
+        return ColumnReader(PlainPath(lambda event: self._plain(event, kind), kind.arrow_type), fast_path(kind))
 
-    def _encoder_of(self, arrow_type: pa.DataType) -> ColumnType:
-        known = self._encoders.get(arrow_type)
-        if known is None:
-            known = self._encoders[arrow_type] = self._make_encoder(arrow_type)
-        return known
+    def _make_writer(self) -> ColumnWriter:
+        return ColumnWriter(self._column_writer_of)
 
-    def _make_encoder(self, arrow_type: pa.DataType) -> ColumnType:
+    def _column_writer_of(self, arrow_type: pa.DataType) -> Callable[[pa.Array], pa.BinaryArray]:
         given = arrow_type if self.java_type is None and self._given_type is None else self._given_type
-        made = column_type(self.java_type, given, self._shape, written=arrow_type)
-        assert made is not None
-        return made
-
-    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a column; a null row stays null, which is no event (Java's null is an event: see serialize)."""
-        column = as_column(column)
-        kind = self._encoder_of(column.type)
+        kind = column_type(self.java_type, given, self._shape, written=arrow_type)
+        assert kind is not None
 
         def write(rows: pa.Array) -> pa.BinaryArray:
-            events = encode_fast(kind, rows)
-            if events is not None:
-                return events
-            values = lowered(rows, kind.arrow_type).to_pylist()
-            return per_row(values, lambda value: self.serialize(_made(kind, value)))
+            try:
+                return encode_fast(kind, rows)
+            except FallbackError:
+                values = lowered(rows, kind.arrow_type).to_pylist()
+                return per_row(values, lambda value: self.serialize(_made(kind, value)))
 
-        return written(column, write)
-
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events; Java's null becomes null."""
-        kind = self._typed()
-        plain = PlainPath(lambda event: self._plain(event, kind), kind.arrow_type)
-        return decode_rows(column, plain=plain, fast=self._fast, on_error=on_error)
+        return write
 
     def _plain(self, event: bytes, kind: ColumnType) -> Any:
         value = None if event == NULL_EVENT else self.deserialize(event)
@@ -286,6 +254,13 @@ def _made(kind: ColumnType, value: Any) -> Any:
         return kind.to_java(value)
     except SerializationError as error:
         raise SerializationError(error.reason, field_path=f"${error.field_path or ''}") from error
+
+
+def _checked_type(given: Any) -> str | ClassDescriptor | None:
+    if given is None or isinstance(given, (str, ClassDescriptor)):
+        return given
+    msg = f"invalid java_type: the name of a class or a ClassDescriptor is expected, not {given!r:.80}"
+    raise SchemaError(msg)
 
 
 def _sampled(sample: bytes | str) -> bytes:
@@ -307,16 +282,8 @@ def _checked_layouts(given: Layouts | None) -> dict[str, int | None]:
     return layouts
 
 
-def _restore(
-    java_type: Any, arrow_type: Any, limits: Limits, shape: Shape | None = None, layouts: Layouts | None = None
-) -> JavaSerializer:
-    made = JavaSerializer.__new__(JavaSerializer)
-    made._prepare(java_type, shape, arrow_type, limits, layouts)
-    return made
-
-
 def load_stream(data: bytes, limits: Limits | None = None) -> list[Any]:
-    """Everything in a stream of several objects, and the :class:`BlockData` between them.
+    """Objects of a stream that has any number of them, and the :class:`BlockData` between them.
 
     Raises :class:`DeserializationError`. Events of Pravega hold one object: see :class:`JavaSerializer` for those.
     """
@@ -324,7 +291,7 @@ def load_stream(data: bytes, limits: Limits | None = None) -> list[Any]:
 
 
 def dump_stream(contents: Iterable[Any]) -> bytes:
-    """A stream of several objects and :class:`BlockData`, which share handles: what two of them refer to is one."""
+    """Stream of several objects and :class:`BlockData`. They share handles: an object in two of them is one."""
     writer = Writer()
     for each in contents:
         writer.write(each)

@@ -117,10 +117,10 @@ _EMPTY: Final = b""
 _NULL: Final = b"\x70"
 
 
-def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray | None:
-    """Events of a struct column without null rows; None if the class is not flat."""
+def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray:
+    """Events of a struct column without null rows; FallbackError if the class is not flat."""
     if not _is_flat(descriptor):
-        return None
+        raise FallbackError
     given = {field.name for field in column.type}
     pieces = _Pieces(descriptor, len(column))
     names = iter(descriptor.field_names)
@@ -243,15 +243,12 @@ def _filled(child: pa.Array, code: str) -> pa.Array:
     return pc.fill_null(child, False if code == "Z" else "\0" if code == "C" else 0)
 
 
-def encode_fast(kind: ColumnType, column: pa.Array) -> pa.BinaryArray | None:
-    """Events of a column; None if this column has to be written row by row."""
+def encode_fast(kind: ColumnType, column: pa.Array) -> pa.BinaryArray:
+    """Events of a column, all at once; :class:`FallbackError` if it has to be written row by row."""
+    if column.null_count == 0:
+        return _encode(kind, column)
     present = column.is_valid()
-    rows = column if column.null_count == 0 else column.filter(present)
-    try:
-        events = _encode(kind, rows)
-    except FallbackError:
-        return None
-    return None if events is None else expand(events, present.to_numpy(zero_copy_only=False))
+    return expand(_encode(kind, column.filter(present)), present.to_numpy(zero_copy_only=False))
 
 
 def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
@@ -317,7 +314,7 @@ def _check_years(numbers: pa.Array, per_day: int) -> None:
         raise SerializationError(msg)
 
 
-def _encode(kind: ColumnType, column: pa.Array) -> pa.BinaryArray | None:
+def _encode(kind: ColumnType, column: pa.Array) -> pa.BinaryArray:
     java_type = kind.java_type
     if isinstance(java_type, ClassDescriptor):
         return _encode_objects(java_type, column)
@@ -325,7 +322,7 @@ def _encode(kind: ColumnType, column: pa.Array) -> pa.BinaryArray | None:
         return _boxes(_cast(column, ARROW[java_type]), java_type, BOXES[java_type])
     if java_type in (STRING, "[B"):
         return _variable(_cast(column, ARROW[java_type]), text=java_type == STRING)
-    return None
+    raise FallbackError
 
 
 def _boxes(values: pa.Array, signature: str, code: str) -> pa.BinaryArray:
@@ -335,11 +332,11 @@ def _boxes(values: pa.Array, signature: str, code: str) -> pa.BinaryArray:
     return _fixed_rows(np.hstack([np.broadcast_to(prefix, (len(values), len(prefix))), _big_endian(values, code)]))
 
 
-def _variable(values: pa.Array, *, text: bool) -> pa.BinaryArray | None:
+def _variable(values: pa.Array, *, text: bool) -> pa.BinaryArray:
     values = _modified_utf8(values) if text else values
     lengths = pc.binary_length(values).to_numpy(zero_copy_only=False)
     if text and len(lengths) and int(lengths.max()) > SHORT_STRING:
-        return None
+        raise FallbackError
     prefix = STRING_EVENT if text else object_prefix(array_descriptor("[B"), b"\x75")
     heads = _headed(prefix, lengths, ">u2" if text else ">u4")
     return pc.binary_join_element_wise(heads, values, b"")
