@@ -1,4 +1,4 @@
-"""Reading columns: all events at once, by NumPy; events that differ from the usual are left to single reading.
+"""Columns: reading all events of a column at once; those that differ from the usual are left to the plain path.
 
 The descriptor at the start of an event is the same bytes in every event of a class, so it is compared, not parsed;
 behind it stand the fields in a fixed order, and one NumPy operation moves the cursors of all events over one field.
@@ -26,6 +26,7 @@ from pravega_serde.java.protocol import (
     DTYPES,
     SC_WRITE_METHOD,
     STREAM_HEADER,
+    TC_ARRAY,
     TC_NULL,
     TC_OBJECT,
     TC_REFERENCE,
@@ -49,15 +50,17 @@ _WIDTH: Final = {code: dtype.itemsize for code, dtype in DTYPES.items()}
 _IN_MEMORY: Final = {code: dtype.newbyteorder("=") for code, dtype in DTYPES.items()}
 
 
-def object_prefix(descriptor: ClassDescriptor, token: bytes = b"\x73") -> bytes:
-    """Bytes from the start of a stream to the data of an object of that class."""
+def object_prefix(descriptor: ClassDescriptor, token: int = TC_OBJECT) -> bytes:
+    """Bytes from the start of a stream to the data of an object (or array, by its token) of that class."""
     writer = Writer()
     writer.write(descriptor)
-    return STREAM_HEADER + token + bytes(writer.out[len(STREAM_HEADER) :])
+    return STREAM_HEADER + bytes([token]) + bytes(writer.out[len(STREAM_HEADER) :])
 
 
 def _matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
-    """Which events have these bytes at their cursors; cursors may stand anywhere inside the data."""
+    """Whether each event has these bytes at its cursor, which may stand anywhere inside the data."""
+    # Eight bytes at a time, as little-endian words. Behind the last word there is nothing to read: a cursor there
+    # compares with other bytes, and the check of the event's end refuses it.
     result = np.ones(len(at), np.bool_)
     last = len(column.words) - 1
     for start in range(0, len(expected), 8):
@@ -73,6 +76,7 @@ def _matches(column: ByteColumn, at: Int64s, expected: bytes) -> Bools:
 def _numbers_at(column: ByteColumn, at: Int64s, code: str) -> npt.NDArray[Any]:
     """Big-endian numbers of one primitive type at the cursors."""
     width = _WIDTH[code]
+    # The word at a cursor begins with the number; swapped, the number is its top bytes.
     words = column.words[at].byteswap()
     if width == 8:
         return words.view(_IN_MEMORY[code])
@@ -102,23 +106,23 @@ def _array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
 
 @functools.cache
 def _characters() -> pa.Array:
-    """Every char as a string; surrogates, which are not text by themselves, are null."""
+    """All chars as strings, by their code unit; surrogates, which are not text by themselves, are null."""
     return pa.array([None if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)], pa.string())
 
 
 def _text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
-    """Strings of modified UTF-8 slices; those that are not UTF-8 as well are emptied and marked as bad."""
+    """Strings of slices in modified UTF-8; slices that are not UTF-8 as well become empty, and are marked as bad."""
     values = cut(column.data, starts, ends)
     suspicious = _not_utf8(values)
     if suspicious is None:
         return values.view(pa.string())
-    # Few rows have such bytes: they are emptied here and decoded one by one.
+    # Few rows have such bytes: they become empty here, and are decoded one by one.
     rows = np.unique(np.searchsorted(_ends_of(values), suspicious, side="right"))
     try:
         values = _cut_without(column, starts, ends, bad, rows)
         return values.cast(pa.string())
     except pa.ArrowInvalid:
-        # Overlong forms, which Java accepts, or malformed bytes: all that is not ASCII goes the slow way.
+        # Overlong forms, which Java accepts, or malformed bytes: all rows that are not ASCII are decoded one by one.
         raw = _payload(values)
         rows = np.unique(np.searchsorted(_ends_of(values), np.flatnonzero(raw >= 0x80), side="right"))
         return _cut_without(column, starts, ends, bad, rows).cast(pa.string())
@@ -141,21 +145,22 @@ def _ends_of(values: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _not_utf8(values: pa.Array) -> Int64s | None:
-    """Where bytes stand that modified UTF-8 and UTF-8 use differently; None if there is nothing but ASCII."""
+    """Positions of bytes that modified UTF-8 and UTF-8 use differently; None if there is nothing but ASCII."""
     raw = _payload(values)
     if not len(raw) or int(raw.max()) < 0x80:
         return None
+    # C0 80 is NUL in modified UTF-8, and F0.. begins the four bytes of an astral character, which it has not.
     odd = (raw == 0xC0) | (raw >= 0xF0)
-    odd[:-1] |= (raw[:-1] == 0xED) & (raw[1:] >= 0xA0)  # surrogates; other ED are Korean
+    odd[:-1] |= (raw[:-1] == 0xED) & (raw[1:] >= 0xA0)  # surrogates; ED before a smaller byte is Korean
     return np.flatnonzero(odd)
 
 
 _UNKNOWN: Final = -1
-"""Handle of a class or string that an event has not had yet."""
+"""Handle of a class or string that an event does not have yet."""
 
 
 class _Walk:
-    """The cursors of all events of a column, and what each event has numbered so far."""
+    """Cursors of all events of a column, and the handles that each event has given so far."""
 
     def __init__(self, column: ByteColumn, prefix: bytes, handles: int) -> None:
         self.column = column
@@ -172,18 +177,18 @@ class _Walk:
         self.at = np.where(self.good, moved, self.column.starts)
 
     def require(self, condition: Bools) -> None:
-        """Events for which this is false are suspects."""
+        """Make the events for which this is false suspects."""
         self.good &= condition
         self.at = np.where(self.good, self.at, self.column.starts)
 
     def token(self) -> npt.NDArray[np.uint8]:
-        """The byte at each cursor."""
+        """Byte at each cursor."""
         return self.column.data[self.at]
 
 
 @dataclass(frozen=True, slots=True)
 class _Slices:
-    """A string field of all events: where its text is, and which are null."""
+    """String field of all events: starts and ends of its texts, and which are null."""
 
     starts: Int64s
     ends: Int64s
@@ -191,12 +196,12 @@ class _Slices:
 
 
 def _walk_string(walk: _Walk) -> _Slices:
-    """Moves over a string field: a string, null, or a reference to a string field before it."""
+    """Move over a string field: a string, null, or a reference to a string field before it."""
     token = walk.token()
     new, null = token == TC_STRING, token == TC_NULL
     starts = walk.at + 3
     ends = starts + np.where(new, _u16_at(walk.column, walk.at + 1), 0)
-    # Java writes a string that comes again in the same object as a reference to it.
+    # A string that comes again in the same object is a reference (TC_REFERENCE and four bytes of handle).
     referred = token == TC_REFERENCE
     size = np.where(new, ends - walk.at, np.where(null, 1, 5))
     known = new | null
@@ -214,7 +219,7 @@ def _walk_string(walk: _Walk) -> _Slices:
 
 
 def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
-    """Moves the events of ``here`` over a class descriptor: whole, or a reference to its handle."""
+    """Move the events of ``here`` over a class descriptor: whole, or a reference to its handle."""
     handle = walk.classes.setdefault(descriptor.name, np.full(len(here), _UNKNOWN, np.int64))
     token = walk.token()
     referred = here & (token == TC_REFERENCE)
@@ -235,14 +240,14 @@ def _walk_class(walk: _Walk, descriptor: ClassDescriptor, here: Bools) -> None:
 
 @functools.cache
 def class_bytes(descriptor: ClassDescriptor) -> bytes:
-    """A class descriptor of primitive fields up to its superclass."""
+    """Bytes of a class descriptor of primitive fields, up to its superclass."""
     return object_prefix(
         ClassDescriptor(descriptor.name, descriptor.serial_version_uid, descriptor.flags, descriptor.fields)
     )[len(STREAM_HEADER) + 1 : -1]
 
 
 def _walk_box(walk: _Walk, signature: str) -> tuple[Int64s, Bools]:
-    """Moves over a box: null, or an object whose class may have come before. Returns positions of the values."""
+    """Move over a box: null, or an object, whose class may be a reference. Returns positions of values, and nulls."""
     token = walk.token()
     null = token == TC_NULL
     here = token == TC_OBJECT
@@ -258,7 +263,7 @@ def _walk_box(walk: _Walk, signature: str) -> tuple[Int64s, Bools]:
 
 
 def _object_path(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> FastPath | None:
-    """The decoder of flat objects: primitives, strings and boxes only."""
+    """Decoder of flat objects: primitives, strings and boxes only. None if the class is not flat."""
     steps = _compile(descriptor, arrow_type)
     if steps is None:
         return None
@@ -286,7 +291,7 @@ _Step = Callable[[_Walk, dict[str, Callable[[Bools], pa.Array]]], None]
 
 
 def _compile(descriptor: ClassDescriptor, arrow_type: pa.DataType) -> list[_Step] | None:
-    """The steps over the fields of a class in stream order; None if one is not flat, or has another Arrow type."""
+    """Steps over the fields of a class in stream order; None if one is not flat, or has another Arrow type."""
     names = iter(descriptor.field_names)
     wanted = {each.name: each.type for each in arrow_type} if pa.types.is_struct(arrow_type) else {}
     if not wanted or descriptor.is_external or any(owner.flags & SC_WRITE_METHOD for owner in descriptor.hierarchy):
@@ -343,7 +348,7 @@ def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
 
 
 def fast_path(kind: ColumnType) -> FastPath | None:
-    """The vectorised decoder of a column type; None if it has none, and events are read one by one."""
+    """Decoder of whole columns of a type; None if events have to be read one by one."""
     if isinstance(kind.java_type, ClassDescriptor):
         return _object_path(kind.java_type, kind.arrow_type)
     if kind.java_type == STRING and kind.arrow_type == pa.string():
@@ -361,6 +366,7 @@ def fast_path(kind: ColumnType) -> FastPath | None:
 
 def _strings(events: pa.BinaryArray) -> Attempt:
     column = ByteColumn.of(events)
+    # The first eight bytes of an event as a little-endian word: AC ED 00 05 74, and two bytes of big-endian length.
     head = column.words[column.starts]
     good = head & np.uint64(0xFFFFFFFFFF) == np.uint64(0x74_0500_EDAC)
     length = (head >> np.uint64(32) & np.uint64(0xFF00) | head >> np.uint64(48) & np.uint64(0xFF)).astype(np.int64)
@@ -372,7 +378,7 @@ def _strings(events: pa.BinaryArray) -> Attempt:
 
 def _byte_arrays(events: pa.BinaryArray) -> Attempt:
     column = ByteColumn.of(events)
-    prefix = object_prefix(array_descriptor("[B"), b"\x75")
+    prefix = object_prefix(array_descriptor("[B"), TC_ARRAY)
     body = column.starts + len(prefix) + 4
     good = (column.ends >= body) & _matches(column, column.starts, prefix)
     safe = np.where(good, body - 4, column.starts)

@@ -37,24 +37,24 @@ from pravega_serde.java.write_rows import coerce, is_coerced
 __all__ = ["MAX_SHARED", "ColumnType", "column_type"]
 
 MAX_SHARED: Final = 100_000
-"""Elements and fields that one event may become, beyond its number of bytes, where values become copies (in Arrow
-columns, in dataclasses): each takes a byte at least, so only objects that others share can become more."""
+"""Elements and fields that one event may become where values are copied (into Arrow columns, into dataclasses), beyond
+its number of bytes. Each takes a byte at least, so only objects that others share can become more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
-    """What the events of a column are, in Java and in Arrow."""
+    """Type of a column's events in Java and in Arrow, and the conversion of its values."""
 
     java_type: str | ClassDescriptor | None
-    """Signature of the type, or the class; None: only reading, objects of any class with such fields."""
+    """Signature of the type, or the class; None for objects of any class with such fields, which can only be read."""
     arrow_type: pa.DataType
     from_java: Callable[[Any, int], Any]
-    """Decoded value, size of its event -> what ``pa.array`` takes; SerializationError for a value of another type."""
+    """(decoded value, size of its event) -> value for ``pa.array``; SerializationError for a value of another type."""
     to_java: Callable[[Any], Any]
-    """Value of ``to_pylist`` -> what the writer takes; only of a type that was made for a column to write."""
+    """Value of ``to_pylist`` -> value for the writer; only in a type that was made for a column to write."""
 
     def check_encodable(self, given: pa.DataType) -> None:
-        """Raise SchemaError unless columns of that type can become this one."""
+        """Raise :class:`SchemaError` unless columns of that Arrow type can be written as this one."""
         if isinstance(self.java_type, ClassDescriptor):
             if not pa.types.is_struct(given):
                 msg = f"objects of {self.java_type.name} are written from a struct, not from {given}"
@@ -78,9 +78,10 @@ def column_type(
     *,
     written: pa.DataType | None = None,
 ) -> ColumnType | None:
-    """The column type of what the user said; None if that was nothing.
+    """Column type of the arguments of a serializer; None if there are none.
 
-    ``shape`` is what a sample tells. ``written`` is the type of a column to write: of a class, only its fields matter.
+    ``shape`` is that of a sample. ``written`` is the Arrow type of a column to write: of a class, only the fields in it
+    matter. Raises :class:`SchemaError`.
     """
     if java_type is None:
         if arrow_type is None:
@@ -125,13 +126,16 @@ def _check_class(value: Any, wanted: ClassDescriptor) -> None:
     while at is not None and at.name != wanted.name:
         at = at.super_class
     if at is None:
-        found = value.class_name if isinstance(value, JavaObject) else f"a {type(value).__name__}"
-        msg = f"the event holds {found}, not {wanted.name}"
+        msg = f"the event holds {_class_of(value)}, not {wanted.name}"
         raise SerializationError(msg)
 
 
+def _class_of(value: Any) -> str:
+    return value.class_name if isinstance(value, JavaObject) else type(value).__name__
+
+
 class _Budget:
-    """Elements that the conversion of one event may still make."""
+    """Number of elements that the conversion of one event may still make."""
 
     __slots__ = ("left",)
 
@@ -139,10 +143,10 @@ class _Budget:
         self.left = size + MAX_SHARED
 
     def take(self, count: int) -> None:
-        """Raise SerializationError when too many have been made."""
+        """Count elements; :class:`SerializationError` when they are too many."""
         self.left -= count
         if self.left < 0:
-            msg = f"more list elements than bytes, and {MAX_SHARED} more: lists that others share"
+            msg = f"more list elements than bytes, and {MAX_SHARED} besides: many lists share one"
             raise SerializationError(msg)
 
 
@@ -150,7 +154,7 @@ _Read = Callable[[Any, _Budget], Any]
 
 
 def _reader(arrow_type: pa.DataType) -> _Read:
-    """How a decoded value becomes one that ``pa.array`` takes for this type; compiled once."""
+    """Conversion of decoded values to those that ``pa.array`` takes for this type; compiled once."""
     t = pa.types
     if t.is_struct(arrow_type):
         return _struct_reader(arrow_type)
@@ -167,7 +171,7 @@ def _reader(arrow_type: pa.DataType) -> _Read:
             msg = f"{str(value)[:80]!r} does not fit into {arrow_type}: {error}"
             raise SerializationError(msg) from error
         if made is None and value is not None:
-            msg = f"a {value.class_name if isinstance(value, JavaObject) else type(value).__name__} is no {arrow_type}"
+            msg = f"invalid {arrow_type}: the event has a {_class_of(value)}"
             raise SerializationError(msg)
         return made
 
@@ -197,7 +201,7 @@ def _scalar_check(arrow_type: pa.DataType) -> Callable[[Any], Any]:  # noqa: PLR
     for kind, python in _TEMPORAL:
         if kind(arrow_type):
             return lambda value: value if isinstance(value, python) else None
-    msg = f"the Java format has no {arrow_type}"
+    msg = f"invalid arrow_type: the Java format has no {arrow_type}"
     raise SchemaError(msg)
 
 
@@ -211,7 +215,7 @@ _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
 def _moment(value: dt.datetime, unit: str) -> int:
-    """Units since 1970: as numbers no nanosecond is lost, nor a date that Arrow cannot take from Python."""
+    """Units since 1970. As a number it loses no nanosecond, nor a date that Arrow cannot take from Python."""
     since = value - (_LOCAL_EPOCH if value.tzinfo is None else EPOCH)
     return _amount(since, unit, getattr(value, "nanos_beyond", 0))
 
@@ -266,7 +270,7 @@ def _struct_reader(arrow_type: pa.DataType) -> _Read:
         budget.take(1)
         fields = value.fields if isinstance(value, JavaObject) else value
         if not isinstance(fields, Mapping):
-            msg = f"a {type(value).__name__} is no struct"
+            msg = f"invalid struct: the event has a {_class_of(value)}"
             raise SerializationError(msg)
         made = {}
         for name, child in children:
@@ -280,7 +284,7 @@ def _struct_reader(arrow_type: pa.DataType) -> _Read:
 
 
 def _within(step: str, error: SerializationError) -> SerializationError:
-    """The error, seen from one level further out; the path begins with ``$`` when it is complete."""
+    """The same error, seen from one level further out; ``$`` is put before its path at the end."""
     return SerializationError(error.reason, field_path=step + (error.field_path or ""))
 
 
@@ -291,7 +295,7 @@ def _list_reader(arrow_type: pa.DataType) -> _Read:
         if value is None:
             return None
         if isinstance(value, str) or not isinstance(value, (Sequence, Set, np.ndarray)):
-            msg = f"a {type(value).__name__} is no list"
+            msg = f"invalid list: the event has a {_class_of(value)}"
             raise SerializationError(msg)
         budget.take(len(value))
         items = value.tolist() if isinstance(value, np.ndarray) else value
@@ -316,11 +320,11 @@ def _map_reader(arrow_type: pa.DataType) -> _Read:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            msg = f"a {type(value).__name__} is no map"
+            msg = f"invalid map: the event has a {_class_of(value)}"
             raise SerializationError(msg)
         budget.take(len(value))
         if None in value:
-            msg = "an Arrow map has no null keys"
+            msg = "invalid map: Arrow has no null keys"
             raise SerializationError(msg)
         made = []
         for each in value:
@@ -336,7 +340,7 @@ def _map_reader(arrow_type: pa.DataType) -> _Read:
 def _writer(
     java_type: str | ClassDescriptor | None, arrow_type: pa.DataType, shape: Shape | None
 ) -> Callable[[Any], Any]:
-    """How a value of ``to_pylist`` becomes one that the writer takes; compiled once."""
+    """Conversion of values of ``to_pylist`` to those that the writer takes; compiled once."""
     if isinstance(java_type, ClassDescriptor):
         return _object_writer(java_type, arrow_type, shape)
     if java_type is None:
@@ -345,7 +349,7 @@ def _writer(
 
 
 def _value_writer(declared: str, arrow_type: pa.DataType, shape: Shape | None) -> Callable[[Any], Any]:
-    """How values of a declared type are made, of which a sample may tell more."""
+    """Conversion to values of a declared type, and of a shape that a sample may have told."""
     t = pa.types
     if shape is not None and shape.descriptor is not None:
         if not shape.is_enum:
@@ -399,17 +403,17 @@ def _uuid(value: str) -> uuid.UUID:
     try:
         return uuid.UUID(value)
     except ValueError as error:
-        msg = f"{value!r} is no UUID"
+        msg = f"invalid UUID {value!r}"
         raise SerializationError(msg) from error
 
 
 def _is_known(declared: str) -> bool:
-    """Whether a value for a field of that type can be made without having seen one."""
+    """Whether a value for a field of that type can be made without a sample."""
     element = declared.lstrip("[")
     return not element.startswith("L") or element in ARROW or is_coerced(element) or element in _ANYTHING
 
 
-#: Types that the natural values of Arrow columns are values of.
+#: Supertypes of the classes that natural values of Arrow columns are written as.
 _ANYTHING: Final = frozenset(
     f"Ljava/{name};"
     for name in (
@@ -435,7 +439,7 @@ def _object_writer(descriptor: ClassDescriptor, arrow_type: pa.DataType, shape: 
     special: dict[str, Callable[[Any], Any]] = {}
     named = {each.name: each.type for each in arrow_type} if pa.types.is_struct(arrow_type) else {}
     for name, (_, each) in zip(descriptor.field_names, descriptor.all_fields, strict=True):
-        # Primitives, and strings, are what they are.
+        # Primitives and strings need no conversion.
         if name in named and not each.primitive and each.type != "Ljava/lang/String;":
             inside = shape.fields.get(name) if shape else None
             if inside is None and not _is_known(each.type):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.java.jdk_table import Codec
 from pravega_serde.java.model import ClassDescriptor, Field, ProxyDescriptor
@@ -52,77 +52,62 @@ __all__ = [
     "special_plan",
 ]
 
-MAX_DEPTH: Final = 10_000
-"""Objects inside objects. Java itself overflows a default 1 MiB thread stack at some 1,000 to 3,000."""
-
-MAX_HANDLES: Final = 4_000_000
-"""Objects, strings and class descriptors of one event; Java numbers them all."""
-
-MAX_BYTES: Final = 256 * 1024 * 1024
-"""Size of one event; Pravega's own limit is 8 MiB."""
-
-MAX_CLASSES: Final = 4096
-"""Class descriptors of one event: each costs far more memory than the 16 bytes it can be written in."""
-
-_HEAVY_BYTES: Final = 24 * 1024 * 1024
-"""Memory of values whose Python form is far larger than their Java form, that any event may take."""
-
-_HEAVY_FACTOR: Final = 24
-"""And so many bytes more for each byte of the event."""
+_HEAVY: Final = MemoryLimit(per_byte=24, base=24 << 20)
+"""Memory of values whose Python form is far larger than their Java form: sets, deques, wrapped keys."""
 
 _CACHED_CLASSES: Final = 256
-"""Compiled class descriptors that a serializer keeps; the cache is emptied when it is full."""
+"""Class descriptors that a serializer keeps; a full cache is emptied."""
 
 _CACHED_FIELDS: Final = 512
-"""Classes with more fields are compiled anew for each event."""
+"""Fields of the largest class that is kept."""
 
 _CACHED_DESCRIPTOR_BYTES: Final = 16_384
-"""Longer descriptors are compiled anew for each event."""
+"""Bytes of the longest descriptor that is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one :class:`~pravega_serde.java.JavaSerializer`; beyond them, ``LimitExceededError``."""
+    """Limits of one :class:`~pravega_serde.java.JavaSerializer`; beyond them, :class:`LimitExceededError`."""
 
-    depth: int = MAX_DEPTH
-    """Objects inside objects."""
-    handles: int = MAX_HANDLES
-    """Objects, strings and class descriptors in one event."""
-    size: int = MAX_BYTES
-    """Bytes of one event."""
-    classes: int = MAX_CLASSES
-    """Class descriptors in one event."""
+    depth: int = 10_000
+    """Objects inside objects. Java itself overflows a default thread stack of 1 MiB at some 1,000 to 3,000."""
+    handles: int = 4_000_000
+    """Objects, strings and class descriptors in one event: Java numbers them all."""
+    size: int = 256 * 1024 * 1024
+    """Bytes of one event. Pravega's own limit is 8 MiB."""
+    classes: int = 4096
+    """Class descriptors in one event: each takes far more memory than the 16 bytes it can be written in."""
 
 
 class _Step(NamedTuple):
-    """A part of an object's data: the fields of one class, or one class's annotations."""
+    """Part of an object's data (``classdata`` of the grammar): the fields of one class, or one class's annotations."""
 
     annotated: bool
     unpack: Callable[[bytes, int], tuple[Any, ...]] | None
     size: int
     chars: tuple[int, ...]
-    """Which of the unpacked values are chars."""
+    """Positions of chars among the unpacked values."""
     objects: int
-    """How many object fields follow the primitive ones."""
+    """Number of object fields, which follow the primitive ones."""
     telling: bool = False
-    """Whether block data here says that a ``writeObject`` did not write the fields: they would begin with an object."""
+    """Whether block data here means that ``writeObject`` did not write the fields: they begin with an object."""
     ahead: int = 0
-    """Contents that a ``writeObject`` writes before the fields."""
+    """Number of contents that ``writeObject`` writes before the fields."""
     absent: int = 0
-    """Fields that a ``writeObject`` does not write at all."""
+    """Number of fields that ``writeObject`` does not write at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to read an object of one class."""
+    """Compiled class descriptor: the parts of an object in the order of the stream, and what they become."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
     steps: tuple[_Step, ...]
     codec: Codec | None
     flat: bool
-    """The object has no annotations: fields only."""
+    """Whether the object has no annotations, only fields."""
     doubtful: tuple[str, ...] = ()
-    """Classes whose ``writeObject`` may not begin with ``defaultWriteObject``: the stream does not say."""
+    """Names of classes whose ``writeObject`` may not begin with ``defaultWriteObject``: the stream does not say."""
 
 
 def _field_step(owner: ClassDescriptor) -> _Step:
@@ -145,7 +130,7 @@ def _field_step(owner: ClassDescriptor) -> _Step:
 _ANNOTATION = _Step(True, None, 0, (), 0)
 
 
-#: Class name -> how many contents its ``writeObject`` writes before ``defaultWriteObject``; None: it never calls it.
+#: Class name -> number of contents that its ``writeObject`` writes before ``defaultWriteObject``; None: never called.
 Layouts = Mapping[str, int | None]
 _USUAL: Final[Layouts] = {}
 
@@ -176,14 +161,17 @@ def _steps(descriptor: ClassDescriptor | ProxyDescriptor, layouts: Layouts) -> t
 
 
 def special_plan(plan: Plan, layouts: Layouts) -> Plan:
-    """The plan of a class without a natural form, some of whose classes write themselves in an order of their own."""
+    """Plan of a class without a natural form, of whose hierarchy some classes write themselves in their own order."""
     return dataclasses.replace(plan, steps=_steps(plan.descriptor, layouts))
 
 
 def compile_plan(
     descriptor: ClassDescriptor | ProxyDescriptor, codecs: Callable[[ClassDescriptor], Codec | None]
 ) -> Plan:
-    """The plan of a class, made once for each descriptor object."""
+    """Plan of a class, made once for each descriptor object.
+
+    Raises :class:`MalformedError` for a class of which a stream cannot have objects.
+    """
     plan: Plan | None = descriptor.__dict__.get("_plan")
     if plan is None:
         steps = _steps(descriptor, _USUAL)
@@ -199,7 +187,7 @@ def compile_plan(
 
 
 class _CachedClass(NamedTuple):
-    """A class descriptor as it stood in a stream, with the handles that it took there."""
+    """Bytes of a class descriptor in a stream, with the handles that it took there."""
 
     raw: bytes
     descriptor: ClassDescriptor
@@ -209,8 +197,8 @@ class _CachedClass(NamedTuple):
 class DescriptorCache:
     """Class descriptors by their bytes: every event repeats them, and only the first is parsed.
 
-    The bytes refer to each other by handle numbers, so a descriptor is known by its bytes *and* by the number of its
-    first handle. Safe to use from several threads: it is a cache, entries are whole, and losing one costs a parse.
+    The parts of one refer to each other by handle numbers, so its key has its first handle, too. Safe to use from
+    several threads: entries are whole, and losing one costs a parse.
     """
 
     __slots__ = ("_known", "entries")
@@ -220,7 +208,7 @@ class DescriptorCache:
         self._known: dict[ClassDescriptor, ClassDescriptor] = {}
 
     def intern(self, descriptor: ClassDescriptor) -> ClassDescriptor:
-        """The descriptor of that class that was seen first, which has its plan already."""
+        """Descriptor of that class that was seen first, and has its plan already."""
         known = self._known.get(descriptor)
         if known is None:
             if len(self._known) >= _CACHED_CLASSES:
@@ -239,7 +227,7 @@ class DescriptorCache:
 
 
 class _Unresolved:
-    """Stands in the handle table for an object that is not complete and has no form before it is."""
+    """Marker in the handle table for an object that has no form before it is complete."""
 
     def __repr__(self) -> str:
         return "<object that is still being read>"
@@ -249,7 +237,7 @@ UNRESOLVED: Final = _Unresolved()
 
 
 class ReadState:
-    """One event that is being read. ``cache`` is shared by the events of a serializer."""
+    """State of reading one event. ``cache`` is shared by the events of a serializer."""
 
     __slots__ = (
         "cache",
@@ -276,14 +264,14 @@ class ReadState:
         self.singles: set[int] = set()
         self.classes = self.heavy = self.copied = self.nesting = self.lowest = 0
         if self.size > limits.size:
-            msg = f"{self.size} bytes, the limit is {limits.size}"
+            msg = f"an event of {self.size} bytes, the limit is {limits.size}"
             raise LimitExceededError(msg)
         if not data.startswith(STREAM_HEADER):
             msg = f"not a Java object stream: it begins with {data[:4].hex() or 'nothing'}, not {STREAM_HEADER.hex()}"
             raise DeserializationError(msg)
 
     def reserve(self) -> int:
-        """Take the next handle for an object that is not there yet."""
+        """Take the next handle for an object that is not complete."""
         self.handles.append(UNRESOLVED)
         if len(self.handles) > self.limits.handles:
             msg = f"more than {self.limits.handles} objects in one event"
@@ -291,58 +279,62 @@ class ReadState:
         return len(self.handles) - 1
 
     def unique(self, value: Any, kind: type[Any]) -> Any:
-        """A value that is an object of its own: CPython shares small numbers and strings, a stream need not."""
+        """A value, as ``kind`` if the event has that Python object already: CPython shares small values."""
         if id(value) in self.singles:
             return kind(value)
         self.singles.add(id(value))
         return value
 
     def charge(self, memory: int) -> None:
-        """Account for a value whose Python form takes much more memory than its bytes."""
+        """Count memory of a value whose Python form is far larger; :class:`LimitExceededError` if it is too much."""
         self.heavy += memory
-        if self.heavy > _HEAVY_BYTES + _HEAVY_FACTOR * self.size:
-            msg = f"sets, deques or keys that take {self.heavy} bytes of memory in an event of {self.size}"
-            raise LimitExceededError(msg)
+        if self.heavy > _HEAVY.of(self.size):
+            raise LimitExceededError(_HEAVY.exceeded(self.size).reason)
 
     def copies(self, count: int) -> bool:
-        """Account for ``count`` elements or bytes that are copied out of an object which others may share.
+        """Count elements or bytes that are copied out of an object which others may share.
 
-        False when more has been copied than the event has bytes: only many references to one object can do that.
+        Returns False if more has been copied than the event has bytes, which takes many references to one object.
         """
         self.copied += count
         return self.copied <= self.size
 
     def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
-        """Contents up to the end mark, for class descriptors; whoever reads objects knows how."""
+        """Contents up to the end mark, and the position after it; implemented by the reader of objects."""
         raise NotImplementedError
 
 
 _MAX_HIERARCHY: Final = 100
-"""Superclasses of one class; the deepest hierarchies of the JDK have 10."""
+"""Superclasses of one class. The deepest hierarchies of the JDK have 10."""
 
 _UID_FLAGS_COUNT: Final = struct.Struct(">qBH")
 _INTERFACES_MAX: Final = 65535
-"""``ObjectStreamClass`` refuses proxies with more interfaces, as the class file format does."""
+"""Interfaces of a proxy: ``ObjectInputStream.readProxyDesc`` refuses more, as the class file format does."""
 
 
 _Descriptor = ClassDescriptor | ProxyDescriptor
 
 
 def read_descriptor(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
-    """The class descriptor at ``pos`` and the position after it; None for a null descriptor."""
+    """Class descriptor at ``pos`` (``classDesc`` of the grammar), and the position after it; None for a null one.
+
+    Raises :class:`MalformedError` or :class:`LimitExceededError`.
+    """
     data, handles = reader.data, reader.handles
     token = data[pos]
     if token == TC_REFERENCE:
         return _referred(reader, pos), pos + 5
     if token != TC_CLASSDESC:
         return _read_chain(reader, pos)
+    # The name, with its length of two bytes before it, and the serialVersionUID of eight bytes behind it.
     key = (len(handles), data[pos + 1 : pos + 11 + (data[pos + 1] << 8 | data[pos + 2])])
     hit = reader.cache.entries.get(key)
     if hit is not None and data.startswith(hit.raw, pos):
         handles.extend(hit.handles)
         reader.classes += 1
         return hit.descriptor, pos + len(hit.raw)
-    # A descriptor that refers to nothing before itself means the same wherever its first handle is the same.
+    # A descriptor that refers to nothing before itself means the same wherever its first handle is the same: only
+    # such a one is kept.
     reader.lowest = first = len(handles)
     descriptor, end = _read_chain(reader, pos)
     if reader.lowest >= first and isinstance(descriptor, ClassDescriptor):
@@ -364,7 +356,7 @@ def _referred(reader: ReadState, pos: int) -> _Descriptor:
 
 
 def _read_chain(reader: ReadState, pos: int) -> tuple[_Descriptor | None, int]:
-    """Reads a class and its superclasses in a loop; they are built from the topmost down."""
+    """A class and its superclasses, read in a loop and built from the topmost down."""
     parts: list[tuple[int, Any]] = []
     top: _Descriptor | None = None
     while True:
@@ -444,7 +436,7 @@ def _read_proxy(reader: ReadState, pos: int) -> tuple[Any, int]:
     pos += 4
     # Each name takes two bytes at least, so a count beyond that is a lie.
     if count > _INTERFACES_MAX or 2 * count > len(data) - pos:
-        msg = f"a proxy of {count} interfaces"
+        msg = f"invalid proxy of {count} interfaces"
         raise MalformedError(msg)
     interfaces = []
     for _ in range(count):
@@ -471,7 +463,7 @@ def _utf(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def _type_string(reader: ReadState, pos: int, code: str) -> tuple[str, int]:
-    """The signature of an object field: a string object of the stream, often a reference to an earlier one."""
+    """Signature of an object field (``className1`` of the grammar): a string object, often a reference to one."""
     if reader.data[pos] == TC_REFERENCE:
         at = int.from_bytes(reader.data[pos + 1 : pos + 5], "big") - BASE_HANDLE
         text = reader.handles[at] if 0 <= at < len(reader.handles) else None
@@ -481,13 +473,13 @@ def _type_string(reader: ReadState, pos: int, code: str) -> tuple[str, int]:
         text, pos = read_string(reader.data, pos)
         reader.handles.append(text)
     if not isinstance(text, str) or not text.startswith(code):
-        msg = f"{text!r} is not the signature of a field of type {code!r}"
+        msg = f"invalid signature of a field of type {code!r}: {text!r}"
         raise MalformedError(msg)
     return text, pos
 
 
 def read_string(data: bytes, pos: int) -> tuple[str, int]:
-    """The string object at ``pos``, short or long, and the position after it."""
+    """String object at ``pos``, short or long, and the position after it; :class:`MalformedError` for anything else."""
     token = data[pos]
     if token == TC_STRING:
         start = pos + 3

@@ -45,11 +45,14 @@ __all__ = ["map_capacity", "map_threshold", "natural_order", "put_all", "put_eac
 
 _MASK: Final = 0xFFFFFFFF
 _LONG_STRING: Final = 64
-"""From here on NumPy is faster than a loop."""
+"""Characters from which on NumPy is faster than a loop."""
 
 _MAXIMUM_CAPACITY: Final = 1 << 30
 _DEFAULT_CAPACITY: Final = 16
 _MAX_INT: Final = (1 << 31) - 1
+
+
+# The functions below are Java's hashCode methods of the classes they name, as unsigned 32-bit numbers.
 
 
 def _of_string(text: str) -> int:
@@ -58,6 +61,7 @@ def _of_string(text: str) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _string_hash(text: str) -> int:
+    # String: s[0] * 31^(n-1) + s[1] * 31^(n-2) + ... + s[n-1] over UTF-16 code units, modulo 2^32.
     units = to_units(text)
     result = 0
     for at in range(0, len(units), 2):
@@ -67,6 +71,7 @@ def _string_hash(text: str) -> int:
 
 def _long_string_hash(text: str) -> int:
     units = np.frombuffer(to_units(text), "<u2").astype(np.uint32)
+    # The same sum as one product with the powers of 31; uint32 overflows as Java's int does.
     powers = np.full(len(units), 31, np.uint32)
     powers[-1] = 1
     return int((units * powers[::-1].cumprod(dtype=np.uint32)[::-1]).sum(dtype=np.uint32))
@@ -79,10 +84,12 @@ def _of_int(value: int) -> int:
 
 
 def _of_long(value: int) -> int:
+    # Long: the halves, one xor the other.
     return (value ^ value >> 32) & _MASK
 
 
 def _of_double(value: float) -> int:
+    # Double: as Long, of doubleToLongBits, which has one NaN for all.
     bits = 0x7FF8000000000000 if value != value else int(struct.unpack(">Q", struct.pack(">d", value))[0])  # noqa: PLR0124
     return (bits ^ bits >> 32) & _MASK
 
@@ -92,6 +99,7 @@ def _of_float(value: float) -> int:
 
 
 def _of_big(value: int) -> int:
+    # BigInteger: as String, over the 32-bit words of the magnitude; then times the sign.
     magnitude, result = abs(value), 0
     raw = magnitude.to_bytes((magnitude.bit_length() + 31) // 32 * 4, "big")
     for (word,) in struct.iter_unpack(">I", raw):
@@ -100,6 +108,7 @@ def _of_big(value: int) -> int:
 
 
 def _of_uuid(value: uuid.UUID) -> int:
+    # UUID: as Long, of the halves xored.
     both = value.int >> 64 ^ value.int & (1 << 64) - 1
     return (both >> 32 ^ both) & _MASK
 
@@ -125,7 +134,7 @@ _HASHES: Final[dict[type[Any], Callable[[Any], int]]] = {
 
 
 def java_hash(value: Any) -> int | None:
-    """``hashCode`` of a value as an unsigned number; None where only Java knows it (enums, objects)."""
+    """``hashCode`` of a value as an unsigned number; None if only Java knows it (enums, objects)."""
     if type(value) is JavaKey:
         value = value.value
     function = _HASHES.get(type(value))
@@ -143,13 +152,14 @@ def table_order(keys: Iterable[Any], capacity: int) -> list[int] | None:
         hashed = java_hash(key)
         if hashed is None:
             return None
+        # HashMap.hash spreads the high bits, and the table's mask takes the low ones.
         buckets.append((hashed ^ hashed >> 16) & mask)
     # Sorting is stable, as a bucket's list is: entries of one bucket stay in the order of insertion.
     return sorted(range(len(buckets)), key=buckets.__getitem__)
 
 
 def natural_order(keys: list[Any]) -> list[Any]:
-    """The keys as ``compareTo`` orders them; as they are, if that is not known here (enums, objects, mixed types).
+    """Keys in the order of ``compareTo``; in the given order if that is not known here (enums, objects, mixed types).
 
     ``TreeMap`` does not sort what it reads: it takes the order of the stream for the order of the keys.
     """
@@ -177,7 +187,7 @@ def _table_size(capacity: int) -> int:
 
 
 def map_capacity(size: int, load_factor: float) -> int:
-    """Table size of a ``HashMap`` that Java has read (``HashMap.readObject``): its own next one is the same."""
+    """Table size of a ``HashMap`` that Java has read (``HashMap.readObject``), and will write again."""
     if size == 0:
         return _DEFAULT_CAPACITY
     factor = np.float32(min(max(0.25, load_factor), 4.0))
@@ -186,7 +196,7 @@ def map_capacity(size: int, load_factor: float) -> int:
 
 
 def map_threshold(size: int, load_factor: float) -> int:
-    """Size at which that table would grow; 0 for an empty map, which has no table yet."""
+    """Number of entries at which that table would grow; 0 for an empty map, which has no table yet."""
     if size == 0:
         return 0
     limit = float(np.float32(map_capacity(size, load_factor)) * np.float32(min(max(0.25, load_factor), 4.0)))
@@ -197,7 +207,7 @@ def set_capacity(size: int, load_factor: float) -> int:
     """Table size of a ``HashSet`` that Java has read (``HashSet.readObject``)."""
     factor = np.float32(min(max(0.25, load_factor), 4.0))
     capacity = _table_size(int(np.float32(size) * min(np.float32(1) / factor, np.float32(4))))
-    # That is often too small, and the table grows while it is filled (``HashMap.resize``).
+    # HashSet.readObject asks for too little, so the table grows while it is filled (HashMap.resize).
     threshold = int(np.float32(capacity) * factor)
     while threshold < size and capacity < _MAXIMUM_CAPACITY:
         capacity *= 2
@@ -206,12 +216,12 @@ def set_capacity(size: int, load_factor: float) -> int:
 
 
 _KEY_BYTES: Final = 160
-"""Memory of a key that is wrapped, which takes 3 bytes in a stream."""
+"""Memory of a wrapped key in bytes; it takes 3 in a stream."""
 
 _KEYED: Final[frozenset[type[Any]]] = frozenset(
     {str, String, Character, bool, type(None), int, Integer, Long, Short, Byte, JavaObject}
 )
-"""Types whose hashes cannot be made to collide: keyed, too short, or by identity."""
+"""Types of which no many values have one hash: it is keyed, too short for that, or the identity."""
 
 _HASHABLE: Final[frozenset[type[Any]]] = _KEYED | {
     Boolean,
@@ -231,17 +241,17 @@ _HASHABLE: Final[frozenset[type[Any]]] = _KEYED | {
 }
 
 _FEW: Final = 512
-"""Up to here even the worst dict is fast enough."""
+"""Keys of a dict that is fast enough even if all have one hash."""
 
 _MOST_COLLISIONS: Final = 32
-"""Keys of one hash that a dict gets; honest keys do not come near."""
+"""Keys of one hash that a dict gets. Honest keys do not come near; more are wrapped."""
 
 _LONGEST_NUMBER: Final = 64
-"""Bits of a number that is hashed as it is: hashes of numbers are not keyed, and their cost grows with the length."""
+"""Bits of a number that is hashed as it is. Hashes of numbers are not keyed, and cost more the longer the number is."""
 
 
 def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState) -> None:
-    """Fill an empty dict with entries."""
+    """Fill an empty dict with entries. Keys that Java tells apart stay apart, equal ones replace each other."""
     kinds = set(map(type, keys))
     if kinds <= _HASHABLE and (len(keys) <= _FEW or kinds <= _KEYED):
         values = list(values)
@@ -256,7 +266,7 @@ def put_all(target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], 
 def put_each(
     target: dict[Any, Any], keys: Sequence[Any], values: Iterable[Any], reader: ReadState, *, by_identity: bool = False
 ) -> None:
-    """Fill an empty dict entry by entry, keeping apart what Java keeps apart; equal keys replace each other."""
+    """Fill an empty dict entry by entry, as :func:`put_all`; ``by_identity`` only the same object is an equal key."""
     known: dict[Any, Any] = {}
     hashes: Counter[int] = Counter()
     for key, value in zip(keys, values, strict=True):
@@ -282,14 +292,14 @@ def _hashable(key: Any) -> bool:
 
 
 def _exact(key: Any) -> tuple[Any, ...]:
-    """Equal for two keys exactly if they are equal in Java (apart from types that compare by identity)."""
+    """Value that is equal for two keys if and only if Java's ``equals`` says so; for types that compare by value."""
     # 0.0 and -0.0 are two keys in Java, NaN is one.
     if isinstance(key, float):
         return type(key), struct.pack(">d", key)
     # BigDecimal.equals compares the scale as well: 1.0 is not 1.00.
     if isinstance(key, decimal.Decimal):
         return decimal.Decimal, key.as_tuple()
-    # A second object of a shared scalar has a type of its own (see _boxes), and is the same key.
+    # A second object of a shared scalar has a type of its own (see values), and is the same key.
     return _SAME.get(type(key), type(key)), key
 
 

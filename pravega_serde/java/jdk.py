@@ -42,14 +42,14 @@ __all__ = ["BOXES", "WRITERS", "Box", "codec_of"]
 _EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _LONG: Final = struct.Struct(">q")
 _MAX_DECIMAL_BITS: Final = 32_768
-"""Longer ``BigDecimal`` values stay records: the conversion to a decimal number takes quadratic time."""
+"""Bits of the longest ``BigDecimal`` that becomes a ``Decimal``: the conversion takes quadratic time."""
 
 _MAX_INT: Final = (1 << 31) - 1
 
 
 def _integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
     value = values[0]
-    # CPython shares exactly the integers from -5 to 256.
+    # The integers from -5 to 256 are one object each in CPython.
     return reader.unique(value, Integer) if -6 < value < 257 else value
 
 
@@ -66,12 +66,12 @@ def _wrap(kind: type[Any]) -> Codec:
 
 
 def _big_integer(_: Any, values: list[Any], __: Any, reader: Any) -> Any:
-    # The first four fields are leftovers of JDK 1.1 that Java ignores, too.
+    # BigInteger.readObject ignores the first four fields too: they are leftovers of JDK 1.1.
     *_unused, signum, magnitude = values
     if type(magnitude) is not bytes and not isinstance(magnitude, ByteArray):
         return NotImplemented
     if signum not in (-1, 0, 1) or (signum == 0) != (not magnitude):
-        msg = f"a BigInteger of sign {signum} with {len(magnitude)} bytes"
+        msg = f"invalid BigInteger: sign {signum} and {len(magnitude)} bytes"
         raise MalformedError(msg)
     # Leading zeros are legal, but Java would not write them again: such a number stays a record.
     if magnitude[:1] == b"\0" or not reader.copies(len(magnitude)):
@@ -112,13 +112,13 @@ def _timestamp(_: Any, values: list[Any], notes: list[Any], __: Any) -> Any:
         return NotImplemented  # Java writes whole seconds here
     nanos = values[0]
     if not 0 <= nanos < 1_000_000_000:
-        msg = f"a Timestamp with {nanos} nanoseconds"
+        msg = f"invalid Timestamp: {nanos} nanoseconds"
         raise MalformedError(msg)
     return Timestamp.of(moment.replace(microsecond=nanos // 1000), nanos % 1000)
 
 
 def _uuid(_: Any, values: list[Any], __: Any, ___: Any) -> uuid.UUID:
-    # Fields are sorted by name: leastSigBits comes first.
+    # Fields are sorted by name: leastSigBits comes first. Both are signed in Java, and unsigned halves here.
     least, most = values
     return uuid.UUID(int=(most & (1 << 64) - 1) << 64 | least & (1 << 64) - 1)
 
@@ -145,7 +145,7 @@ _READERS: Final[dict[str, Codec]] = {
 
 
 def codec_of(descriptor: ClassDescriptor) -> Codec | None:
-    """How objects of this class become natural values; None: as a record."""
+    """Reader of objects of this class; None if they are read as records."""
     codec = _READERS.get(descriptor.name)
     if codec is None or (not codec.any_form and descriptor != jdk_descriptor(descriptor.name)):
         return None
@@ -153,7 +153,7 @@ def codec_of(descriptor: ClassDescriptor) -> Codec | None:
 
 
 def _fits(name: str, bits: int) -> Callable[[int], Content]:
-    """Writer of an integer box."""
+    """Writer of an integer box of some bits."""
     lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def write(value: int) -> Content:
@@ -184,13 +184,13 @@ def _write_big(value: int) -> Content:
 def _write_decimal(value: decimal.Decimal) -> Content:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        msg = f"BigDecimal has no {value}"
+        msg = f"invalid BigDecimal: {value}"
         raise SerializationError(msg)
     if not -_MAX_INT - 1 <= -exponent <= _MAX_INT:
         msg = f"the scale {-exponent} does not fit into a BigDecimal"
         raise SerializationError(msg)
     if len(digits) * 3 > _MAX_DECIMAL_BITS:
-        msg = f"a decimal number of {len(digits)} digits is beyond the {_MAX_DECIMAL_BITS // 4} that can be written"
+        msg = f"invalid BigDecimal: {len(digits)} digits, at most {_MAX_DECIMAL_BITS // 3} can be written"
         raise SerializationError(msg)
     unscaled = getattr(value, "unscaled", None)
     if unscaled is None:
@@ -226,13 +226,13 @@ def _write_uuid(value: uuid.UUID) -> Content:
 
 def _write_character(value: str) -> Content:
     if len(value) != 1 or ord(value) > 0xFFFF:
-        msg = f"a Java char is one UTF-16 code unit, not {value!r}"
+        msg = f"invalid char {value!r}: one UTF-16 code unit is expected"
         raise SerializationError(msg)
     return content("java.lang.Character", [str(value)])
 
 
 class Box(NamedTuple):
-    """A box that is one primitive field, and how it is written."""
+    """Class of a box that is one primitive field, and the writer of that field."""
 
     descriptor: ClassDescriptor
     pack: Callable[[Any], bytes]
@@ -256,7 +256,7 @@ BOXES: Final[dict[type[Any], Box]] = {
     Double: _box("Double", ">d"),
     Float: _box("Float", ">f"),
 }
-"""Type -> its box, for the values that fit it; the others are left to :data:`WRITERS`."""
+"""Python type -> its box, for values that fit; :data:`WRITERS` has the others."""
 
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
@@ -282,4 +282,4 @@ WRITERS: Final[dict[type[Any], Callable[[Any], Content]]] = {
     **jdk_time.WRITERS,
     **jdk_collections.WRITERS,
 }
-"""Python type -> its Java content."""
+"""Python type -> maker of the parts of its Java object."""

@@ -31,10 +31,10 @@ from pravega_serde.java.values import INNER, Copies, JavaArray, JavaList, JavaMa
 __all__ = ["READERS", "WRITERS"]
 
 _DEQUE_BYTES: Final = 650
-"""Memory of an empty deque, which takes 13 bytes in a stream."""
+"""Memory of an empty deque in bytes; it takes 13 in a stream."""
 
 _SET_BYTES: Final = 320
-"""Memory of an empty set, which takes 6 bytes in a stream."""
+"""Memory of an empty set in bytes; it takes 6 in a stream."""
 
 _SIZE: Final = struct.Struct(">i")
 _TWO: Final = struct.Struct(">ii")
@@ -50,14 +50,14 @@ def _just_size(size: int, _: dict[str, Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """How one class writes itself."""
+    """Form of one class in a stream."""
 
     make: type[Any]
     """``list``, ``dict`` or ``deque`` itself, or the subclass that remembers its class."""
     head: struct.Struct | None = _SIZE
     """Numbers before the elements; None if a null ends the elements instead."""
     count: int = 0
-    """Which of these numbers is the number of elements; -1 if it is the field ``size``."""
+    """Position of the number of elements among these numbers; -1 if it is the field ``size``."""
     numbers: _Head = _just_size
     """(number of elements, extra fields) -> those numbers."""
     defaults: dict[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class _Layout:
     first: str | None = None
     """Name of an object that is written before everything else."""
     nulls: int = 1
-    """Nulls after the last element, where there is no head."""
+    """Nulls after the last element, if there is no head."""
 
 
 def _map_numbers(size: int, extra: dict[str, Any]) -> tuple[Any, ...]:
@@ -80,7 +80,7 @@ def _set_numbers(size: int, extra: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _table_length(size: int, extra: dict[str, Any]) -> int:
-    """``Hashtable.readHashtable``: what Java makes of a length that it reads."""
+    """Table length of a ``Hashtable`` that Java has read (``Hashtable.readHashtable``)."""
     factor = extra.get("loadFactor", _LOAD_FACTOR)
     length = int((size + size // 20) / factor) + 3
     if length > size and length % 2 == 0:
@@ -117,7 +117,7 @@ def _hash_map(make: type[Any], **defaults: Any) -> _Layout:
 
 
 def _locked(*locks: str) -> dict[str, Any]:
-    """Fields of queues with locks: they are kept as they are, and a new queue cannot be made without them."""
+    """Fields of queues with locks. They are kept as they are read; a new queue cannot be made without them."""
     return {"capacity": _KEPT, **dict.fromkeys(locks, _KEPT)}
 
 
@@ -208,7 +208,7 @@ def _codec(name: str, layout: _Layout) -> Codec:
             # Java reads so many elements and skips the rest of the annotation.
             items = note[start + 1 : start + 1 + count * width] if count >= 0 else ()
             if len(items) != count * width:
-                msg = f"{name} says {count} elements and has {(len(note) - start - 1) // width}"
+                msg = f"invalid {name}: {count} elements claimed, {(len(note) - start - 1) // width} found"
                 raise MalformedError(msg)
         fill(made, items, reader)
         if extra_of is not None:
@@ -224,7 +224,7 @@ def _end(note: Sequence[Any], width: int) -> int:
     for at in range(0, len(note), width):
         if note[at] is None:
             return at
-    msg = "the null after the last element is missing"
+    msg = "no null after the last element"
     raise MalformedError(msg)
 
 
@@ -233,7 +233,7 @@ def _size_position(name: str, layout: _Layout) -> int:
 
 
 def _extras(name: str, layout: _Layout) -> Callable[[Any, list[Any], Sequence[Any], tuple[Any, ...]], None] | None:
-    """What keeps the fields that have unusual values; None for classes that have no place for them."""
+    """Function that keeps the fields with unusual values; None for Python types that have no place for them."""
     positions = content(name, ()).descriptor.positions
     watched = [(key, positions[key], usual) for key, usual in layout.defaults.items()]
 
@@ -289,7 +289,7 @@ _LAYOUT_READERS: Final[dict[str, Codec]] = {name: _codec(name, layout) for name,
 
 
 def _write_collection(name: str, value: Any, extra: dict[str, Any]) -> Content:
-    """The content of a collection of a class in :data:`_LAYOUTS`."""
+    """Parts of a collection of a class in :data:`_LAYOUTS`."""
     layout = _LAYOUTS[name]
     size = len(value)
     descriptor = content(name, ()).descriptor
@@ -346,7 +346,10 @@ _SEGMENTS: Final = 16
 
 
 def _new_segments() -> JavaArray:
-    """New lock objects, as ``ConcurrentHashMap.writeObject`` makes them each time."""
+    """Make the sixteen locks that a ``ConcurrentHashMap`` of JDK 7 had, and that its successors still write.
+
+    ``ConcurrentHashMap.writeObject`` makes new ones each time, too.
+    """
     segment, sync = _class("java.util.concurrent.ConcurrentHashMap$Segment"), _class(_SYNC)
     array = array_descriptor(f"[L{segment.name};", public=False)
     # Fields: sync of ReentrantLock, loadFactor of Segment; state of AbstractQueuedSynchronizer.
@@ -376,7 +379,7 @@ def _view(kind: type[Instance]) -> Codec:
 
     def read(made: Instance, values: list[Any], notes: list[tuple[Any, ...]], _: Any) -> Any:
         if not any(name in made.descriptor.positions for name in INNER):
-            msg = f"{made.class_name} wraps nothing"
+            msg = f"invalid {made.class_name}: no field for a wrapped collection"
             raise MalformedError(msg)
         made.data, made.annotations = values, tuple(notes)
         return made
@@ -409,7 +412,7 @@ def _views() -> dict[str, Codec]:
 
 
 def _fixed(name: str, make: type[Any]) -> Codec:
-    """Empty and singleton collections: the fields are the content."""
+    """Reader of an empty or singleton collection: the fields are the elements."""
 
     def read(made: Any, values: list[Any], _: Any, reader: Any) -> Any:
         if make is JavaList:
@@ -428,7 +431,7 @@ def _fixed(name: str, make: type[Any]) -> Codec:
 
 def _copies(made: Any, values: list[Any], _: Any, __: Any) -> Any:
     if made.field("n", 0) < 0 or values[0] < 0:
-        msg = f"nCopies of {values[0]}"
+        msg = f"invalid number of copies: {values[0]}"
         raise MalformedError(msg)
     made.data = values
     return made
@@ -438,7 +441,7 @@ def _vector(name: str) -> Codec:
     def read(made: JavaList, values: list[Any], _: Any, reader: Any) -> Any:
         increment, count, data = values
         if not isinstance(data, JavaArray) or not 0 <= count <= len(data):
-            msg = f"{name} of {count} elements without an array that holds them"
+            msg = f"invalid {name}: no array that holds {count} elements"
             raise MalformedError(msg)
         # Vector.writeObject clones its array, so an array that is shared comes from somewhere else.
         if not reader.copies(len(data)):
@@ -459,7 +462,7 @@ def _immutable(_: Any, values: list[Any], notes: list[tuple[Any, ...]], reader: 
     (count,) = block(note[0], _SIZE)
     items = note[1:]
     if count != len(items) or (tag == _MAP_TAG and count % 2):
-        msg = f"an immutable collection says {count} elements and has {len(items)}"
+        msg = f"invalid immutable collection: {count} elements claimed, {len(items)} found"
         raise MalformedError(msg)
     if tag in (_LIST_TAG, _LIST_WITH_NULLS_TAG):
         return JavaList(items, _LISTS_OF, {"nulls": True} if tag == _LIST_WITH_NULLS_TAG else None)
@@ -544,7 +547,7 @@ def _write_fixed(value: Any) -> Content:
     items = [item for entry in value.items() for item in entry] if isinstance(value, dict) else list(value)
     expected = len(content(value.java_class, ()).descriptor.all_fields)
     if len(items) != expected:
-        msg = f"{value.java_class} has {expected} items, not {len(items)}"
+        msg = f"invalid {value.java_class}: {len(items)} items, {expected} are expected"
         raise SerializationError(msg)
     return content(value.java_class, items)
 
@@ -565,7 +568,7 @@ _BY_CLASS: Final[dict[str, Callable[[Any], Content]]] = {
 
 
 def _write_named(value: JavaList | JavaMap | JavaSet) -> Content:
-    """Collections that remember their class."""
+    """Parts of a collection that remembers its class."""
     write = _BY_CLASS.get(value.java_class)
     if write is not None:
         return write(value)

@@ -23,18 +23,18 @@ __all__ = ["Codec", "Content", "array_descriptor", "block", "content", "jdk_desc
 
 
 class Codec(NamedTuple):
-    """How objects of one JDK class become a natural Python value."""
+    """Reader of the objects of one JDK class: from their parts to a natural Python value."""
 
     read: Callable[[Any, list[Any], list[tuple[Any, ...]], Any], Any]
-    """(shell, field values, annotations of each class, reader) -> value, or NotImplemented: keep it as a record."""
+    """(shell, field values, annotations of each class, reader) -> value; NotImplemented keeps it as a record."""
     shell: Callable[[Any, list[Any]], Any] | None = None
-    """(class, its leading primitive fields) -> the empty value, if others may refer to it before it is complete."""
+    """(class, its leading primitive fields) -> empty value, if others may refer to it before it is complete."""
     any_form: bool = False
-    """Takes descriptors that differ from JDK 17's: the value keeps its own."""
+    """Whether descriptors may differ from JDK 17's, because the value keeps its own."""
 
 
 class Content(NamedTuple):
-    """An object: its class, its field values, and the annotations of each class that has some."""
+    """Parts of an object to be written: its class, its values, and the annotations of each class that has some."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
     values: Sequence[Any]
@@ -42,22 +42,22 @@ class Content(NamedTuple):
 
 
 def content(name: str, values: Sequence[Any], notes: Sequence[Iterable[Any]] = ()) -> Content:
-    """An object of a JDK class."""
+    """Parts of an object of a JDK class, by its name."""
     descriptor = jdk_descriptor(name)
     assert descriptor is not None, name
     return Content(descriptor, values, notes)
 
 
 def block(item: Any, layout: struct.Struct) -> tuple[Any, ...]:
-    """Numbers of a block of primitive data, which may be longer."""
+    """Numbers at the start of block data; :class:`MalformedError` if it is shorter, or not block data."""
     if type(item) is not BlockData or len(item) < layout.size:
-        msg = f"{layout.size} bytes of primitive data are missing"
+        msg = f"{layout.size} bytes of primitive data are expected"
         raise MalformedError(msg)
     return layout.unpack_from(item)
 
 
 _ABSTRACT_FINAL: Final = 0x410
-"""Modifiers that the JVM gives to every array class."""
+"""Modifiers that the JVM gives to every array class: ``Modifier.ABSTRACT | Modifier.FINAL``."""
 
 _PUBLIC: Final = 0x001
 
@@ -76,12 +76,12 @@ def array_descriptor(name: str, *, public: bool = True) -> ClassDescriptor:
 
 
 def jdk_descriptor(name: str) -> ClassDescriptor | None:
-    """Descriptor of a class of the JDK that is in the table."""
+    """Descriptor of a JDK class; None if it is not in the table."""
     return _descriptors().get(name)
 
 
 def jdk_names() -> tuple[str, ...]:
-    """All classes of the table."""
+    """Names of all classes in the table."""
     return tuple(_descriptors())
 
 
@@ -100,7 +100,7 @@ def _descriptors() -> Mapping[str, ClassDescriptor]:
 def _add(name: str, rows: Mapping[str, list[str]], found: dict[str, ClassDescriptor]) -> ClassDescriptor:
     if name not in found:
         _, uid, flags, above, *fields = rows[name]
-        unsigned = int(uid, 16)
+        unsigned = int(uid, 16)  # a Java long: its top bit is the sign
         found[name] = ClassDescriptor(
             name,
             unsigned - (unsigned >> 63 << 64),

@@ -41,12 +41,12 @@ _INT: Final = struct.Struct(">i")
 _YEAR_AND: Final = struct.Struct(">ibb")
 _THREE_INTS: Final = struct.Struct(">iii")
 _ODD_OFFSET: Final = 127
-"""Marks an offset that is not a multiple of 15 minutes."""
+"""Byte of an offset that is not a multiple of 15 minutes; its seconds follow (``ZoneOffset.writeExternal``)."""
 _MAX_OFFSET: Final = 18 * 3600
 
 
 class _Input:
-    """The numbers of one block."""
+    """Numbers of one block, read one after the other."""
 
     __slots__ = ("at", "raw")
 
@@ -54,19 +54,19 @@ class _Input:
         self.raw, self.at = raw, at
 
     def take(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Numbers of a fixed layout."""
+        """Next numbers, of a fixed layout."""
         numbers = layout.unpack_from(self.raw, self.at)
         self.at += layout.size
         return numbers
 
     def byte(self) -> int:
-        """A signed byte."""
+        """Next byte, signed."""
         value = self.raw[self.at]
         self.at += 1
         return value - 256 if value > 127 else value
 
     def text(self) -> str:
-        """A string of ``writeUTF``."""
+        """Next string of ``writeUTF``."""
         length = int.from_bytes(self.raw[self.at : self.at + 2], "big")
         raw = self.raw[self.at + 2 : self.at + 2 + length]
         self.at += 2 + length
@@ -77,13 +77,13 @@ class _Input:
 
 
 class _BeyondPythonError(Exception):
-    """A date that Java has and Python has not."""
+    """A valid value that Python's types cannot hold: it stays a record."""
 
 
 def _read(_: Any, __: Any, notes: list[Any], ___: Any) -> Any:
     note = notes[0]
     if len(note) != 1 or type(note[0]) is not BlockData:
-        msg = "a java.time value is not one block of data"
+        msg = "invalid java.time value: one block of data is expected"
         raise MalformedError(msg)
     kind = note[0][0]
     reader = _READ.get(kind)
@@ -94,7 +94,7 @@ def _read(_: Any, __: Any, notes: list[Any], ___: Any) -> Any:
         value = reader(source)
     except (_BeyondPythonError, OverflowError):
         return NotImplemented
-    # Bytes that are left over would be lost in writing: then it stays a record.
+    # Bytes that are left over would be lost in writing, so such a value stays a record.
     return NotImplemented if source.at != len(note[0]) else value
 
 
@@ -111,7 +111,7 @@ def _instant(source: _Input) -> dt.datetime:
 
 def _checked_nanos(seconds: int, nanos: int) -> tuple[int, int]:
     if not 0 <= nanos < 1_000_000_000:
-        msg = f"{nanos} nanoseconds in a second"
+        msg = f"invalid nanosecond of a second: {nanos}"
         raise MalformedError(msg)
     return seconds, nanos
 
@@ -129,8 +129,9 @@ def _date(source: _Input) -> dt.date:
 
 
 def _clock(source: _Input) -> tuple[int, int, int, int]:
-    """Hour, minute, second, nanosecond: the last one that is not 0 is written as its complement, zeros after it not."""
-    # LocalTime.readExternal: ~hour, or hour ~minute, or hour minute ~second, or all and the nanoseconds.
+    """Hour, minute, second and nanosecond of the next time."""
+    # LocalTime.readExternal: ~hour, or hour ~minute, or hour minute ~second, or all and the nanoseconds. The last part
+    # that is not 0 is written as its complement, which is negative, and the zeros behind it are left out.
     parts = [source.byte()]
     while parts[-1] >= 0 and len(parts) < 3:
         parts.append(source.byte())
@@ -166,7 +167,7 @@ def _offset(source: _Input) -> ZoneOffset:
     quarters = source.byte()
     seconds = source.take(_INT)[0] if quarters == _ODD_OFFSET else quarters * 900
     if abs(seconds) > _MAX_OFFSET:
-        msg = f"a zone offset of {seconds} seconds"
+        msg = f"invalid zone offset: {seconds} seconds"
         raise MalformedError(msg)
     return ZoneOffset(seconds)
 
@@ -181,7 +182,7 @@ def _zoned(source: _Input) -> dt.datetime:
             raise _BeyondPythonError
         return _as_datetime(_in_zone(local, ZoneRegion(zone.id, zone)))
     if kind != _REGION:
-        msg = f"type {kind} as the zone of a ZonedDateTime"
+        msg = f"invalid type of a zone: {kind}"
         raise MalformedError(msg)
     return _as_datetime(_in_zone(local, ZoneRegion(source.text(), offset)))
 
@@ -232,7 +233,7 @@ def _pack_clock(value: dt.datetime | dt.time) -> bytes:
 def _pack_offset(offset: dt.timedelta | None) -> bytes:
     seconds = (offset or dt.timedelta()) // dt.timedelta(seconds=1)
     if abs(seconds) > _MAX_OFFSET:
-        msg = f"java.time has no offset of {seconds} seconds"
+        msg = f"invalid zone offset: {seconds} seconds, at most 18 hours"
         raise SerializationError(msg)
     if seconds % 900:
         return bytes([_ODD_OFFSET]) + _INT.pack(seconds)

@@ -43,7 +43,7 @@ _MAX_UID: Final = 1 << 63
 
 
 def signature(java_type: str) -> str:
-    """The signature of a type that is written as in Java source: ``int[]`` -> ``[I``, ``a.B`` -> ``La/B;``."""
+    """Signature of a type as Java source writes it: ``int[]`` -> ``[I``, ``a.B`` -> ``La/B;``."""
     dimensions = java_type.count("[]")
     name = java_type[: len(java_type) - 2 * dimensions]
     element = _PRIMITIVE_NAMES.get(name) or f"L{name.replace('.', '/')};"
@@ -61,7 +61,7 @@ class Field:
 
     @property
     def primitive(self) -> bool:
-        """Whether the value stands in the object's own bytes."""
+        """Whether the value stands in the object's own bytes, not as an object of the stream."""
         return self.type in PRIMITIVES
 
 
@@ -85,13 +85,13 @@ class ClassDescriptor:
     super_class: ClassDescriptor | ProxyDescriptor | None = None
     """The nearest serializable superclass."""
     annotations: tuple[Any, ...] = field(default=(), compare=False, repr=False)
-    """What ``annotateClass`` wrote: nothing, but for RMI."""
+    """Contents that ``annotateClass`` wrote: none, except by RMI."""
 
     def __post_init__(self) -> None:
         if not -_MAX_UID <= self.serial_version_uid < _MAX_UID:
-            msg = f"serialVersionUID of {self.name} is not a Java long: {self.serial_version_uid}"
+            msg = f"invalid serialVersionUID of {self.name}: {self.serial_version_uid} is not a Java long"
             raise SerializationError(msg)
-        # Looked up for each object that is written: the hash of a tuple takes as long as all the rest.
+        # Descriptors are looked up for each object that is written, and hashing all fields takes as long as the rest.
         self.__dict__["_hash"] = hash((self.name, self.serial_version_uid))
 
     def __hash__(self) -> int:
@@ -99,7 +99,7 @@ class ClassDescriptor:
         return known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without what has been compiled for it meanwhile.
+        # Not the plans that readers and writers keep in __dict__.
         fields = self.name, self.serial_version_uid, self.flags, self.fields, self.super_class, self.annotations
         return ClassDescriptor, fields
 
@@ -128,7 +128,7 @@ class ClassDescriptor:
 
     @property
     def is_external(self) -> bool:
-        """Whether the class writes itself (``Externalizable``): all of it is in the annotations."""
+        """Whether the class writes itself (``Externalizable``): all its data is in the annotations."""
         return bool(self.flags & SC_EXTERNALIZABLE)
 
     @functools.cached_property
@@ -143,7 +143,7 @@ class ClassDescriptor:
 
     @functools.cached_property
     def all_fields(self) -> tuple[tuple[ClassDescriptor, Field], ...]:
-        """Every field with its class, in the order of :attr:`JavaObject.data`."""
+        """All fields with their classes, in the order of :attr:`JavaObject.data`."""
         if self.is_external:
             return ()
         return tuple((owner, each) for owner in self.hierarchy for each in owner.fields)
@@ -158,14 +158,17 @@ class ClassDescriptor:
 
     @functools.cached_property
     def field_names(self) -> tuple[str, ...]:
-        """Distinct names of all fields; a field hidden by a subclass's has its class's name before it."""
+        """Distinct names of all fields; a field that a subclass hides is ``package.Class.name``."""
         return tuple(
             each.name if self.positions[each.name] == at else f"{owner.name}.{each.name}"
             for at, (owner, each) in enumerate(self.all_fields)
         )
 
     def new(self, **fields: Any) -> JavaObject:
-        """An object of this class; fields that are not named get Java's default: 0, false or null."""
+        """Make an object of this class; fields that are not named get Java's default: 0, false or null.
+
+        Raises :class:`SerializationError` for a name that is not a field.
+        """
         values = [_DEFAULTS.get(each.type) for _, each in self.all_fields]
         for name, value in fields.items():
             if name not in self.positions:
@@ -180,14 +183,14 @@ _DEFAULTS: Final[dict[str, Any]] = {**dict.fromkeys("BIJS", 0), **dict.fromkeys(
 
 @dataclass(frozen=True)
 class ProxyDescriptor:
-    """The class of a dynamic proxy (``java.lang.reflect.Proxy``): no name, only its interfaces."""
+    """Class of a dynamic proxy (``java.lang.reflect.Proxy``): no name, only its interfaces."""
 
     interfaces: tuple[str, ...]
     """Names of the interfaces in their order."""
     super_class: ClassDescriptor | ProxyDescriptor | None = None
     """``java.lang.reflect.Proxy``, whose field ``h`` is the invocation handler."""
     annotations: tuple[Any, ...] = field(default=(), compare=False, repr=False)
-    """What ``annotateProxyClass`` wrote."""
+    """Contents that ``annotateProxyClass`` wrote: none, except by RMI."""
 
     flags = SC_SERIALIZABLE
     fields: tuple[Field, ...] = field(default=(), init=False, repr=False)
@@ -204,7 +207,7 @@ class ProxyDescriptor:
 
     @functools.cached_property
     def hierarchy(self) -> tuple[ClassDescriptor, ...]:
-        """The classes that own data."""
+        """Classes that own data, topmost first."""
         return self.super_class.hierarchy if self.super_class else ()
 
     @functools.cached_property
@@ -224,7 +227,7 @@ class ProxyDescriptor:
 
 
 class NotWritten(enum.Enum):
-    """Stands for a field that a class's ``writeObject`` did not write: its value is in the annotations, if anywhere."""
+    """Marker in place of a field that ``writeObject`` did not write; its value may be in the annotations."""
 
     NOT_WRITTEN = "not written"
 
@@ -233,15 +236,15 @@ NOT_WRITTEN: Final = NotWritten.NOT_WRITTEN
 
 
 class OwnOrder(tuple[Any, ...]):
-    """What a ``writeObject`` wrote that does not begin with ``defaultWriteObject``.
+    """Annotations of a ``writeObject`` that does not begin with ``defaultWriteObject``.
 
-    ``ahead`` is how many of the contents stand before the fields; None: there are no fields.
+    ``ahead`` is the number of contents that stand before the fields; None if the fields are not written at all.
     """
 
     ahead: int | None
 
     def __new__(cls, items: Iterable[Any], ahead: int | None) -> Self:
-        """Contents in their order."""
+        """Make the annotations of some contents, in their order."""
         made = super().__new__(cls, items)
         made.ahead = ahead
         return made
@@ -251,7 +254,7 @@ class OwnOrder(tuple[Any, ...]):
 
 
 class Instance:
-    """What a stream says about one object; base of :class:`JavaObject` and of the views of wrapped collections."""
+    """Data of one object in a stream; base of :class:`JavaObject` and of the views of wrapped collections."""
 
     __slots__ = ("annotations", "data", "descriptor")
 
@@ -260,8 +263,8 @@ class Instance:
     data: list[Any]
     """Values of the fields of the whole hierarchy, topmost class first (:attr:`ClassDescriptor.all_fields`)."""
     annotations: tuple[tuple[Any, ...], ...]
-    """What each class of the hierarchy with a ``writeObject`` or ``writeExternal`` method wrote itself, in order:
-    :class:`BlockData` and values."""
+    """Contents (:class:`BlockData` and values) that each class with a ``writeObject`` or ``writeExternal`` method wrote
+    itself, in the order of the hierarchy; nothing for classes without one."""
 
     def __init__(
         self,
@@ -285,7 +288,7 @@ class Instance:
 
 
 class JavaObject(Instance):
-    """An object of a class that has no natural Python form: what its stream said, and nothing that runs.
+    """Object of a class that has no natural Python form: its class and its values, and nothing that runs.
 
     Fields are items: ``order["id"]``. Equality is identity, as ``java.lang.Object`` has it.
     """
@@ -316,12 +319,12 @@ class JavaObject(Instance):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JavaEnum:
-    """A constant of an enum."""
+    """Constant of an enum."""
 
     descriptor: ClassDescriptor
-    """Its class; of a constant with a body, the enum that declares it."""
+    """Its class; for a constant with a body, the enum that declares it."""
     name: str
-    """Name of the constant, all that a stream says about it."""
+    """Name of the constant. A stream has no ordinal and no fields."""
 
     @property
     def class_name(self) -> str:
@@ -337,7 +340,7 @@ class JavaClass:
     """A ``java.lang.Class`` object: the class itself as a value."""
 
     descriptor: ClassDescriptor | ProxyDescriptor
-    """The class; of one that is not serializable only the name means something."""
+    """The class; if it is not serializable, only the name means something."""
 
     @property
     def class_name(self) -> str:
@@ -346,7 +349,7 @@ class JavaClass:
 
 
 class BlockData(bytes):
-    """What a class's own ``writeObject`` or ``writeExternal`` wrote with ``DataOutput``; only the class knows what."""
+    """Bytes that a class wrote itself with ``DataOutput``, in ``writeObject`` or ``writeExternal``."""
 
     __slots__ = ()
 

@@ -94,8 +94,9 @@ SHORT_BLOCK: Final = 255
 SHORT_STRING: Final = 65535
 """Longest TC_STRING, in bytes of modified UTF-8."""
 
-NULL_EVENT: Final = STREAM_HEADER + b"\x70"
-STRING_EVENT: Final = STREAM_HEADER + b"\x74"
+NULL_EVENT: Final = STREAM_HEADER + bytes([TC_NULL])
+STRING_EVENT: Final = STREAM_HEADER + bytes([TC_STRING])
+"""Start of an event that is one short string; its length (two bytes) and its text follow."""
 
 PRIMITIVES: Final = "BCDFIJSZ"
 """Type codes of the primitive field types."""

@@ -1,4 +1,4 @@
-"""Reading one event: one loop, no recursion, nothing trusted that the bytes do not hold.
+"""Rows: reading one event, by one loop, no recursion, nothing trusted that the bytes do not hold.
 
 Objects inside objects are kept on a stack of frames. A frame collects the values of one part of an object (the object
 fields of one class, the annotations of one class, the elements of an array); when the part is complete the next part
@@ -62,10 +62,11 @@ from pravega_serde.java.values import ByteArray, JavaArray, String
 __all__ = ["Reader"]
 
 _NO_FIELDS: Final[list[Any]] = []
+"""Marker in :attr:`_Frame.ahead`: the class has written none of its fields."""
 
 
 class _Frame:
-    """An object, array or run of annotations that is being read."""
+    """Object, array or run of annotations that is being read."""
 
     __slots__ = ("ahead", "handle", "items", "need", "notes", "plan", "shell", "step", "values")
 
@@ -74,25 +75,25 @@ class _Frame:
         self.handle = handle
         self.shell = shell
         self.items = items
-        """Where the next values go."""
+        """List that takes the next values: ``values``, or annotations."""
         self.need = need
-        """How many more of them."""
+        """Number of values to come; _UNLIMITED up to an end mark."""
         self.values = items
         self.notes: list[tuple[Any, ...]] = []
         self.step = 0
         self.ahead: list[Any] | None = None
-        """Contents that came before the fields of the class that is being read; _NO_FIELDS where it has none."""
+        """Contents that came before the fields of the class that is being read."""
 
 
 _MAX_ANNOTATION_NESTING: Final = 4
-"""Class annotations inside class annotations; ``ObjectOutputStream`` writes none at all, RMI writes one string."""
+"""Class annotations inside each other: ``ObjectOutputStream`` writes none at all, RMI one string."""
 
 _LONGEST: Final = 12
-"""Parts of a path that are shown; in the middle of a longer one stands an ellipsis."""
+"""Parts of a path that are shown; the middle of a longer one becomes an ellipsis."""
 
 
 def _path_of(stack: Sequence[_Frame]) -> str:
-    """Path of the value that the innermost frame waits for."""
+    """Path of the value that the innermost frame waits for: ``$.lines[3].price``."""
     parts = [_part(frame) for frame in stack if frame.plan is not None or frame.handle >= 0]
     if len(parts) > _LONGEST:
         parts = [*parts[: _LONGEST // 2], "…", *parts[-_LONGEST // 2 :]]
@@ -110,31 +111,33 @@ def _part(frame: Any) -> str:
 
 
 _UNEXPECTED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
-"""What decoding of malformed bytes can raise: short reads above all."""
+"""Exceptions that malformed bytes can lead to, short reads above all."""
 
 _LONGEST_REASON: Final = 300
-"""Characters of an error's reason."""
+"""Characters of a reason: names in a stream may be 64 KiB long."""
 
 _NO_OBJECT: Final = frozenset((TC_BLOCKDATA, TC_BLOCKDATALONG, TC_ENDBLOCKDATA))
-"""How no object begins."""
+"""Tokens that no object begins with."""
 
 _TRIES: Final = 3
-"""Classes that an event which cannot be read is tried without the fields of."""
+"""Number of classes without whose fields an event is tried that cannot be read with them."""
 
 _UNLIMITED: Final = -1
-"""A frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
+"""Need of a frame that ends at TC_ENDBLOCKDATA, not after a number of values."""
 
 
 class Reader(ReadState):
-    """Reads one event."""
+    """Reader of one event, or of a stream of several objects."""
 
     __slots__ = ()
 
     def read_event(self) -> Any:
-        """The object of an event; what follows it is ignored, as Java's deserializer ignores it.
+        """Object of an event. Bytes after it are ignored, as Java's deserializer ignores them.
 
-        A class's ``writeObject`` may leave ``defaultWriteObject`` out, and the stream does not say so. Where an event
-        cannot be read with the fields, it is tried without those of the classes that may be like that.
+        A class's ``writeObject`` may leave ``defaultWriteObject`` out, and the stream does not say so. An event that
+        cannot be read with the fields of such classes is tried without them.
+
+        Raises :class:`DeserializationError`, :class:`LimitExceededError` among them.
         """
         try:
             return self._read_event()
@@ -147,7 +150,7 @@ class Reader(ReadState):
             raise
 
     def _others(self) -> Iterator[Layouts]:
-        """What else the event may mean: each class alone, the last ones first, and all of them."""
+        """Other readings of the event: without the fields of one class, the last ones first, and of all of them."""
         known = self.layouts or {}
         doubtful = [name for name in reversed(self.doubtful) if name not in known]
         for name in doubtful[:_TRIES]:
@@ -164,7 +167,7 @@ class Reader(ReadState):
         return items[0]
 
     def read_stream(self) -> list[Any]:
-        """Everything in a stream: objects, and the :class:`BlockData` between them."""
+        """Contents of a stream: objects, and the :class:`BlockData` between them."""
         items: list[Any] = []
         pos = len(STREAM_HEADER)
         while pos < self.size:
@@ -172,7 +175,7 @@ class Reader(ReadState):
         return items
 
     def read_annotation(self, pos: int) -> tuple[tuple[Any, ...], int]:
-        """Contents up to the end mark, for class descriptors."""
+        """Contents up to the end mark, and the position after it."""
         if self.nesting >= _MAX_ANNOTATION_NESTING:
             msg = f"class annotations inside each other, more than {_MAX_ANNOTATION_NESTING} deep"
             raise LimitExceededError(msg)
@@ -195,13 +198,15 @@ class Reader(ReadState):
             raise DeserializationError(_reason(error, self.size), field_path=_path_of(stack)) from error
 
     def _loop(self, pos: int, stack: list[_Frame]) -> int:  # noqa: PLR0912, PLR0915
-        # One loop with everything in local variables: it runs for each value of each event.
+        # One loop with everything in local variables: it runs for each value of each event. The tokens are the TC_
+        # constants of the protocol, section 6.4.2, the most frequent ones first; _other has the rest.
         data, size, handles, max_depth = self.data, self.size, self.handles, self.limits.depth
         frame = stack[-1]
         items, need = frame.items, frame.need
         while True:
             token = data[pos]
             if token == TC_STRING:
+                # newString: two bytes of length, then modified UTF-8. A string takes a handle.
                 end = pos + 3 + (data[pos + 1] << 8 | data[pos + 2])
                 raw = data[pos + 3 : end]
                 if end > size:
@@ -212,7 +217,8 @@ class Reader(ReadState):
                 handles.append(value)
                 pos = end
             elif token == TC_REFERENCE:
-                # A negative handle wraps to a huge one, and a cut one to a small one: both are checked.
+                # prevObject: four bytes of handle. A negative one becomes a huge number, a cut one a small number: both
+                # are checked.
                 at = int.from_bytes(data[pos + 1 : pos + 5], "big") - BASE_HANDLE
                 if not 0 <= at < len(handles) or pos + 5 > size:
                     msg = f"reference to handle {at} at byte {pos}, of {len(handles)} so far"
@@ -228,7 +234,7 @@ class Reader(ReadState):
             elif token == TC_OBJECT:
                 new, pos = self._object(pos + 1)
                 if new.need:
-                    # The object has values inside: what the frame below still needs waits in it.
+                    # The object has values inside: the frame below keeps what it still needs, and waits.
                     frame.need = need
                     stack.append(new)
                     if len(stack) > max_depth:
@@ -250,7 +256,8 @@ class Reader(ReadState):
                     msg = f"end of annotations at byte {pos}, where a value should be"
                     raise MalformedError(msg)
                 pos += 1
-                # An empty tuple is one shared object: a byte of input must not become a list of its own.
+                # endBlockData. Tuples, because the empty one is one shared object: a byte of input must not become a
+                # list of its own.
                 frame.notes.append(tuple(items) if frame.ahead is None else _own_order(frame, items))
                 pos = self._segment(frame, pos)
                 if frame.need:
@@ -286,7 +293,10 @@ class Reader(ReadState):
                 need = frame.need - 1
 
     def _object(self, pos: int) -> tuple[_Frame, int]:
-        """Begin an object: its class, its handle, and its shell if others may refer to it before it is complete."""
+        """Begin an object (``newObject``): its class, its handle, and its shell if it may be referred to from inside.
+
+        A frame whose ``need`` is 0 is complete.
+        """
         descriptor, pos = read_descriptor(self, pos)
         if descriptor is None:
             msg = f"an object without a class at byte {pos - 1}"
@@ -307,7 +317,7 @@ class Reader(ReadState):
         return frame, pos
 
     def _segment(self, frame: _Frame, pos: int) -> int:
-        """Begin the next part of an object that needs values from the loop; ``need`` stays 0 if there is none."""
+        """Begin the next part of an object that needs values from the loop; ``need`` stays 0 if there is none left."""
         frame.need = 0
         if frame.plan is None:
             return pos
@@ -356,15 +366,15 @@ class Reader(ReadState):
         return shell
 
     def _array(self, pos: int) -> tuple[Any, int]:
-        """An array of primitives, or the frame of an array of objects."""
+        """Array of primitives, or the frame of an array of objects (``newArray``)."""
         descriptor, pos = read_descriptor(self, pos)
         if not isinstance(descriptor, ClassDescriptor) or not descriptor.name.startswith("["):
-            msg = f"an array of class {descriptor.name if descriptor else None} at byte {pos}"
+            msg = f"invalid class of an array: {descriptor.name if descriptor else None}, at byte {pos}"
             raise MalformedError(msg)
         handle = self.reserve()
         count = int.from_bytes(self.data[pos : pos + 4], "big")
         pos += 4
-        # No element takes less than a byte: a length beyond the rest of the event is a lie or a cut.
+        # An element takes a byte at least: a larger length is forged, or the event is cut.
         if count > self.size - pos:
             raise self._cut(pos)
         # A name of "[" alone falls through to the primitives, which refuse it.
@@ -380,7 +390,7 @@ class Reader(ReadState):
         return value, pos
 
     def _other(self, token: int, pos: int, depth: int) -> tuple[Any, int]:
-        """The rarer kinds of content."""
+        """Value of one of the rarer kinds of content."""
         if token == TC_ENUM:
             return self._enum(pos + 1)
         if token in (TC_BLOCKDATA, TC_BLOCKDATALONG):
@@ -392,7 +402,7 @@ class Reader(ReadState):
         if token == TC_CLASS:
             descriptor, pos = read_descriptor(self, pos + 1)
             if descriptor is None:
-                msg = f"a null class at byte {pos - 1}"
+                msg = f"null in place of a class at byte {pos - 1}"
                 raise MalformedError(msg)
             value = JavaClass(descriptor)
             self.handles[self.reserve()] = value
@@ -420,10 +430,13 @@ class Reader(ReadState):
         self.singles.clear()
 
     def _aborted(self, pos: int) -> DeserializationError:
-        """The writer failed in the middle of this stream, and wrote its exception here (``WriteAbortedException``)."""
+        """Error of an event whose writer failed in the middle, and wrote its exception (``exception`` of the grammar).
+
+        Java's reader raises a ``WriteAbortedException``.
+        """
         self.nesting += 1
         if self.nesting > _MAX_ANNOTATION_NESTING:
-            msg = f"exceptions of the writer inside each other at byte {pos}"
+            msg = f"exceptions of the writer inside each other, more than {_MAX_ANNOTATION_NESTING} deep at byte {pos}"
             raise MalformedError(msg)
         thrown, _ = self._one(pos + 1)
         # Nothing after this can be trusted: the handles were reset on both sides of the exception.
@@ -434,7 +447,7 @@ class Reader(ReadState):
     def _enum(self, pos: int) -> tuple[JavaEnum, int]:
         descriptor, pos = read_descriptor(self, pos)
         if not isinstance(descriptor, ClassDescriptor) or not descriptor.is_enum:
-            msg = f"an enum constant of a class that is no enum at byte {pos}"
+            msg = f"invalid class of an enum constant at byte {pos}"
             raise MalformedError(msg)
         handle = self.reserve()
         if self.data[pos] == TC_REFERENCE:
@@ -445,14 +458,14 @@ class Reader(ReadState):
             name, pos = read_string(self.data, pos)
             self.handles.append(name)
         if not isinstance(name, str) or pos > self.size:
-            msg = f"the name of an enum constant is not a string at byte {pos}"
+            msg = f"invalid name of an enum constant at byte {pos}"
             raise MalformedError(msg)
         # The name took a handle after the constant's own, as ObjectOutputStream.writeEnum gives them.
         value = self.handles[handle] = JavaEnum(descriptor, name)
         return value, pos
 
     def _block(self, pos: int) -> tuple[BlockData, int]:
-        """Block data; full blocks are joined with the next one, since Java cut them only for their size."""
+        """Block data. A full block is joined with the next one: Java cuts it only for its size (``MAX_BLOCK_SIZE``)."""
         data, parts = self.data, []
         while True:
             if data[pos] == TC_BLOCKDATA:
@@ -474,7 +487,7 @@ class Reader(ReadState):
 
 
 def _leave_out(frame: _Frame, fields: int) -> None:
-    """The class that is being read has written none of its fields."""
+    """Mark the fields of the class that is being read as not written."""
     frame.values.extend([NOT_WRITTEN] * fields)
     frame.ahead = _NO_FIELDS
 
@@ -487,8 +500,9 @@ def _own_order(frame: _Frame, items: list[Any]) -> OwnOrder:
 
 def _reason(error: Exception, size: int) -> str:
     if isinstance(error, MalformedError):
-        # Names out of the stream stand in some of these, and may be 64 KiB long.
-        return str(error)[:_LONGEST_REASON]
-    if isinstance(error, (IndexError, struct.error)):
-        return f"the bytes end inside a value: there are {size}"
-    return f"the bytes are malformed ({type(error).__name__}: {error})"
+        detail = error.reason[:_LONGEST_REASON]
+    elif isinstance(error, (IndexError, struct.error)):
+        detail = f"the bytes end inside a value: there are {size}"
+    else:
+        detail = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+    return f"invalid Java object stream: {detail}"

@@ -45,7 +45,7 @@ from pravega_serde.java.values import (
 __all__ = ["ARROW", "Shape", "arrow_of", "check_cast", "no_such_field", "shape_of", "signature_of", "struct_of"]
 
 _DEEPEST: Final = 32
-"""Objects in each other that a sample is looked into; columns of that depth are of no use."""
+"""Objects inside each other that a sample is searched for; deeper columns are of no use."""
 
 _SCALARS: Final[dict[type[Any], str]] = {
     str: "Ljava/lang/String;",
@@ -79,22 +79,22 @@ _SCALARS: Final[dict[type[Any], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What is known of a value."""
+    """What a sample tells of a value beyond its declared type."""
 
     scalar: str = ""
-    """Signature of a class that is one value of Python: a box, a date, ...; empty for the others."""
+    """Signature of a class that is one value of Python: a box, a date, ...; empty for others."""
     descriptor: ClassDescriptor | None = None
     """Class of an object or an enum's constant."""
     fields: Mapping[str, Shape | None] = field(default_factory=dict)
-    """Those of an object, by name."""
+    """Shapes of an object's fields, by name."""
     container: type[Any] | None = None
     """``JavaList``, ``JavaSet``, ``JavaArray``, ``JavaMap``, or ``list`` and ``dict`` of other classes."""
     container_class: str | ClassDescriptor | None = None
-    """What the container has to know of its Java class."""
+    """Argument of the container that says its Java class."""
     element: Shape | None = None
-    """Of a collection's elements, or a map's values."""
+    """Shape of a collection's elements, or a map's values."""
     key: Shape | None = None
-    """Of a map's keys."""
+    """Shape of a map's keys."""
 
     @property
     def is_enum(self) -> bool:
@@ -103,7 +103,7 @@ class Shape:
 
 
 def shape_of(value: Any, depth: int = 0) -> Shape | None:
-    """What a value tells; None where that is nothing: for null, and for what has no form in columns."""
+    """Shape of a value; None for null, and for values that have no form in columns."""
     if value is None or depth > _DEEPEST:
         return None
     if isinstance(value, JavaEnum):
@@ -146,11 +146,12 @@ def _container(value: Any, depth: int) -> Shape | None:
 
 
 def _first(values: Iterable[Any], depth: int) -> Shape | None:
-    """The shape of the elements: of the first that tells something."""
+    """Shape of elements: that of the first one that has any."""
     return next((shape for shape in (shape_of(each, depth + 1) for each in values) if shape is not None), None)
 
 
 _UTC: Final = pa.timestamp("us", "UTC")
+#: Signature of a Java type that is one value -> its Arrow type.
 ARROW: Final = {
     "Z": pa.bool_(),
     "B": pa.int8(),
@@ -252,7 +253,7 @@ def arrow_of(java_type: str) -> pa.DataType | None:
 
 
 def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str] | None = None) -> pa.DataType:
-    """A struct of a class's fields, or of those that are wanted."""
+    """Struct of a class's fields, or of those that are wanted; :class:`SchemaError` if a field has no Arrow type."""
     for name in wanted or ():
         if name not in descriptor.field_names:
             raise no_such_field(descriptor, name)
@@ -272,7 +273,7 @@ def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str
 
 
 def _value_type(declared: str, shape: Shape | None) -> pa.DataType | None:
-    """Arrow type of values of a declared type, of which a sample may tell more."""
+    """Arrow type of the values of a declared type, and of a shape that a sample may have told."""
     known = arrow_of(declared)
     if known is not None or shape is None:
         return known

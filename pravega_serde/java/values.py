@@ -1,4 +1,4 @@
-"""Java's values as Python's: subclasses of the natural types that remember their Java class.
+"""Values: Java's as Python's, subclasses of the natural types that remember their Java class.
 
 **Boxes.** A plain ``int``, ``float``, ``bool`` or ``str`` is written as ``Integer`` (``Long`` or ``BigInteger`` by
 range), ``Double``, ``Boolean``, ``String``. A value in another box is read as a subclass of the natural type, and
@@ -121,7 +121,7 @@ class BigInteger(int):
 
 
 class BigDecimal(decimal.Decimal):
-    """``java.math.BigDecimal``: a ``Decimal`` that keeps the object of its digits, which others may share."""
+    """``java.math.BigDecimal``: a ``Decimal`` with the ``BigInteger`` object of its digits, which others may share."""
 
     __slots__ = ("unscaled",)
 
@@ -130,7 +130,7 @@ class BigDecimal(decimal.Decimal):
 
     @classmethod
     def of(cls, value: decimal.Decimal, unscaled: BigInteger) -> Self:
-        """A decimal whose digits are that object."""
+        """Make a decimal whose digits are that object."""
         made = cls(value)
         made.unscaled = unscaled
         return made
@@ -180,7 +180,7 @@ class ByteArray(bytes):
 
 
 class JavaKey:
-    """A map key or set element that Python cannot hash, or that equals another one in Python though not in Java.
+    """Map key or set element that Python cannot hash, or that equals another one in Python but not in Java.
 
     Java's ``1``, ``1L``, ``1.0`` and ``true`` are four different keys; so are two arrays. Equality is identity.
     """
@@ -198,12 +198,12 @@ class JavaKey:
 
 
 class JavaArray(list[Any]):
-    """An array of objects; arrays of primitives are NumPy arrays, ``byte[]`` is ``bytes``."""
+    """Array of objects; arrays of primitives are NumPy arrays, ``byte[]`` is ``bytes``."""
 
     __slots__ = ("descriptor",)
 
     descriptor: ClassDescriptor | None
-    """Class of the array; None if only the name is known (the JVM computes the UID of array classes itself)."""
+    """Class of the array; None for ``Object[]``."""
 
     def __init__(self, items: Iterable[Any] = (), descriptor: ClassDescriptor | None = None) -> None:
         super().__init__(items)
@@ -211,12 +211,12 @@ class JavaArray(list[Any]):
 
     @property
     def java_class(self) -> str:
-        """``[Ljava.lang.String;`` and so on."""
+        """Name of the class as Java's ``getName`` gives it: ``[Ljava.lang.String;``."""
         return self.descriptor.name if self.descriptor else "[Ljava.lang.Object;"
 
 
 class JavaList(list[Any]):
-    """A list or queue of a class other than ``ArrayList``."""
+    """List or queue of a class other than ``ArrayList``."""
 
     __slots__ = ("extra", "java_class")
 
@@ -234,7 +234,7 @@ class JavaList(list[Any]):
 
 
 class JavaMap(dict[Any, Any]):
-    """A map of a class other than ``HashMap``, or with an unusual load factor; in the stream's order."""
+    """Map of a class other than ``HashMap``, or with an unusual load factor; in the stream's order."""
 
     __slots__ = ("extra", "java_class")
 
@@ -255,7 +255,7 @@ class JavaMap(dict[Any, Any]):
 
 
 class JavaSet(set[Any]):
-    """A set that remembers its class and the stream's order; it iterates in Python's."""
+    """Set that remembers its class and the stream's order; it iterates in Python's."""
 
     __slots__ = ("_order", "extra", "java_class")
 
@@ -273,7 +273,7 @@ class JavaSet(set[Any]):
         self.extra = extra if extra is not None else {}
 
     def in_order(self) -> list[Any]:
-        """The elements: first those of the stream, in its order, then the ones added since."""
+        """Elements: first those of the stream, in its order, then the ones added since."""
         kept = [element for element in self._order if element in self]
         if len(kept) == len(self):
             return kept
@@ -287,7 +287,7 @@ class JavaSet(set[Any]):
 
 
 class _View(Instance):
-    """A wrapper around another collection: reads go through to it."""
+    """Wrapper around another collection: reads go through to it."""
 
     __slots__ = ()
 
@@ -295,20 +295,20 @@ class _View(Instance):
 
     @classmethod
     def of(cls, java_class: str, *values: Any) -> Self:
-        """A wrapper of a JDK class around a collection: its fields in stream order, the last one for all that are left.
+        """Make a wrapper of a JDK class from its fields in stream order; the last value serves all that are left.
 
         ``ListView.of("java.util.Collections$UnmodifiableList", [1, 2])``
         """
         descriptor = jdk_descriptor(java_class)
         if descriptor is None or not values:
-            msg = f"{java_class} is not a wrapper of the JDK that is known here"
+            msg = f"invalid wrapper class {java_class}: not one of the JDK's, or without a collection"
             raise SerializationError(msg)
         missing = len(descriptor.all_fields) - len(values)
         return cls(descriptor, (*values, *[values[-1]] * missing))
 
     @property
     def inner(self) -> Any:
-        """The collection that is wrapped."""
+        """Collection that is wrapped."""
         return next(self.field(name) for name in INNER if name in self.descriptor.positions)
 
     @property
@@ -318,12 +318,12 @@ class _View(Instance):
 
     @property
     def target(self) -> Any:
-        """The collection at the bottom of all wrappers."""
+        """Collection at the bottom of all wrappers; :class:`TypeError` if that is a record."""
         at, steps = self.inner, 0
         while isinstance(at, _View) and steps < _MAX_WRAPPERS:
             at, steps = at.inner, steps + 1
         if not isinstance(at, (Sequence, Mapping, Set, deque)):
-            msg = f"{self.class_name} wraps a {type(at).__name__}, which is no Python collection: see .inner"
+            msg = f"{self.class_name} wraps a {type(at).__name__}, not a Python collection: see .inner"
             raise TypeError(msg)
         return at
 
@@ -344,14 +344,14 @@ class _View(Instance):
 
 
 _MAX_WRAPPERS: Final = 10_000
-"""More wrappers than that around one collection can only be a cycle."""
+"""Wrappers around one collection; more can only be a cycle."""
 
 INNER: Final = ("c", "m", "a", "al", "q", "map")
-"""Names of the fields in which the wrappers have what they wrap."""
+"""Names of the fields that hold the wrapped collection, in one wrapper or another."""
 
 
 class ListView(_View, Sequence[Any]):
-    """A read-only view of a list: ``Collections.unmodifiableList``, ``Arrays.asList``, ..."""
+    """Read-only view of a list: ``Collections.unmodifiableList``, ``Arrays.asList``, ..."""
 
     __slots__ = ()
 
@@ -367,7 +367,7 @@ class ListView(_View, Sequence[Any]):
 
 
 class SetView(_View, Set[Any]):
-    """A read-only view of a set, or of the keys of a map: ``Collections.unmodifiableSet``, ``newSetFromMap``, ..."""
+    """Read-only view of a set, or of the keys of a map: ``Collections.unmodifiableSet``, ``newSetFromMap``, ..."""
 
     __slots__ = ()
 
@@ -379,7 +379,7 @@ class SetView(_View, Set[Any]):
 
 
 class MapView(_View, Mapping[Any, Any]):
-    """A read-only view of a map: ``Collections.unmodifiableMap``, ..."""
+    """Read-only view of a map: ``Collections.unmodifiableMap``, ..."""
 
     __slots__ = ()
 
@@ -395,7 +395,7 @@ class MapView(_View, Mapping[Any, Any]):
 
 
 class Copies(Instance, Sequence[Any]):
-    """``Collections.nCopies``: one element any number of times, stored once."""
+    """``Collections.nCopies``: any number of times the same element, stored once."""
 
     __slots__ = ()
 
@@ -424,7 +424,7 @@ EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def epoch_seconds(value: dt.datetime) -> tuple[int, int]:
-    """Whole seconds since 1970 of an aware datetime, and the nanoseconds beyond them."""
+    """Whole seconds since 1970 of an aware datetime, and the nanoseconds within the second."""
     since = value - EPOCH
     return since.days * 86_400 + since.seconds, nanoseconds(value)
 
@@ -435,13 +435,13 @@ def nanoseconds(value: dt.datetime | dt.time) -> int:
 
 
 class NanoDatetime(dt.datetime):
-    """A ``datetime`` with nanoseconds: ``microsecond`` and, beyond it, ``nanos_beyond`` (0 to 999)."""
+    """``datetime`` with nanoseconds: ``microsecond`` and, beyond it, ``nanos_beyond`` (0 to 999)."""
 
     nanos_beyond: int = 0
 
     @classmethod
     def of(cls, value: dt.datetime, nanos_beyond: int) -> Self:
-        """That datetime, and some nanoseconds."""
+        """Make a datetime that is some nanoseconds later."""
         made = cls.combine(value.date(), value.timetz())
         made.nanos_beyond = nanos_beyond
         return made
@@ -469,13 +469,13 @@ class NanoDatetime(dt.datetime):
 
 
 class NanoTime(dt.time):
-    """A ``time`` with nanoseconds: ``microsecond`` and, beyond it, ``nanos_beyond`` (0 to 999)."""
+    """``time`` with nanoseconds: ``microsecond`` and, beyond it, ``nanos_beyond`` (0 to 999)."""
 
     nanos_beyond: int = 0
 
     @classmethod
     def of(cls, value: dt.time, nanos_beyond: int) -> Self:
-        """That time, and some nanoseconds."""
+        """Make a time that is some nanoseconds later."""
         made = cls(value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
         made.nanos_beyond = nanos_beyond
         return made
@@ -502,13 +502,13 @@ class NanoTime(dt.time):
 
 
 class NanoDuration(dt.timedelta):
-    """A ``timedelta`` with nanoseconds: ``microseconds`` and, beyond them, ``nanos_beyond`` (0 to 999)."""
+    """``timedelta`` with nanoseconds: ``microseconds`` and, beyond them, ``nanos_beyond`` (0 to 999)."""
 
     nanos_beyond: int = 0
 
     @classmethod
     def of(cls, value: dt.timedelta, nanos_beyond: int) -> Self:
-        """That duration, and some nanoseconds."""
+        """Make a duration that is some nanoseconds longer."""
         made = cls(value.days, value.seconds, value.microseconds)
         made.nanos_beyond = nanos_beyond
         return made
@@ -544,10 +544,10 @@ class Timestamp(NanoDatetime):
 
 @dataclass(frozen=True, slots=True)
 class ZoneOffset(dt.tzinfo):
-    """A fixed offset from UTC (``java.time.ZoneOffset``)."""
+    """Fixed offset from UTC (``java.time.ZoneOffset``)."""
 
     seconds: int
-    """East of Greenwich is positive; at most 18 hours."""
+    """Seconds, positive east of Greenwich; at most 18 hours."""
 
     def utcoffset(self, _: dt.datetime | None, /) -> dt.timedelta:
         """The offset."""
@@ -575,7 +575,7 @@ class ZoneOffset(dt.tzinfo):
 
 @dataclass(frozen=True, slots=True)
 class ZoneRegion(dt.tzinfo):
-    """A time zone by its id (``java.time.ZoneRegion``), with the offset that was valid at the datetime it belongs to.
+    """Time zone by its id (``java.time.ZoneRegion``), with the offset of the datetime that it belongs to.
 
     No time zone data is looked up for an id that stands in an event; for that: ``value.astimezone(ZoneInfo(zone.id))``.
     """
@@ -583,10 +583,10 @@ class ZoneRegion(dt.tzinfo):
     id: str
     """``Europe/Paris``, ``UTC``, ..."""
     offset: ZoneOffset | None = None
-    """Offset of the one datetime that this zone came with; None for a zone by itself."""
+    """Offset of that datetime; None for a zone by itself."""
 
     def utcoffset(self, _: dt.datetime | None, /) -> dt.timedelta | None:
-        """The offset, if there is one."""
+        """The offset; None for a zone by itself."""
         return self.offset.utcoffset(None) if self.offset else None
 
     def dst(self, _: dt.datetime | None, /) -> None:

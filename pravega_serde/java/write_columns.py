@@ -38,6 +38,11 @@ from pravega_serde.java.protocol import (
     SC_WRITE_METHOD,
     SHORT_STRING,
     STRING_EVENT,
+    TC_ARRAY,
+    TC_NULL,
+    TC_OBJECT,
+    TC_REFERENCE,
+    TC_STRING,
     encode_utf,
 )
 from pravega_serde.java.types import ARROW
@@ -49,7 +54,7 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The column in the type that is written; FallbackError if a value does not fit."""
+    """Column in the type that is written; :class:`FallbackError` if a value does not fit."""
     try:
         return column.cast(wanted)
     except pa.ArrowException as error:
@@ -57,7 +62,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _big_endian(values: pa.Array, code: str) -> _Bytes:
-    """Primitive values as rows of bytes."""
+    """Primitive values as Java writes them: rows of bytes."""
     if code == "Z":
         values = values.cast(pa.uint8())
     elif code == "C":
@@ -69,7 +74,7 @@ def _big_endian(values: pa.Array, code: str) -> _Bytes:
 
 
 def _code_units(values: pa.StringArray) -> pa.Array:
-    """Chars as numbers; a column has few different ones, so each is looked at once."""
+    """Chars as numbers. A column has few different ones, and each is converted once."""
     encoded = values.dictionary_encode()
     units = []
     for text in encoded.dictionary.to_pylist():
@@ -87,14 +92,14 @@ def _fixed_rows(rows: _Bytes) -> pa.BinaryArray:
 
 
 def _headed(prefix: bytes, lengths: npt.NDArray[Any], dtype: str) -> pa.BinaryArray:
-    """A prefix and a length, for each length."""
+    """The same prefix and then a length, for each length."""
     raw = lengths.astype(dtype).view(np.uint8).reshape(len(lengths), np.dtype(dtype).itemsize)
     constant = np.frombuffer(prefix, np.uint8)
     return _fixed_rows(np.hstack([np.broadcast_to(constant, (len(lengths), len(constant))), raw]))
 
 
 def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
-    """Modified UTF-8 of texts: their UTF-8 itself, but for those with NUL or astral characters, which are converted."""
+    """Modified UTF-8 of texts: their UTF-8, except for those with NUL or astral characters, which are converted."""
     plain = values.view(pa.binary())
     buffer = values.buffers()[2]
     if not len(values) or buffer is None:
@@ -103,6 +108,7 @@ def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
     raw = np.frombuffer(buffer, np.uint8)[ends[0] : ends[-1]]
     if not len(raw) or (int(raw.min()) > 0 and int(raw.max()) < 0xF0):
         return plain
+    # Bytes from F0 on begin the four bytes of an astral character, of which modified UTF-8 makes two surrogates.
     odd = np.flatnonzero((raw == 0) | (raw >= 0xF0)) + int(ends[0])
     rows = np.unique(np.searchsorted(ends[1:], odd, side="right"))
     converted = pa.array([encode_utf(values[row].as_py()) for row in rows.tolist()], pa.binary())
@@ -112,9 +118,9 @@ def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
 
 
 _UNKNOWN: Final = -1
-# Bytes and not scalars of Arrow, whose making at the start would load pandas where that is there.
+# Bytes and not scalars of Arrow, whose making at the start would load pandas if it is installed.
 _EMPTY: Final = b""
-_NULL: Final = b"\x70"
+_NULL: Final = bytes([TC_NULL])
 
 
 def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryArray:
@@ -127,12 +133,12 @@ def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryA
     for owner in descriptor.hierarchy:
         for each in owner.fields:
             name = next(names)
-            # The type that is written, whatever the column is read as: NumPy would cut a larger number off.
+            # To the type that is written, whatever the column is read as: NumPy would cut off a larger number.
             child = _cast(pc.struct_field(column, name), ARROW[each.type]) if name in given else None
             if each.primitive:
                 pieces.primitive(child, each.type)
             elif child is None:
-                pieces.constant(b"\x70")
+                pieces.constant(_NULL)
             elif each.type == STRING:
                 pieces.string(child)
             else:
@@ -149,7 +155,7 @@ def _is_flat(descriptor: ClassDescriptor) -> bool:
 
 
 class _Pieces:
-    """The pieces of all events so far, and the handles that each event has given."""
+    """Pieces of all events so far, and the handles that each event has given."""
 
     def __init__(self, descriptor: ClassDescriptor, count: int) -> None:
         writer = Writer()
@@ -162,46 +168,46 @@ class _Pieces:
         self.constant(object_prefix(descriptor))
 
     def constant(self, raw: bytes) -> None:
-        """The same bytes in every event."""
+        """Add the same bytes to every event."""
         self.fixed.append(np.broadcast_to(np.frombuffer(raw, np.uint8), (self.count, len(raw))))
 
     def add(self, piece: pa.Array) -> None:
-        """A piece of its own length in every event."""
+        """Add a piece that has a length of its own in every event."""
         if self.fixed:
             self.pieces.append(_fixed_rows(np.hstack(self.fixed)))
             self.fixed = []
         self.pieces.append(piece)
 
     def join(self) -> pa.BinaryArray:
-        """The events."""
+        """Events of all pieces."""
         if self.fixed:
             self.pieces.append(_fixed_rows(np.hstack(self.fixed)))
         return pc.binary_join_element_wise(*self.pieces, b"")
 
     def primitive(self, child: pa.Array | None, code: str) -> None:
-        """A primitive field; null, and a column that is not there, are Java's default."""
+        """Add a primitive field; nulls, and a column that is not there, become Java's default."""
         if child is None:
             self.constant(bytes(DTYPES[code].itemsize))
         else:
             self.fixed.append(_big_endian(_filled(child, code), code))
 
     def string(self, child: pa.Array) -> None:
-        """A string field; FallbackError if a text is too long for the short form."""
+        """Add a string field; :class:`FallbackError` if a text is too long for TC_STRING."""
         filled = _modified_utf8(pc.fill_null(child, "") if child.null_count else child)
         lengths = pc.binary_length(filled).to_numpy(zero_copy_only=False)
         if len(lengths) and int(lengths.max()) > SHORT_STRING:
             raise FallbackError
-        heads = _headed(b"\x74", lengths, ">u2")
+        heads = _headed(bytes([TC_STRING]), lengths, ">u2")
         self.next_handle = self.next_handle + _valid(child)
         self.add(pc.if_else(child.is_null(), _NULL, heads) if child.null_count else heads)
         self.add(filled)
 
     def box(self, child: pa.Array, signature: str) -> None:
-        """A box: null, or its class (in full, or by reference) and its value."""
+        """Add a box: null, or an object of its class (in full, or by reference) with its value."""
         descriptor = jdk_descriptor(signature[1:-1].replace("/", "."))
         assert descriptor is not None
         valid = _valid(child)
-        self.add(pc.if_else(pa.array(valid), b"\x73", _NULL))
+        self.add(pc.if_else(pa.array(valid), bytes([TC_OBJECT]), _NULL))
         self._class(descriptor, valid)
         self.next_handle = self.next_handle + valid
         code = BOXES[signature]
@@ -227,7 +233,7 @@ def _choice(where: Bools, piece: pa.Array | bytes) -> pa.Array:
 
 def _references(handles: Int64s) -> _Bytes:
     rows = np.empty((len(handles), 5), np.uint8)
-    rows[:, 0] = 0x71
+    rows[:, 0] = TC_REFERENCE
     rows[:, 1:] = handles.astype(">u4").view(np.uint8).reshape(-1, 4)
     return rows
 
@@ -252,7 +258,7 @@ def encode_fast(kind: ColumnType, column: pa.Array) -> pa.BinaryArray:
 
 
 def lowered(column: pa.Array, target: pa.DataType, path: str = "$") -> pa.Array:
-    """A column in the types that Java's values are made of, as far as Python has them.
+    """Column in the types from which Java's values are made, as far as Python has them.
 
     Structs keep the fields that they have, decimals their scale. Raises :class:`SerializationError` with the field of
     a value that does not fit: beyond Python's calendar, outside the day.
@@ -301,7 +307,7 @@ def _lowered_leaf(column: pa.Array, target: pa.DataType) -> pa.Array:
     return column if kind == target or (t.is_decimal(kind) and t.is_decimal(target)) else column.cast(target)
 
 
-#: The days of Python's calendar, counted from 1970.
+#: First and last day of Python's calendar, counted from 1970.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 
@@ -337,6 +343,6 @@ def _variable(values: pa.Array, *, text: bool) -> pa.BinaryArray:
     lengths = pc.binary_length(values).to_numpy(zero_copy_only=False)
     if text and len(lengths) and int(lengths.max()) > SHORT_STRING:
         raise FallbackError
-    prefix = STRING_EVENT if text else object_prefix(array_descriptor("[B"), b"\x75")
+    prefix = STRING_EVENT if text else object_prefix(array_descriptor("[B"), TC_ARRAY)
     heads = _headed(prefix, lengths, ">u2" if text else ">u4")
     return pc.binary_join_element_wise(heads, values, b"")

@@ -1,4 +1,4 @@
-"""Writing one event: a stack of generators instead of recursion.
+"""Writing rows: one event at a time, by a stack of generators instead of recursion.
 
 A generator writes the bytes of one object and yields each value inside it; the loop writes the value, or begins a new
 generator for it, before the first one goes on. Objects are numbered as ``ObjectOutputStream`` numbers them, and one
@@ -42,6 +42,19 @@ from pravega_serde.java.protocol import (
     SHORT_STRING,
     STREAM_HEADER,
     STRUCT_CODES,
+    TC_ARRAY,
+    TC_BLOCKDATA,
+    TC_BLOCKDATALONG,
+    TC_CLASS,
+    TC_CLASSDESC,
+    TC_ENDBLOCKDATA,
+    TC_ENUM,
+    TC_LONGSTRING,
+    TC_NULL,
+    TC_OBJECT,
+    TC_PROXYCLASSDESC,
+    TC_REFERENCE,
+    TC_STRING,
     array_class,
     encode_utf,
     wire_bytes,
@@ -71,7 +84,10 @@ __all__ = ["Writer", "coerce", "is_coerced"]
 
 
 def coerce(value: Any, signature: str) -> Any:
-    """The value in the form that a field or array of this type needs; itself, if that is what it is."""
+    """Value in the form that a field or array element of this type needs; the value itself if it has that form.
+
+    Raises :class:`SerializationError` for a value that the type cannot hold.
+    """
     if value is None:
         return None
     convert = _BY_TYPE.get(signature)
@@ -85,7 +101,7 @@ def coerce(value: Any, signature: str) -> Any:
 
 
 def is_coerced(signature: str) -> bool:
-    """Whether values of fields of this type may need another form."""
+    """Whether a field's type can ask for another form than the value's own."""
     return signature in _BY_TYPE or signature.startswith("[")
 
 
@@ -125,7 +141,7 @@ def _instant(value: dt.datetime) -> dt.datetime:
 def _offset(value: dt.datetime) -> dt.datetime:
     offset = value.utcoffset()
     if offset is None:
-        msg = "it has no offset"
+        msg = "it has no UTC offset"
         raise ValueError(msg)
     return value.replace(tzinfo=ZoneOffset(offset // dt.timedelta(seconds=1)))
 
@@ -135,7 +151,7 @@ def _named(kind: type[Any], name: str) -> Callable[[Any], Any]:
 
 
 def _within_32_bits(value: int) -> int:
-    """The number itself: a plain one that is an object of the stream twice has to stay one object."""
+    """The number itself, which stays one object where a stream has it twice; ``ValueError`` if it is too large."""
     if not -(1 << 31) <= value < 1 << 31:
         msg = "it is too large"
         raise ValueError(msg)
@@ -151,7 +167,7 @@ _CLASS_OF: Final = {"Sorted": "java.util.Tree", "Navigable": "java.util.Tree"}
 
 
 def _concrete(name: str) -> str:
-    """The class to make for a declared class or interface of ``java.util``."""
+    """Class that is made for a declared class or interface of ``java.util``."""
     for prefix, tree in _CLASS_OF.items():
         if name.startswith(prefix):
             return tree + name.removeprefix(prefix)
@@ -189,17 +205,17 @@ _CLASS_HEAD: Final = struct.Struct(">qBH")
 
 
 class _Part(NamedTuple):
-    """What one class of a hierarchy adds to an object."""
+    """Part that one class of a hierarchy adds to an object (``classdata`` of the grammar)."""
 
     owner: ClassDescriptor
     fixed: int
-    """How many primitive fields come first."""
+    """Number of primitive fields, which come first."""
     pack: Callable[..., bytes]
-    """Makes the bytes of all primitive fields."""
+    """Packs all primitive fields."""
     chars: tuple[int, ...]
-    """Which of them are chars."""
+    """Positions of chars among them."""
     objects: tuple[str, ...]
-    """The object fields: the signature of each where it says more than the value's type, else nothing."""
+    """Signatures of the object fields; empty where values need not be coerced."""
     annotated: bool
 
     def primitives(self, values: Sequence[Any]) -> bytes:
@@ -216,7 +232,7 @@ class _Part(NamedTuple):
 
 
 def _parts_of(descriptor: ClassDescriptor | ProxyDescriptor) -> tuple[_Part, ...]:
-    """The parts of objects of a class, topmost class first; made once for each descriptor object."""
+    """Parts of objects of a class, topmost class first; made once for each descriptor object."""
     parts: tuple[_Part, ...] | None = descriptor.__dict__.get("_parts")
     if parts is None:
         parts = descriptor.__dict__["_parts"] = tuple(map(_part, descriptor.hierarchy))
@@ -250,7 +266,7 @@ def _misfit(part: _Part, values: Sequence[Any]) -> SerializationError:
 
 
 def _class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
-    """A class as it is written: bytes, and the signature (a string object, with a handle) that follows them, if any.
+    """Bytes of a class descriptor in pieces, each with the signature that follows it (a string object), if any.
 
     The end mark is part of it, unless annotations come before that.
     """
@@ -262,17 +278,17 @@ def _class_pieces(descriptor: ClassDescriptor) -> tuple[tuple[bytes, str], ...]:
 
 def _pieces(descriptor: ClassDescriptor) -> list[tuple[bytes, str]]:
     head = _CLASS_HEAD.pack(descriptor.serial_version_uid, descriptor.flags, len(descriptor.fields))
-    raw, pieces = b"\x72" + _utf(descriptor.name) + head, []
+    raw, pieces = bytes([TC_CLASSDESC]) + _utf(descriptor.name) + head, []
     for each in descriptor.fields:
         raw += each.type[0].encode() + _utf(each.name)
         if not each.primitive:
             pieces.append((raw, each.type))
             raw = b""
-    return [*pieces, (raw if descriptor.annotations else raw + b"\x78", "")]
+    return [*pieces, (raw if descriptor.annotations else raw + bytes([TC_ENDBLOCKDATA]), "")]
 
 
 def _utf(text: str) -> bytes:
-    """Modified UTF-8 with its length before it."""
+    """Modified UTF-8 with its length before it (``utf`` of the grammar)."""
     raw = encode_utf(text)
     return _U16.pack(len(raw)) + raw
 
@@ -282,11 +298,13 @@ _Steps = Generator[Any, None, None]
 
 _U32: Final = struct.Struct(">I")
 _I32: Final = struct.Struct(">i")
-_U64: Final = struct.Struct(">Q")
+_TOKEN_U16: Final = struct.Struct(">BH")
+_TOKEN_U32: Final = struct.Struct(">BI")
+_TOKEN_U64: Final = struct.Struct(">BQ")
 
 
 class _Beginning(NamedTuple):
-    """The class descriptors at the start of a stream, and what is known after them."""
+    """Class descriptors at the start of a stream, and the state of the writer after them."""
 
     raw: bytes
     handles: dict[int, int]
@@ -296,7 +314,7 @@ class _Beginning(NamedTuple):
 
 
 class Writer:
-    """Writes one stream."""
+    """Writer of one stream; its bytes are in ``out``."""
 
     __slots__ = ("_classes", "_handles", "_kept", "_names", "out")
 
@@ -309,11 +327,11 @@ class Writer:
 
     @property
     def handles(self) -> int:
-        """How many handles have been given: each numbered object is kept, so that no other can get its id."""
+        """Number of handles that have been given."""
         return len(self._kept)
 
     def write(self, value: Any) -> None:
-        """Append one value, and everything that it refers to."""
+        """Append one value, and everything that it refers to; :class:`SerializationError` if it has no Java form."""
         if type(value) is BlockData:
             self._block(value)
             return
@@ -328,7 +346,7 @@ class Writer:
                 stack.pop()
 
     def _begin(self, value: Any) -> _Steps | None:
-        """Write a value that has no others inside, or return the generator that writes it."""
+        """Write a value that has no others inside, or return the generator that writes it and yields those."""
         if self._leaf(value):
             return None
         write = WRITERS.get(type(value))
@@ -337,14 +355,14 @@ class Writer:
         return self._other(value)
 
     def _leaf(self, value: Any) -> bool:
-        """Write a null, a reference, a string, a box or bytes; False for any other value, and boxes that do not fit."""
+        """Write a null, a reference, a string, a box or bytes. Returns False for others, and boxes that do not fit."""
         if value is None:
-            self.out += b"\x70"
+            self.out.append(TC_NULL)
             return True
         # Identity, not equality: Java writes two equal strings twice, and one string once.
         handle = self._handles.get(id(value))
         if handle is not None:
-            self.out += b"\x71" + _U32.pack(handle)
+            self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
             return True
         kind = type(value)
         if kind is str or kind is String:
@@ -361,7 +379,7 @@ class Writer:
             raw = box.pack(value)
         except struct.error:
             return False
-        self.out += b"\x73"
+        self.out.append(TC_OBJECT)
         self._descriptor(box.descriptor)
         self._number(value)
         self.out += raw
@@ -383,7 +401,7 @@ class Writer:
             self._descriptor(value)
             return None
         if isinstance(value, JavaClass):
-            self.out += b"\x76"
+            self.out.append(TC_CLASS)
             self._descriptor(value.descriptor)
             self._number(value)
             return None
@@ -393,7 +411,7 @@ class Writer:
         return self._by_base(value)
 
     def _by_base(self, value: Any) -> _Steps | None:
-        """Values of subclasses (of ``str``, ``int``, ...) and NumPy's scalars: as the type that they extend."""
+        """Write a value of a subclass (of ``str``, ``int``, ...), or a scalar of NumPy, as the type that it extends."""
         # NumPy's double is a subclass of float and would pass below; the others are not.
         if isinstance(value, np.generic):
             return self._begin(coerce(value.item(), _NUMPY_BOXES.get(value.dtype.char, "")))
@@ -404,13 +422,13 @@ class Writer:
             if write is not None:
                 return self._object(value, write(value))
         msg = (
-            f"no Java class is known for Python's {type(value).__module__}.{type(value).__qualname__}; "
+            f"invalid value: no Java class is known for Python's {type(value).__module__}.{type(value).__qualname__}; "
             "give a JavaObject of a ClassDescriptor (Python cannot compute a class's serialVersionUID)"
         )
         raise SerializationError(msg)
 
     def _number(self, value: Any) -> None:
-        """Give an object its handle; it is kept, so that no other object can get its id."""
+        """Give an object its handle. It is kept, so that no other object can get its id."""
         self._handles[id(value)] = BASE_HANDLE + len(self._kept)
         self._kept.append(value)
 
@@ -418,15 +436,15 @@ class Writer:
         kept = self._kept
         self._handles[id(value)] = BASE_HANDLE + len(kept)
         kept.append(value)
-        # Nearly all strings are ASCII without NUL: as they are.
+        # Nearly all strings are ASCII without NUL, which are the same in modified UTF-8.
         raw = value.encode() if value.isascii() and "\0" not in value else encode_utf(value)
         if len(raw) <= SHORT_STRING:
-            self.out += b"\x74" + _U16.pack(len(raw)) + raw
+            self.out += _TOKEN_U16.pack(TC_STRING, len(raw)) + raw
         else:
-            self.out += b"\x7c" + _U64.pack(len(raw)) + raw
+            self.out += _TOKEN_U64.pack(TC_LONGSTRING, len(raw)) + raw
 
     def _bytes(self, value: bytes | bytearray | memoryview) -> None:
-        self.out += b"\x75"
+        self.out.append(TC_ARRAY)
         self._descriptor(array_descriptor("[B"))
         self._number(value)
         self.out += _U32.pack(len(memoryview(value).cast("B")))
@@ -435,15 +453,15 @@ class Writer:
     def _primitives(self, value: np.ndarray[Any, Any]) -> None:
         name = array_class(value)
         if name is None:
-            msg = f"Java has no array for {value.ndim} dimensions of {value.dtype}"
+            msg = f"invalid array: Java has none for {value.ndim} dimensions of {value.dtype}"
             raise SerializationError(msg)
-        self.out += b"\x75"
+        self.out.append(TC_ARRAY)
         self._descriptor(array_descriptor(name))
         self._number(value)
         self.out += _U32.pack(len(value)) + wire_bytes(value, name)
 
     def _array(self, value: JavaArray) -> _Steps:
-        self.out += b"\x75"
+        self.out.append(TC_ARRAY)
         self._descriptor(value.descriptor or array_descriptor(value.java_class))
         self._number(value)
         self.out += _U32.pack(len(value))
@@ -456,9 +474,9 @@ class Writer:
         key = ("enum", value.descriptor.name, value.name)
         handle = self._classes.get(key)
         if handle is not None:
-            self.out += b"\x71" + _U32.pack(handle)
+            self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
             return None
-        self.out += b"\x7e"
+        self.out.append(TC_ENUM)
         self._descriptor(value.descriptor)
         self._classes[key] = BASE_HANDLE + len(self._kept)
         self._number(value)
@@ -469,20 +487,20 @@ class Writer:
         if handle is None:
             self._string(name)
         else:
-            self.out += b"\x71" + _U32.pack(handle)
+            self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
         return None
 
     def _object(self, value: Any, parts: Content) -> _Steps:
         if not parts.descriptor.flags & (SC_SERIALIZABLE | SC_EXTERNALIZABLE) or parts.descriptor.is_enum:
             msg = f"objects of this class are not serializable: {parts.descriptor.name}"
             raise SerializationError(msg)
-        self.out += b"\x73"
+        self.out.append(TC_OBJECT)
         self._descriptor(parts.descriptor)
         self._number(value)
         return self._data(parts)
 
     def _data(self, parts: Content) -> _Steps:
-        """Field values and annotations, class by class, topmost first."""
+        """Write field values and annotations, class by class, topmost first."""
         descriptor, at, notes = parts.descriptor, 0, iter(parts.notes)
         if len(parts.values) != len(descriptor.all_fields):
             msg = f"{len(parts.values)} values for the {len(descriptor.all_fields)} fields of {descriptor.name}"
@@ -511,13 +529,13 @@ class Writer:
                 # What has nothing inside need not go through the loop.
                 if not self._leaf(value):
                     yield value
-            # Java ends the annotations of such a class even when its writeObject wrote none.
+            # The end mark is there even if writeObject wrote nothing (objectAnnotation of the grammar).
             if part.annotated:
                 yield from self._note(note)
 
     def _note(self, items: Iterable[Any]) -> _Steps:
         yield from self._contents(items)
-        self.out += b"\x78"
+        self.out.append(TC_ENDBLOCKDATA)
 
     def _contents(self, items: Iterable[Any]) -> _Steps:
         for item in items:
@@ -527,16 +545,16 @@ class Writer:
                 yield item
 
     def _block(self, raw: bytes) -> None:
-        """Block data, cut where ``ObjectOutputStream`` cuts it."""
+        """Write block data, cut where ``ObjectOutputStream`` cuts it."""
         for start in range(0, len(raw), MAX_BLOCK):
             chunk = raw[start : start + MAX_BLOCK]
             if len(chunk) <= SHORT_BLOCK:
-                self.out += b"\x77" + bytes([len(chunk)]) + chunk
+                self.out += bytes([TC_BLOCKDATA, len(chunk)]) + chunk
             else:
-                self.out += b"\x7a" + _U32.pack(len(chunk)) + chunk
+                self.out += _TOKEN_U32.pack(TC_BLOCKDATALONG, len(chunk)) + chunk
 
     def _descriptor(self, descriptor: _Descriptor) -> None:
-        """A class descriptor and its superclasses; those that begin a stream are written once and then copied."""
+        """Write a class descriptor and its superclasses. Those that begin a stream are written once and then copied."""
         if self._kept:
             self._chain(descriptor)
             return
@@ -558,9 +576,9 @@ class Writer:
         while descriptor is not None:
             handle = classes.get(descriptor)
             if handle is not None:
-                self.out += b"\x71" + _U32.pack(handle)
+                self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
                 return
-            # By content: two events may have brought two descriptor objects of one class into this value.
+            # Descriptors are known by content: a value may have two objects of one class out of two events.
             classes[descriptor] = self._handles[id(descriptor)] = BASE_HANDLE + len(kept)
             kept.append(descriptor)
             if isinstance(descriptor, ProxyDescriptor):
@@ -568,7 +586,7 @@ class Writer:
             else:
                 self._class(descriptor)
             descriptor = descriptor.super_class
-        self.out += b"\x70"
+        self.out.append(TC_NULL)
 
     def _class(self, descriptor: ClassDescriptor) -> None:
         for raw, signature in _class_pieces(descriptor):
@@ -579,16 +597,16 @@ class Writer:
             self._annotate(descriptor.annotations)
 
     def _type_string(self, text: str) -> None:
-        """Signatures are interned in Java: one object for each text, whoever else refers to it."""
+        """Write a signature. Java interns them: one object for each text, whoever else refers to it."""
         handle = self._names.get(text)
         if handle is not None:
-            self.out += b"\x71" + _U32.pack(handle)
+            self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)
             return
         self._names[text] = BASE_HANDLE + len(self._kept)
         self._string(text)
 
     def _proxy(self, descriptor: ProxyDescriptor) -> None:
-        self.out += b"\x7d"
+        self.out.append(TC_PROXYCLASSDESC)
         self.out += _I32.pack(len(descriptor.interfaces))
         for name in descriptor.interfaces:
             self.out += _utf(name)
@@ -597,7 +615,7 @@ class Writer:
     def _annotate(self, items: Iterable[Any]) -> None:
         for item in items:
             self.write(item)
-        self.out += b"\x78"
+        self.out.append(TC_ENDBLOCKDATA)
 
 
 _NUMPY_BOXES: Final = {

@@ -210,6 +210,34 @@ def test_dates_are_exact() -> None:
     assert java.ZoneOffset(-3661).id == "-01:01:01"
 
 
+def test_what_is_public_can_be_pickled() -> None:
+    descriptor = ClassDescriptor.of("a.B", 1, {"x": "int", "y": "java.lang.Object"})
+    color = ClassDescriptor("a.Color", 0, 0x12, (), ClassDescriptor("java.lang.Enum", 0, 0x12))
+    values = [
+        java.Byte(1), java.Short(2), java.Integer(3), java.Long(4), java.BigInteger(5), java.Float(0.5),
+        java.Double(1.5), java.Boolean(1), java.Character("c"), java.String("s"), java.ByteArray(b"b"),
+        java.BigDecimal.of(decimal.Decimal("1.5"), java.BigInteger(15)),
+        java.JavaArray(["a"]), java.JavaList(["a"], "java.util.LinkedList"),
+        java.JavaMap({"k": 1}, "java.util.LinkedHashMap", {"accessOrder": True}),
+        java.JavaSet(["z", "a", "m"], "java.util.LinkedHashSet"), java.JavaKey(5),
+        java.ListView.of("java.util.Collections$UnmodifiableList", [1]),
+        java.SetView.of("java.util.Collections$UnmodifiableSet", {1}),
+        java.MapView.of("java.util.Collections$UnmodifiableMap", {"k": 1}),
+        java.Copies(_copies_class(), [3, "x"]),
+        java.Date(2020, 1, 1, tzinfo=dt.UTC), java.SqlDate(2020, 1, 1, tzinfo=dt.UTC),
+        java.SqlTime(1970, 1, 1, 5, tzinfo=dt.UTC),
+        java.Timestamp.of(dt.datetime(2020, 1, 1, tzinfo=dt.UTC), 7),
+        java.ZoneRegion("Europe/Paris"), java.Year(2020), java.YearMonth(2020, 2), java.MonthDay(2, 29),
+        java.Period(1, 2, 3), JavaObject(descriptor, [1, None]), java.JavaEnum(color, "RED"), java.JavaClass(color),
+    ]  # fmt: skip
+    for value in values:
+        copied = pickle.loads(pickle.dumps(value))
+        assert type(copied) is type(value)
+        assert SERIALIZER.serialize(copied) == SERIALIZER.serialize(value), value
+    for thing in (java.Limits(depth=3), java.Field("x", "I"), java.NOT_WRITTEN, java.BlockData(b"x")):
+        assert pickle.loads(pickle.dumps(thing)) == thing
+
+
 def test_hashes_are_javas() -> None:
     known: list[tuple[Any, int]] = [
         ("", 0), ("hello", 99162322), (True, 1231), (False, 1237),
