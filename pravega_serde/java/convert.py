@@ -131,7 +131,7 @@ def _check_class(value: Any, wanted: ClassDescriptor) -> None:
 
 
 def _class_of(value: Any) -> str:
-    return value.class_name if isinstance(value, JavaObject) else type(value).__name__
+    return value.class_name if isinstance(value, JavaObject) else f"a {type(value).__name__}"
 
 
 class _Budget:
@@ -171,7 +171,7 @@ def _reader(arrow_type: pa.DataType) -> _Read:
             msg = f"{str(value)[:80]!r} does not fit into {arrow_type}: {error}"
             raise SerializationError(msg) from error
         if made is None and value is not None:
-            msg = f"invalid {arrow_type}: the event has a {_class_of(value)}"
+            msg = f"invalid {arrow_type}: the event has {_class_of(value)}"
             raise SerializationError(msg)
         return made
 
@@ -270,7 +270,7 @@ def _struct_reader(arrow_type: pa.DataType) -> _Read:
         budget.take(1)
         fields = value.fields if isinstance(value, JavaObject) else value
         if not isinstance(fields, Mapping):
-            msg = f"invalid struct: the event has a {_class_of(value)}"
+            msg = f"invalid struct: the event has {_class_of(value)}"
             raise SerializationError(msg)
         made = {}
         for name, child in children:
@@ -295,7 +295,7 @@ def _list_reader(arrow_type: pa.DataType) -> _Read:
         if value is None:
             return None
         if isinstance(value, str) or not isinstance(value, (Sequence, Set, np.ndarray)):
-            msg = f"invalid list: the event has a {_class_of(value)}"
+            msg = f"invalid list: the event has {_class_of(value)}"
             raise SerializationError(msg)
         budget.take(len(value))
         items = value.tolist() if isinstance(value, np.ndarray) else value
@@ -320,7 +320,7 @@ def _map_reader(arrow_type: pa.DataType) -> _Read:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            msg = f"invalid map: the event has a {_class_of(value)}"
+            msg = f"invalid map: the event has {_class_of(value)}"
             raise SerializationError(msg)
         budget.take(len(value))
         if None in value:

@@ -34,7 +34,6 @@ from pravega_serde.java.model import ClassDescriptor
 from pravega_serde.java.protocol import (
     BASE_HANDLE,
     DTYPES,
-    PRIMITIVES,
     SC_WRITE_METHOD,
     SHORT_STRING,
     STRING_EVENT,
@@ -149,7 +148,7 @@ def _encode_objects(descriptor: ClassDescriptor, column: pa.Array) -> pa.BinaryA
 def _is_flat(descriptor: ClassDescriptor) -> bool:
     return not descriptor.is_external and all(
         not owner.flags & SC_WRITE_METHOD
-        and all(each.type in PRIMITIVES or each.type == STRING or each.type in BOXES for each in owner.fields)
+        and all(each.type in DTYPES or each.type == STRING or each.type in BOXES for each in owner.fields)
         for owner in descriptor.hierarchy
     )
 
