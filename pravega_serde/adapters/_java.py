@@ -15,7 +15,7 @@ from pravega_serde.adapters._convert import Conversion
 from pravega_serde.adapters._members import Member, members_of, name_of
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
-from pravega_serde.java._limits import MAX_SHARED
+from pravega_serde.java.convert import MAX_SHARED
 
 __all__ = ["JavaConversion"]
 

@@ -15,43 +15,25 @@ other arrays                               :class:`JavaArray`, a list
 ``ArrayList``, ``HashMap``, ``ArrayDeque``  ``list``, ``dict``, ``deque``
 other lists, maps, and all sets            :class:`JavaList`, :class:`JavaMap`, :class:`JavaSet`: they know their class
 ``Collections.unmodifiableList``, ...      :class:`ListView`, :class:`MapView`, :class:`SetView`, :class:`Copies`
-``java.time``, ``Date``, ``Timestamp``     ``datetime`` and its kin, see the table in ``_temporal``
+``java.time``, ``Date``, ``Timestamp``     ``datetime`` and its kin, see the table in ``values``
 enums, ``Class``                           :class:`JavaEnum`, :class:`JavaClass`
 everything else                            :class:`JavaObject`: class descriptor, fields in order, annotations
 =========================================  ==========================================================================
 
-No class is ever looked up by a name that stands in an event, so nothing in an event can run. What was read is written
-again as the same bytes wherever Java would write the same bytes. Of a class of your own Python cannot compute the
-serialVersionUID: give a :class:`ClassDescriptor`, or learn it from an event (:meth:`JavaSerializer.learn`).
+No class is ever looked up by a name that stands in an event, so nothing in an event can run. A value that was read is
+written again as the same bytes wherever Java would write the same bytes. Python cannot compute the serialVersionUID of
+a class of your own: give a :class:`ClassDescriptor`, or learn it from an event (:meth:`JavaSerializer.learn`).
+
+Where what is: ``protocol`` has the bytes of the stream protocol, ``model`` the records of a stream, ``values`` Python's
+forms of Java's values, ``hashing`` Java's hash codes and equality of keys. ``jdk_table`` describes the JDK's classes;
+``jdk``, ``jdk_time`` and ``jdk_collections`` read and write their objects. ``descriptors`` reads and compiles class
+descriptors, ``rows`` reads and ``write_rows`` writes one event. ``types`` has the Arrow types of Java's, ``convert``
+converts single values between them, ``columns`` reads and ``write_columns`` writes whole columns. ``serializer`` is
+:class:`JavaSerializer`.
 """
 
-from pravega_serde.java._boxes import (
-    BigDecimal,
-    BigInteger,
-    Boolean,
-    Byte,
-    ByteArray,
-    Character,
-    Double,
-    Float,
-    Integer,
-    Long,
-    Short,
-    String,
-)
-from pravega_serde.java._containers import (
-    Copies,
-    JavaArray,
-    JavaKey,
-    JavaList,
-    JavaMap,
-    JavaSet,
-    ListView,
-    MapView,
-    SetView,
-)
-from pravega_serde.java._limits import Limits
-from pravega_serde.java._model import (
+from pravega_serde.java.descriptors import Limits
+from pravega_serde.java.model import (
     NOT_WRITTEN,
     BlockData,
     ClassDescriptor,
@@ -62,16 +44,37 @@ from pravega_serde.java._model import (
     OwnOrder,
     ProxyDescriptor,
 )
-from pravega_serde.java._serializer import JavaSerializer, dump_stream, load_stream
-from pravega_serde.java._temporal import (
+from pravega_serde.java.serializer import JavaSerializer, dump_stream, load_stream
+from pravega_serde.java.values import (
+    BigDecimal,
+    BigInteger,
+    Boolean,
+    Byte,
+    ByteArray,
+    Character,
+    Copies,
     Date,
+    Double,
+    Float,
+    Integer,
+    JavaArray,
+    JavaKey,
+    JavaList,
+    JavaMap,
+    JavaSet,
+    ListView,
+    Long,
+    MapView,
     MonthDay,
     NanoDatetime,
     NanoDuration,
     NanoTime,
     Period,
+    SetView,
+    Short,
     SqlDate,
     SqlTime,
+    String,
     Timestamp,
     Year,
     YearMonth,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_serde.columnar import cut
-from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s
 
 __all__ = ["FRONT", "Texts", "booleans", "doubles", "integers", "nulls"]
 

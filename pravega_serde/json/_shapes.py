@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import Attempt, ByteColumn, FastPath
-from pravega_serde.columnar._bytes import SLACK, Int64s
+from pravega_serde.columnar.arrays import SLACK, Int64s
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json._derive import Deriver, Shape, ShapelessError, type_at
 from pravega_serde.json._read_rows import TypedReader

@@ -25,8 +25,7 @@ from pravega_serde.columnar import (
     to_micros,
     written,
 )
-from pravega_serde.columnar._arrays import holds_bytes
-from pravega_serde.columnar._bytes import offsets_of
+from pravega_serde.columnar.arrays import holds_bytes, offsets_of
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.json._numbers import java_floats
 from pravega_serde.json._write_rows import quoted, to_json

@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from pravega_serde import java
-from pravega_serde.java._model import Instance
 
 __all__ = ["assert_matches"]
 
+_INSTANCES: Final = (java.JavaObject, java.ListView, java.SetView, java.MapView, java.Copies)
 _BOXES: Final[dict[str, tuple[type[Any], ...]]] = {
     "java.lang.String": (str, java.String),
     "java.lang.Boolean": (bool, java.Boolean),
@@ -75,7 +75,7 @@ class _Matcher:
         elif "ref" in expected:
             first = self.bound[expected["ref"]]
             # Java shares constants such as ZoneOffset.UTC, LocalTime.NOON and List.of() when it reads them.
-            shared = not isinstance(value, (Instance, np.ndarray, bytes)) and (not value or _is_constant(value))
+            shared = not isinstance(value, (*_INSTANCES, np.ndarray, bytes)) and (not value or _is_constant(value))
             assert first is value or (shared and first == value), f"{path}: not the same object"
         elif "enum" in expected:
             assert (value.class_name, value.name) == (expected["t"], expected["enum"]), path
@@ -214,7 +214,7 @@ class _Matcher:
             assert value["detailMessage"] == expected["message"], path
             assert len(value["stackTrace"]) == expected["frames"], path
             assert (value["cause"] is value) == (expected["cause"] is None), path
-        elif isinstance(value, Instance):
+        elif isinstance(value, _INSTANCES):
             text = _RECORDS.get(value.class_name)
             assert text is None or text(value) == expected["v"], path
         else:

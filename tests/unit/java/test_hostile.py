@@ -72,7 +72,7 @@ def test_columns_are_rows(events: list[bytes | None], sample: bytes) -> None:
         errors: list[DeserializationError] = []
         found = serializer.decode_column(pa.array([*events, sample], pa.binary()), on_error=errors.append)
         plain = JavaSerializer(serializer.java_type)
-        plain._fast = None
+        plain.column_reader.fast = None
         plain_errors: list[DeserializationError] = []
         assert found.to_pylist() == plain.decode_column(
             pa.array([*events, sample], pa.binary()), on_error=plain_errors.append

@@ -15,13 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, SerializationError, java
-from pravega_serde.java import ClassDescriptor, JavaObject, JavaSerializer, _mutf8
-from pravega_serde.java._hashing import java_hash, map_capacity, set_capacity
-from pravega_serde.java._jdk_table import array_descriptor
-from pravega_serde.java._model import signature
-from pravega_serde.java._plans import DescriptorCache
-from pravega_serde.java._reader import Reader
-from pravega_serde.java._writer import Writer
+from pravega_serde.java import ClassDescriptor, JavaObject, JavaSerializer, dump_stream, load_stream
+from pravega_serde.java.hashing import java_hash, map_capacity, set_capacity
+from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor
+from pravega_serde.java.protocol import _code_units, decode_utf, encode_utf, from_units
 from tests.unit.java._strategies import texts, values
 
 SERIALIZER = JavaSerializer()
@@ -50,28 +47,27 @@ def test_every_cut_of_random_values_is_an_error(value: Any) -> None:
 @given(values)
 @settings(max_examples=100, deadline=None)
 def test_the_quick_ways_of_single_boxes_are_the_long_ones(value: Any) -> None:
-    writer = Writer()
-    writer.write(value)
-    assert SERIALIZER.serialize(value) == bytes(writer.out)
-    found = Reader(bytes(writer.out), DescriptorCache(), java.Limits()).read_event()
-    assert type(SERIALIZER.deserialize(bytes(writer.out))) is type(found)
-    assert repr(SERIALIZER.deserialize(bytes(writer.out))) == repr(found) or isinstance(found, set)
+    event = dump_stream([value])
+    assert SERIALIZER.serialize(value) == event
+    (found,) = load_stream(event)
+    assert type(SERIALIZER.deserialize(event)) is type(found)
+    assert repr(SERIALIZER.deserialize(event)) == repr(found) or isinstance(found, set)
 
 
 @given(texts)
 def test_modified_utf8_is_lossless(text: str) -> None:
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    raw = _mutf8.encode(text)
+    raw = encode_utf(text)
     assert b"\0" not in raw
     assert max(raw, default=0) < 0xF0
-    assert _mutf8.decode(raw) == joined
+    assert decode_utf(raw) == joined
 
 
 @given(st.binary(max_size=30))
 def test_modified_utf8_reads_as_java_or_fails(raw: bytes) -> None:
     """Both ways through the decoder, the quick one and Java's own loop, agree."""
     results: list[str | None] = []
-    for decode in (_mutf8.decode, lambda data: _mutf8.from_units(_mutf8._code_units(data))):
+    for decode in (decode_utf, lambda data: from_units(_code_units(data))):
         try:
             results.append(decode(raw))
         except DeserializationError:
@@ -139,12 +135,9 @@ def test_records_by_name() -> None:
 
 
 def test_signatures() -> None:
-    assert [signature(text) for text in ("int", "java.lang.String", "long[][]", "a.B$C[]")] == [
-        "I",
-        "Ljava/lang/String;",
-        "[[J",
-        "[La/B$C;",
-    ]
+    types = {"a": "int", "b": "java.lang.String", "c": "long[][]", "d": "a.B$C[]"}
+    fields = ClassDescriptor.of("a.B", 1, types).fields
+    assert [each.type for each in fields] == ["I", "Ljava/lang/String;", "[[J", "[La/B$C;"]
 
 
 def test_keys_that_python_confuses_are_kept_apart() -> None:
@@ -184,8 +177,6 @@ def test_views_are_what_they_wrap() -> None:
 
 
 def _copies_class() -> ClassDescriptor:
-    from pravega_serde.java._jdk_table import jdk_descriptor
-
     found = jdk_descriptor("java.util.Collections$CopiesList")
     assert found is not None
     return found
@@ -217,6 +208,34 @@ def test_dates_are_exact() -> None:
     assert found.utcoffset() == dt.timedelta(hours=2)
     assert found.tzname() == "Europe/Paris"
     assert java.ZoneOffset(-3661).id == "-01:01:01"
+
+
+def test_what_is_public_can_be_pickled() -> None:
+    descriptor = ClassDescriptor.of("a.B", 1, {"x": "int", "y": "java.lang.Object"})
+    color = ClassDescriptor("a.Color", 0, 0x12, (), ClassDescriptor("java.lang.Enum", 0, 0x12))
+    values = [
+        java.Byte(1), java.Short(2), java.Integer(3), java.Long(4), java.BigInteger(5), java.Float(0.5),
+        java.Double(1.5), java.Boolean(1), java.Character("c"), java.String("s"), java.ByteArray(b"b"),
+        java.BigDecimal.of(decimal.Decimal("1.5"), java.BigInteger(15)),
+        java.JavaArray(["a"]), java.JavaList(["a"], "java.util.LinkedList"),
+        java.JavaMap({"k": 1}, "java.util.LinkedHashMap", {"accessOrder": True}),
+        java.JavaSet(["z", "a", "m"], "java.util.LinkedHashSet"), java.JavaKey(5),
+        java.ListView.of("java.util.Collections$UnmodifiableList", [1]),
+        java.SetView.of("java.util.Collections$UnmodifiableSet", {1}),
+        java.MapView.of("java.util.Collections$UnmodifiableMap", {"k": 1}),
+        java.Copies(_copies_class(), [3, "x"]),
+        java.Date(2020, 1, 1, tzinfo=dt.UTC), java.SqlDate(2020, 1, 1, tzinfo=dt.UTC),
+        java.SqlTime(1970, 1, 1, 5, tzinfo=dt.UTC),
+        java.Timestamp.of(dt.datetime(2020, 1, 1, tzinfo=dt.UTC), 7),
+        java.ZoneRegion("Europe/Paris"), java.Year(2020), java.YearMonth(2020, 2), java.MonthDay(2, 29),
+        java.Period(1, 2, 3), JavaObject(descriptor, [1, None]), java.JavaEnum(color, "RED"), java.JavaClass(color),
+    ]  # fmt: skip
+    for value in values:
+        copied = pickle.loads(pickle.dumps(value))
+        assert type(copied) is type(value)
+        assert SERIALIZER.serialize(copied) == SERIALIZER.serialize(value), value
+    for thing in (java.Limits(depth=3), java.Field("x", "I"), java.NOT_WRITTEN, java.BlockData(b"x")):
+        assert pickle.loads(pickle.dumps(thing)) == thing
 
 
 def test_hashes_are_javas() -> None:

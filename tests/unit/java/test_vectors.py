@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from pravega_serde import DeserializationError, SerializationError
 from pravega_serde.java import BlockData, ClassDescriptor, JavaObject, JavaSerializer
+from tests.each import each_case
 from tests.unit.java._matching import assert_matches
 
 LINES = [
@@ -57,57 +59,57 @@ UNPACK = {
 }
 
 
-def described(value: Any) -> list[ClassDescriptor]:
-    return [value.descriptor] if isinstance(value, JavaObject) else []
+def named(vectors: Iterable[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    return [(vector["case"], vector) for vector in vectors]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["case"])
-def test_value_is_javas(vector: dict[str, Any]) -> None:
-    assert_matches(vector["java_value"], SERIALIZER.deserialize(bytes.fromhex(vector["hex"])), unpack=UNPACK)
+def test_values_are_those_of_java() -> None:
+    def check(vector: dict[str, Any]) -> None:
+        assert_matches(vector["java_value"], SERIALIZER.deserialize(bytes.fromhex(vector["hex"])), unpack=UNPACK)
+
+    assert len(VECTORS) == 156
+    each_case(named(VECTORS), check)
 
 
-@pytest.mark.parametrize(
-    "vector", [v for v in VECTORS if v["java_reencode_identical"]], ids=lambda vector: vector["case"]
-)
-def test_written_again_byte_for_byte(vector: dict[str, Any]) -> None:
-    assert SERIALIZER.serialize(SERIALIZER.deserialize(bytes.fromhex(vector["hex"]))).hex() == vector["hex"]
+def test_values_are_written_again_byte_for_byte() -> None:
+    def check(vector: dict[str, Any]) -> None:
+        assert SERIALIZER.serialize(SERIALIZER.deserialize(bytes.fromhex(vector["hex"]))).hex() == vector["hex"]
+
+    stable = [vector for vector in VECTORS if vector["java_reencode_identical"]]
+    assert len(stable) == 153
+    each_case(named(stable), check)
 
 
-@pytest.mark.parametrize("vector", [v for v in VECTORS if v["case"].startswith("sensor_")], ids=lambda v: v["case"])
-def test_descriptors_are_javas(vector: dict[str, Any]) -> None:
-    value = SERIALIZER.deserialize(bytes.fromhex(vector["hex"]))
-    for descriptor in described(value):
-        expected = vector["classdescs"][0]
-        found = [[each.name, each.type] for each in descriptor.fields]
-        assert (descriptor.name, descriptor.serial_version_uid, found) == (
-            expected["name"],
-            expected["suid"],
-            expected["fields"],
-        )
+def test_descriptors_are_those_of_java() -> None:
+    def check(vector: dict[str, Any]) -> None:
+        value = SERIALIZER.deserialize(bytes.fromhex(vector["hex"]))
+        expected = {each["name"]: (each["suid"], each["fields"]) for each in vector["classdescs"]}
+        for descriptor in [each.descriptor for each in (value if isinstance(value, list) else [value])]:
+            fields = [[each.name, each.type] for each in descriptor.fields]
+            assert (descriptor.serial_version_uid, fields) == expected[descriptor.name]
+
+    each_case(named(v for v in VECTORS if v["case"].startswith("sensor_")), check)
 
 
-@pytest.mark.parametrize("vector", [v for v in LINES if "error" in v], ids=lambda vector: vector["case"])
-def test_what_java_refuses_is_refused(vector: dict[str, Any]) -> None:
-    name = vector["error"].rpartition(" ")[2]
-    with pytest.raises(SerializationError, match=name.replace(".", r"\.")):
-        SERIALIZER.serialize(JavaObject(ClassDescriptor(name, 0, flags=0)))
+def test_classes_that_java_refuses_are_refused() -> None:
+    def check(vector: dict[str, Any]) -> None:
+        name = vector["error"].rpartition(" ")[2]
+        with pytest.raises(SerializationError, match=name.replace(".", r"\.")):
+            SERIALIZER.serialize(JavaObject(ClassDescriptor(name, 0, flags=0)))
+
+    each_case(named(vector for vector in LINES if "error" in vector), check)
 
 
-def every_cut() -> list[tuple[str, bytes]]:
-    return [(vector["case"], bytes.fromhex(vector["hex"])) for vector in VECTORS if len(vector["hex"]) < 6000]
+def test_every_cut_is_an_error() -> None:
+    def check(vector: dict[str, Any]) -> None:
+        event = bytes.fromhex(vector["hex"])
+        for size in range(len(event)):
+            with pytest.raises(DeserializationError):
+                SERIALIZER.deserialize(event[:size])
+        # The bytes after the object belong to nobody: Java does not look at them either.
+        assert_matches(vector["java_value"], SERIALIZER.deserialize(event + b"\0\0"), unpack=UNPACK)
 
-
-@pytest.mark.parametrize(("case", "event"), every_cut(), ids=lambda value: value if isinstance(value, str) else "")
-def test_every_cut_is_an_error(case: str, event: bytes) -> None:
-    for size in range(len(event)):
-        with pytest.raises(DeserializationError):
-            SERIALIZER.deserialize(event[:size])
-    # The bytes after the object belong to nobody: Java does not look at them either.
-    assert_matches(
-        next(v["java_value"] for v in VECTORS if v["case"] == case),
-        SERIALIZER.deserialize(event + b"\0\0"),
-        unpack=UNPACK,
-    )
+    each_case(named(vector for vector in VECTORS if len(vector["hex"]) < 6000), check)
 
 
 def test_block_data_has_a_type_of_its_own() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from connector.errors import ProtocolError
 from connector.wire import frame_walk as boundaries
 from connector.wire import walk_frames
+from tests.each import each_case
 
 
 def frame(event: bytes) -> bytes:
@@ -188,15 +189,22 @@ BAD_HEADERS = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD_HEADERS.values(), ids=BAD_HEADERS.keys())
-@pytest.mark.parametrize("shape", [*SHAPES, None])
 @pytest.mark.parametrize("size", [300, 40_000])
-def test_a_bad_header_is_refused_at_its_offset(bad, shape, size):
-    before = b"".join(map(frame, events_of(shape, size))) if shape else b""
-    after = b"".join(map(frame, events_of(shape or "medium", size, 2)))
-    with pytest.raises(ProtocolError) as caught:
-        walk_frames(before + bad + after, offset=10_000_000, segment="s/t/0.#epoch.0")
-    assert f"at offset {10_000_000 + len(before)} of segment s/t/0.#epoch.0 " in str(caught.value)
+def test_a_bad_header_is_refused_at_its_offset(size):
+    def check(chunk):
+        before, bad, after = chunk
+        with pytest.raises(ProtocolError) as caught:
+            walk_frames(before + bad + after, offset=10_000_000, segment="s/t/0.#epoch.0")
+        assert f"at offset {10_000_000 + len(before)} of segment s/t/0.#epoch.0 " in str(caught.value)
+
+    def cases():
+        for shape in [*SHAPES, None]:
+            before = b"".join(map(frame, events_of(shape, size))) if shape else b""
+            after = b"".join(map(frame, events_of(shape or "medium", size, 2)))
+            yield from ((f"{shape}, {name}", (before, bad, after)) for name, bad in BAD_HEADERS.items())
+
+    assert len(SHAPES) == 22
+    each_case(cases(), check)
 
 
 @pytest.mark.parametrize("shape", ["one size", "medium", "ends in zeros", "around 255", "middling"])

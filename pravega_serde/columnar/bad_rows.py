@@ -1,0 +1,309 @@
+"""Bad rows: how the formats find them, in reading and in writing, and the two exceptions they use inside.
+
+To read, a format brings two decoders. The *fast path* takes a whole column and gives its values together with the rows
+that it could not, or would rather not, decode: its *suspects*. The *plain path* decodes one event and is the authority:
+what it accepts is good, and its error is the row's error. Columns without suspects, nearly all of them, never see it.
+
+To write, a format brings a function that takes any slice of a column; see :func:`written`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pravega_serde.columnar.arrays import Int64s, as_binary
+from pravega_serde.errors import DeserializationError, LimitExceededError, SerializationError
+from pravega_serde.serializer import OnError
+
+__all__ = [
+    "UNFIT",
+    "Attempt",
+    "FallbackError",
+    "FastPath",
+    "MalformedError",
+    "PlainPath",
+    "bisecting",
+    "chained",
+    "decode_rows",
+    "per_row",
+    "written",
+]
+
+#: Raised by Arrow, and by Python's own types, for values that do not fit a type.
+UNFIT: Final = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
+
+
+class MalformedError(ValueError):
+    """Invalid bytes, or an invalid value, inside an event. It learns its place on the way out."""
+
+    def __init__(self, reason: str, *, limit: bool = False) -> None:
+        """``limit``: valid so far, but beyond a limit."""
+        super().__init__(reason)
+        self.reason, self.limit = reason, limit
+        self.path: list[str] = []
+
+    def within(self, step: str) -> MalformedError:
+        """The same error, seen from one level further out."""
+        self.path.append(step)
+        return self
+
+    def field_path(self) -> str:
+        """Its place: ``$.a[0].b``."""
+        return "$" + "".join(reversed(self.path))
+
+    def in_event(self, what: str) -> DeserializationError:
+        """The error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
+        if self.limit:
+            return LimitExceededError(self.reason, field_path=self.field_path())
+        return DeserializationError(f"invalid {what}: {self.reason}", field_path=self.field_path())
+
+    def in_value(self, what: str) -> SerializationError:
+        """The error of a value that cannot be written as ``what``."""
+        return SerializationError(f"cannot write as {what}: {self.reason}", field_path=self.field_path())
+
+
+class FallbackError(Exception):
+    """A fast path cannot read or write something. The plain path does, or says what is wrong with it."""
+
+
+#: Below this many rows a fast path that refuses a whole piece is not tried again: its fixed cost is about as high.
+_SMALLEST_PIECE: Final = 32
+
+_NO_ROWS: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Result of a fast path."""
+
+    values: pa.Array
+    """One value a row; those of the suspects are arbitrary."""
+    suspects: Int64s
+    """Rows left to the plain path, ascending."""
+
+
+FastPath = Callable[[pa.BinaryArray], Attempt]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPath:
+    """Decoder of single events, and the Arrow type of its values."""
+
+    read: Callable[[bytes], Any]
+    """Value of one event; raises DeserializationError. A value that ``arrow_type`` cannot hold is bad, too."""
+    arrow_type: pa.DataType
+
+
+def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[type[Exception], ...]) -> FastPath:
+    """Fast path from a decoder that takes a column or refuses it as a whole.
+
+    A refused piece is halved until the bad rows stand in small pieces, so a few of them cost a few passes.
+    """
+
+    def attempt(column: pa.BinaryArray) -> Attempt:
+        good: list[pa.Array] = []
+        suspects: list[int] = []
+        # A stack instead of recursion keeps the order: the left half is pushed last.
+        pieces = [(0, len(column))]
+        while pieces:
+            start, stop = pieces.pop()
+            try:
+                good.append(whole(column.slice(start, stop - start)))
+            except refusals:
+                if stop - start > _SMALLEST_PIECE:
+                    middle = (start + stop) // 2
+                    pieces += [(middle, stop), (start, middle)]
+                else:
+                    good.append(stop - start)
+                    suspects.extend(range(start, stop))
+        return Attempt(_join(good), np.array(suspects, np.int64))
+
+    return attempt
+
+
+def chained(first: FastPath, second: FastPath) -> FastPath:
+    """Fast path whose suspects are those that neither of two fast paths decodes."""
+
+    def attempt(column: pa.BinaryArray) -> Attempt:
+        tried = first(column)
+        if not len(tried.suspects):
+            return tried
+        rest = second(column.take(pa.array(tried.suspects)))
+        if len(tried.suspects) == len(column):
+            return rest
+        index = np.arange(len(column))
+        index[tried.suspects] = len(column) + np.arange(len(tried.suspects))
+        if len(rest.suspects) == len(tried.suspects):
+            return tried
+        values = pa.concat_arrays([tried.values, rest.values]).take(pa.array(index))
+        return Attempt(values, tried.suspects[rest.suspects])
+
+    return attempt
+
+
+def _join(pieces: list[Any]) -> pa.Array:
+    """Concatenate arrays; a number stands for that many rows without a value."""
+    kind = next((piece.type for piece in pieces if not isinstance(piece, int)), pa.null())
+    return pa.concat_arrays([pa.nulls(p, kind) if isinstance(p, int) else p for p in pieces])
+
+
+def decode_rows(
+    column: pa.Array, *, plain: PlainPath, fast: FastPath | None = None, on_error: OnError | None = None
+) -> pa.Array:
+    """Decode a column of events; see :meth:`Serializer.decode_column` for nulls and errors."""
+    column = as_binary(column)
+    if column.null_count == 0:
+        return _decode(column, None, plain, fast, on_error)
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    values = _decode(column.drop_null(), rows, plain, fast, on_error)
+    places = np.zeros(len(column), np.int64)
+    places[rows] = np.arange(len(rows))
+    return values.take(pa.array(places, mask=column.is_null().to_numpy(zero_copy_only=False)))
+
+
+def _decode(
+    column: pa.BinaryArray, rows: Int64s | None, plain: PlainPath, fast: FastPath | None, on_error: OnError | None
+) -> pa.Array:
+    """Decode a column without nulls, whose element i is the caller's row ``rows[i]`` (i where that is None)."""
+    count = len(column)
+    nothing = Attempt(pa.nulls(0, plain.arrow_type), np.arange(count))
+    attempt = fast(column) if fast is not None and count else nothing
+    suspects = attempt.suspects
+    if not len(suspects):
+        return attempt.values
+    places = suspects if rows is None else rows[suspects]
+    checked = _read_plainly(column.take(pa.array(suspects)), places, plain, on_error)
+    if len(suspects) == count:
+        return checked
+    index = np.arange(count)
+    index[suspects] = count + np.arange(len(suspects))
+    return pa.concat_arrays([attempt.values, checked]).take(pa.array(index))
+
+
+def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_error: OnError | None) -> pa.Array:
+    values, errors = _each(column, plain.read, all_rows=on_error is not None)
+    try:
+        array = pa.array(values, plain.arrow_type)
+    except UNFIT:
+        # Some value is beyond what Arrow can hold: each is tried by itself.
+        for row, value in enumerate(values):
+            try:
+                pa.array([value], plain.arrow_type)
+            except UNFIT as error:
+                errors[row] = _misfit(value, plain.arrow_type, error)
+                values[row] = None
+        array = pa.array(values, plain.arrow_type)
+    for row in sorted(errors):
+        located = _with_row(errors[row], int(places[row]))
+        if on_error is None:
+            raise located from errors[row]
+        on_error(located)
+    return array
+
+
+def _each(
+    column: pa.BinaryArray, read: Callable[[bytes], Any], *, all_rows: bool
+) -> tuple[list[Any], dict[int, DeserializationError]]:
+    """Values of events, and the errors of those that have none. Stops at the first error, unless ``all_rows``."""
+    values: list[Any] = []
+    errors: dict[int, DeserializationError] = {}
+    for row, event in enumerate(column.to_pylist()):
+        try:
+            values.append(read(event))
+        except DeserializationError as error:
+            errors[row] = error
+            values.append(None)
+            if not all_rows:
+                break
+    return values, errors
+
+
+def _misfit(value: Any, kind: pa.DataType, error: Exception) -> DeserializationError:
+    """Error of a value that its Arrow type cannot hold, with the place of the part that does not fit."""
+    path = "$"
+    while (step := _bad_part(value, kind)) is not None:
+        name, value, kind = step
+        path += name
+    return DeserializationError(f"{str(value)[:80]!r} does not fit {kind}: {error}", field_path=path)
+
+
+def _bad_part(value: Any, kind: pa.DataType) -> tuple[str, Any, pa.DataType] | None:
+    """First part of a list, map or struct that does not fit its type: its step of a path, itself and its type."""
+    for name, part, inner in _parts(value, kind):
+        try:
+            pa.array([part], inner)
+        except UNFIT:
+            return name, part, inner
+    return None
+
+
+def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataType]]:
+    t = pa.types
+    if value is None or not t.is_nested(kind):
+        return
+    if t.is_struct(kind):
+        # pa.array takes a tuple, or a dict.
+        named = value if isinstance(value, Mapping) else dict(zip((f.name for f in kind), value, strict=False))
+        yield from ((f".{field.name}", named.get(field.name), field.type) for field in kind)
+    elif t.is_map(kind):
+        for key, item in value.items() if isinstance(value, Mapping) else value:
+            yield f"[{key!r}]", key, kind.key_type
+            yield f"[{key!r}]", item, kind.item_type
+    else:
+        yield from ((f"[{index}]", item, kind.value_type) for index, item in enumerate(value))
+
+
+def _with_row(error: DeserializationError, row: int) -> DeserializationError:
+    return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=error.encoding_id)
+
+
+def written(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> pa.BinaryArray:
+    """Events of a column; :class:`SerializationError` names the row of a value that cannot be written.
+
+    ``write`` takes any slice of the column. It need not know rows: the first bad one is found by halving.
+    """
+    try:
+        return write(column)
+    except SerializationError as error:
+        if error.row is not None:
+            raise
+        refused: Exception = error
+    except UNFIT as error:
+        refused = error
+    row = _first_refused(column, write)
+    if row is None:
+        raise SerializationError(f"the column cannot be written as a whole: {refused}") from refused
+    raise row from refused
+
+
+def _first_refused(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> SerializationError | None:
+    """Error of the first row that cannot be written by itself."""
+    start, stop = 0, len(column)
+    while stop > start:
+        middle = (start + stop + 1) // 2
+        try:
+            write(column.slice(start, middle - start))
+        except (SerializationError, *UNFIT) as error:
+            if middle - start == 1:
+                found = error if isinstance(error, SerializationError) else SerializationError(str(error))
+                return found.in_row(start)
+            stop = middle
+        else:
+            start = middle
+    return None
+
+
+def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryArray:
+    """Events of a column, value by value. A null stays null, an error names the row."""
+    events: list[bytes | None] = []
+    for row, value in enumerate(values):
+        try:
+            events.append(None if value is None else write(value))
+        except SerializationError as error:
+            raise error.in_row(row) from error
+    return pa.array(events, pa.binary())

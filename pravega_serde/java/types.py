@@ -1,0 +1,290 @@
+"""Arrow types of Java types; and what a sample event adds to the declared types of fields.
+
+A class descriptor says that a field is a ``com.example.Color`` or a ``java.util.List``, not that the one is an enum and
+what the other holds. The value in a sample does, unless it is null or empty.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import uuid
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_serde.columnar.lowering import is_any_list
+from pravega_serde.errors import SchemaError
+from pravega_serde.java.model import ClassDescriptor, JavaEnum, JavaObject
+from pravega_serde.java.values import (
+    BigDecimal,
+    BigInteger,
+    Boolean,
+    Byte,
+    ByteArray,
+    Character,
+    Date,
+    Double,
+    Float,
+    Integer,
+    JavaArray,
+    JavaList,
+    JavaMap,
+    JavaSet,
+    Long,
+    NanoDatetime,
+    NanoDuration,
+    NanoTime,
+    Short,
+    String,
+    Timestamp,
+)
+
+__all__ = ["ARROW", "Shape", "arrow_of", "check_cast", "no_such_field", "shape_of", "signature_of", "struct_of"]
+
+_DEEPEST: Final = 32
+"""Objects inside each other that a sample is searched for; deeper columns are of no use."""
+
+_SCALARS: Final[dict[type[Any], str]] = {
+    str: "Ljava/lang/String;",
+    String: "Ljava/lang/String;",
+    bool: "Ljava/lang/Boolean;",
+    Boolean: "Ljava/lang/Boolean;",
+    int: "Ljava/lang/Integer;",
+    Integer: "Ljava/lang/Integer;",
+    Long: "Ljava/lang/Long;",
+    Short: "Ljava/lang/Short;",
+    Byte: "Ljava/lang/Byte;",
+    BigInteger: "Ljava/math/BigInteger;",
+    float: "Ljava/lang/Double;",
+    Double: "Ljava/lang/Double;",
+    Float: "Ljava/lang/Float;",
+    Character: "Ljava/lang/Character;",
+    decimal.Decimal: "Ljava/math/BigDecimal;",
+    BigDecimal: "Ljava/math/BigDecimal;",
+    uuid.UUID: "Ljava/util/UUID;",
+    bytes: "[B",
+    ByteArray: "[B",
+    Date: "Ljava/util/Date;",
+    Timestamp: "Ljava/sql/Timestamp;",
+    dt.date: "Ljava/time/LocalDate;",
+    dt.time: "Ljava/time/LocalTime;",
+    NanoTime: "Ljava/time/LocalTime;",
+    dt.timedelta: "Ljava/time/Duration;",
+    NanoDuration: "Ljava/time/Duration;",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a sample tells of a value beyond its declared type."""
+
+    scalar: str = ""
+    """Signature of a class that is one value of Python: a box, a date, ...; empty for others."""
+    descriptor: ClassDescriptor | None = None
+    """Class of an object or an enum's constant."""
+    fields: Mapping[str, Shape | None] = field(default_factory=dict)
+    """Shapes of an object's fields, by name."""
+    container: type[Any] | None = None
+    """``JavaList``, ``JavaSet``, ``JavaArray``, ``JavaMap``, or ``list`` and ``dict`` of other classes."""
+    container_class: str | ClassDescriptor | None = None
+    """Argument of the container that says its Java class."""
+    element: Shape | None = None
+    """Shape of a collection's elements, or a map's values."""
+    key: Shape | None = None
+    """Shape of a map's keys."""
+
+    @property
+    def is_enum(self) -> bool:
+        """Whether it is an enum's constant."""
+        return self.descriptor is not None and self.descriptor.is_enum
+
+
+def shape_of(value: Any, depth: int = 0) -> Shape | None:
+    """Shape of a value; None for null, and for values that have no form in columns."""
+    if value is None or depth > _DEEPEST:
+        return None
+    if isinstance(value, JavaEnum):
+        return Shape(descriptor=value.descriptor)
+    if isinstance(value, JavaObject):
+        if not isinstance(value.descriptor, ClassDescriptor):
+            return None
+        return Shape(
+            descriptor=value.descriptor,
+            fields={name: shape_of(inner, depth + 1) for name, inner in value.fields.items()},
+        )
+    scalar = _scalar(value)
+    return Shape(scalar=scalar) if scalar else _container(value, depth)
+
+
+def _scalar(value: Any) -> str:
+    if type(value) in (dt.datetime, NanoDatetime):
+        if value.tzinfo is None:
+            return "Ljava/time/LocalDateTime;"
+        return "Ljava/time/Instant;" if value.tzinfo is dt.UTC else ""
+    return _SCALARS.get(type(value), "")
+
+
+def _container(value: Any, depth: int) -> Shape | None:
+    if isinstance(value, Mapping):
+        kind = JavaMap if isinstance(value, JavaMap) else dict
+        return Shape(
+            container=kind,
+            container_class=value.java_class if isinstance(value, JavaMap) else None,
+            key=_first(value.keys(), depth),
+            element=_first(value.values(), depth),
+        )
+    if isinstance(value, (JavaList, JavaSet)):
+        return Shape(container=type(value), container_class=value.java_class, element=_first(value, depth))
+    if isinstance(value, JavaArray):
+        return Shape(container=JavaArray, container_class=value.descriptor, element=_first(value, depth))
+    if isinstance(value, (Sequence, Set)):
+        return Shape(container=list, element=_first(value, depth))
+    return None
+
+
+def _first(values: Iterable[Any], depth: int) -> Shape | None:
+    """Shape of elements: that of the first one that has any."""
+    return next((shape for shape in (shape_of(each, depth + 1) for each in values) if shape is not None), None)
+
+
+_UTC: Final = pa.timestamp("us", "UTC")
+#: Signature of a Java type that is one value -> its Arrow type.
+ARROW: Final = {
+    "Z": pa.bool_(),
+    "B": pa.int8(),
+    "S": pa.int16(),
+    "I": pa.int32(),
+    "J": pa.int64(),
+    "F": pa.float32(),
+    "D": pa.float64(),
+    "C": pa.string(),
+    "Ljava/lang/Boolean;": pa.bool_(),
+    "Ljava/lang/Byte;": pa.int8(),
+    "Ljava/lang/Short;": pa.int16(),
+    "Ljava/lang/Integer;": pa.int32(),
+    "Ljava/lang/Long;": pa.int64(),
+    "Ljava/lang/Float;": pa.float32(),
+    "Ljava/lang/Double;": pa.float64(),
+    "Ljava/lang/Character;": pa.string(),
+    "Ljava/lang/String;": pa.string(),
+    "[B": pa.binary(),
+    # The same types as Spark's own encoders have for them.
+    "Ljava/math/BigDecimal;": pa.decimal128(38, 18),
+    "Ljava/math/BigInteger;": pa.decimal128(38, 0),
+    "Ljava/util/Date;": _UTC,
+    "Ljava/sql/Timestamp;": _UTC,
+    "Ljava/time/Instant;": _UTC,
+    "Ljava/time/LocalDateTime;": pa.timestamp("us"),
+    "Ljava/time/LocalDate;": pa.date32(),
+    "Ljava/time/LocalTime;": pa.time64("us"),
+    "Ljava/time/Duration;": pa.duration("us"),
+    "Ljava/util/UUID;": pa.string(),
+}
+_NATURAL: Final = {
+    pa.bool_(): "Ljava/lang/Boolean;",
+    pa.int8(): "Ljava/lang/Byte;",
+    pa.int16(): "Ljava/lang/Short;",
+    pa.int32(): "Ljava/lang/Integer;",
+    pa.int64(): "Ljava/lang/Long;",
+    pa.float32(): "Ljava/lang/Float;",
+    pa.float64(): "Ljava/lang/Double;",
+    pa.string(): "Ljava/lang/String;",
+    pa.large_string(): "Ljava/lang/String;",
+    pa.binary(): "[B",
+    pa.large_binary(): "[B",
+    pa.date32(): "Ljava/time/LocalDate;",
+}
+
+
+def no_such_field(descriptor: ClassDescriptor, name: str) -> SchemaError:
+    """Error for a field that a class does not have."""
+    known = ", ".join(descriptor.field_names)
+    return SchemaError(f"{descriptor.name} has no field {name!r}: it has {known}")
+
+
+def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
+    """Raise :class:`SchemaError` if columns of type ``given`` cannot be cast to ``wanted``."""
+    t = pa.types
+    if t.is_struct(given) and t.is_struct(wanted):
+        for each in given:
+            place = wanted.get_field_index(each.name)
+            if place < 0:
+                msg = f"a struct with a field {each.name!r} does not become {wanted}"
+                raise SchemaError(msg)
+            check_cast(each.type, wanted.field(place).type)
+        return
+    if is_any_list(given) and is_any_list(wanted):
+        check_cast(given.value_type, wanted.value_type)
+        return
+    if t.is_map(given) and t.is_map(wanted):
+        check_cast(given.key_type, wanted.key_type)
+        check_cast(given.item_type, wanted.item_type)
+        return
+    try:
+        pa.nulls(0, given).cast(wanted)
+    except pa.ArrowException as error:
+        msg = f"a column of type {given} does not become {wanted}: {error}"
+        raise SchemaError(msg) from error
+
+
+def signature_of(arrow_type: pa.DataType) -> str | None:
+    """Signature of the Java type that values of an Arrow type are written as by default; None if there is none."""
+    if pa.types.is_timestamp(arrow_type):
+        return "Ljava/time/Instant;" if arrow_type.tz else "Ljava/time/LocalDateTime;"
+    if pa.types.is_decimal(arrow_type):
+        return "Ljava/math/BigDecimal;"
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return "Ljava/util/List;" if signature_of(arrow_type.value_type) else None
+    if pa.types.is_map(arrow_type):
+        return "Ljava/util/Map;" if signature_of(arrow_type.key_type) and signature_of(arrow_type.item_type) else None
+    return _NATURAL.get(arrow_type)
+
+
+def arrow_of(java_type: str) -> pa.DataType | None:
+    """Arrow type of the values of a Java type, by its signature; None if a class says too little."""
+    known = ARROW.get(java_type)
+    if known is None and java_type.startswith("["):
+        element = arrow_of(java_type[1:])
+        return None if element is None else pa.list_(pa.field("element", element))
+    return known
+
+
+def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str] | None = None) -> pa.DataType:
+    """Struct of a class's fields, or of those that are wanted; :class:`SchemaError` if a field has no Arrow type."""
+    for name in wanted or ():
+        if name not in descriptor.field_names:
+            raise no_such_field(descriptor, name)
+    fields = []
+    for name, (_, each) in zip(descriptor.field_names, descriptor.all_fields, strict=True):
+        if wanted is not None and name not in wanted:
+            continue
+        found = _value_type(each.type, shape.fields.get(name) if shape else None)
+        if found is None:
+            msg = (
+                f"no Arrow type follows from the type {each.type} of {descriptor.name}.{each.name}; give arrow_type=, "
+                "a struct of the fields that you need, or a sample= in which that field is neither null nor empty"
+            )
+            raise SchemaError(msg)
+        fields.append(pa.field(name, found))
+    return pa.struct(fields)
+
+
+def _value_type(declared: str, shape: Shape | None) -> pa.DataType | None:
+    """Arrow type of the values of a declared type, and of a shape that a sample may have told."""
+    known = arrow_of(declared)
+    if known is not None or shape is None:
+        return known
+    if shape.scalar:
+        return ARROW.get(shape.scalar)
+    if shape.descriptor is not None:
+        return pa.string() if shape.is_enum else struct_of(shape.descriptor, shape)
+    element = _value_type("", shape.element)
+    if element is None:
+        return None
+    if shape.container in (dict, JavaMap):
+        key = _value_type("", shape.key)
+        return None if key is None else pa.map_(key, element)
+    return pa.list_(pa.field("element", element))
