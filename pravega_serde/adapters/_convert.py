@@ -13,22 +13,16 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 from uuid import UUID
 
+import msgspec
+
 from pravega_serde.adapters._members import classes_in, is_model, members_of, name_of, types_in
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
-    MissingExtraError,
     SchemaError,
     SerializationError,
 )
 from pravega_serde.json._read_rows import is_slow, parse_plainly
-
-try:
-    import msgspec
-except ImportError:
-    _HAVE_MSGSPEC = False
-else:
-    _HAVE_MSGSPEC = True
 
 __all__ = ["Conversion", "conversion_of"]
 
@@ -68,8 +62,6 @@ def conversion_of(kind: Any) -> Conversion:
 
 class _ByMsgspec:
     def __init__(self, kind: Any) -> None:
-        if not _HAVE_MSGSPEC:
-            raise MissingExtraError("msgspec", "fast", purpose=f"the conversion of {name_of(kind)}")
         try:
             self._decode = msgspec.json.Decoder(kind).decode
         except TypeError as error:

@@ -80,14 +80,14 @@ def typed(
 ) -> TypedSerializer[T]:
     """The serializer with objects of ``kind`` instead of plain values: ``typed(JsonSerializer(), Order)``.
 
-    ``kind`` is a dataclass, msgspec Struct, attrs class or TypedDict (the ``fast`` extra converts them), a pydantic
-    model, or a type made of those, such as ``list[Order]``. Fields are found by their names, enums are written by their
-    values; numbers and texts become datetimes, decimals, UUIDs where the class says so.
+    ``kind`` is a dataclass, msgspec Struct, attrs class, TypedDict or pydantic model, or a type made of those, such as
+    ``list[Order]``. Fields are found by their names, enums are written by their values; numbers and texts become
+    datetimes, decimals, UUIDs where the class says so.
 
     Java objects know their classes: ``java_classes`` gives each class's descriptor, ``{Order: ORDER, Line: LINE}``,
     enums among them. That of ``kind`` itself can be left to a JavaSerializer that has one.
 
-    Raises :class:`SchemaError` for a type that cannot be converted, :class:`MissingExtraError` without msgspec.
+    Raises :class:`SchemaError` for a type that cannot be converted.
     """
     return TypedSerializer(serializer, kind, java_classes=java_classes)
 

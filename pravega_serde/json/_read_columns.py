@@ -11,6 +11,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -18,13 +19,6 @@ from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_o
 from pravega_serde.json._budget import Budget
 from pravega_serde.json._convert import fitted_decimal, limits, millis, parse_times
 from pravega_serde.json._read_rows import LONG_EVENT, is_slow
-
-try:
-    import msgspec
-except ImportError:
-    _HAVE_MSGSPEC = False
-else:
-    _HAVE_MSGSPEC = True
 
 __all__ = ["column_reader"]
 
@@ -43,9 +37,7 @@ class _Unfit(Exception):  # noqa: N818 -- not an error: the rows will do
 
 
 def column_reader(kind: pa.DataType) -> FastPath | None:
-    """The fast path for an Arrow type; None without msgspec, and for types that it does not take."""
-    if not _HAVE_MSGSPEC:
-        return None
+    """The fast path for an Arrow type; None for types that msgspec does not take."""
     try:
         decode = msgspec.json.Decoder(_spec(kind)).decode
     except _Unfit:

@@ -12,19 +12,13 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json._budget import Budget
 from pravega_serde.json._convert import contains_decimal, converter
-
-try:
-    import msgspec
-except ImportError:
-    _decode_fast = None
-else:
-    _decode_fast = msgspec.json.Decoder().decode
 
 __all__ = ["LONG_EVENT", "TypedReader", "is_slow", "parse", "parse_plainly", "strip"]
 
@@ -33,6 +27,8 @@ __all__ = ["LONG_EVENT", "TypedReader", "is_slow", "parse", "parse_plainly", "st
 LONG_EVENT: Final = 64 * 1024
 
 _LONG_EXPONENT: Final = re.compile(rb"[eE][+-]?[0-9]{3}")
+
+_decode_fast: Final = msgspec.json.Decoder().decode
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -48,8 +44,8 @@ _DECODERS: Final = {
 
 
 def parse(data: bytes) -> Any:
-    """The value of an event as Python has it: by msgspec, where it is installed and takes the event."""
-    if _decode_fast is None or is_slow(data):
+    """The value of an event as Python has it: by msgspec, where it takes the event."""
+    if is_slow(data):
         return parse_plainly(data)
     try:
         return _decode_fast(data)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar import Attempt, FastPath, PlainPath, as_column, chained, decode_rows
+from pravega_serde.columnar import Attempt, FastPath, PlainPath, as_column, decode_rows
 from pravega_serde.errors import DeserializationError, MissingExtraError, SchemaError, SerializationError
 from pravega_serde.json._read_columns import column_reader
 from pravega_serde.json._read_rows import TypedReader, parse
-from pravega_serde.json._shapes import shape_reader
 from pravega_serde.json._write_columns import Render, renderer, write_column
 from pravega_serde.json._write_rows import to_json
 from pravega_serde.serializer import OnError
@@ -109,8 +108,7 @@ class _Columns:
 
 def _columns(kind: pa.DataType, schema: JsonSchema | None) -> _Columns:
     read = TypedReader(kind)
-    by_shape, by_event = shape_reader(kind), column_reader(kind)
-    fast = chained(by_shape, by_event) if by_shape and by_event else by_shape or by_event
+    fast = column_reader(kind)
     if schema is None:
         return _Columns(PlainPath(read, kind), fast)
 
