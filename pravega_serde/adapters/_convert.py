@@ -22,7 +22,7 @@ from pravega_serde.errors import (
     SchemaError,
     SerializationError,
 )
-from pravega_serde.json._read_rows import is_slow, parse_plainly
+from pravega_serde.json.rows import is_slow, parse_plainly
 
 __all__ = ["Conversion", "conversion_of"]
 

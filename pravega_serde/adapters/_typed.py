@@ -11,8 +11,7 @@ from pravega_serde.adapters._members import classes_in, members_of, name_of
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
-from pravega_serde.json._budget import Budget
-from pravega_serde.json._read_rows import strip
+from pravega_serde.json.rows import ObjectLimit, strip
 from pravega_serde.serializer import OnError, Serializer
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def _halves(
     if java_classes is not None:
         raise SchemaError(f"java_classes are for the Java format, not for {inner!r}")
     if isinstance(inner, JsonSerializer):
-        return conversion.dump, _json_reader(inner, conversion, Budget(_heaviest(kind)))
+        return conversion.dump, _json_reader(inner, conversion, ObjectLimit(_heaviest(kind)))
     if isinstance(inner, _HasDicts):
         as_dict = inner.as_dict
         return conversion.dump_with_durations, lambda data: conversion.load(as_dict(inner.deserialize(data)))
@@ -118,14 +117,14 @@ class _HasDicts(Protocol):
         """The object as natural values."""
 
 
-def _json_reader(inner: JsonSerializer, conversion: Conversion, budget: Budget) -> Callable[[bytes], Any]:
+def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:
     """Text is decoded into the class itself, which keeps the digits of decimals and makes no values in between."""
 
     def read(data: bytes) -> Any:
         if inner.schema is not None:
             inner.deserialize(data)
-        if budget.may_be_exceeded(data):
-            budget.check(data, inner.deserialize(data))
+        if limit.may_be_exceeded(data):
+            limit.check(data, inner.deserialize(data))
         return conversion.load_json(strip(data))
 
     return read

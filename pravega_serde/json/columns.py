@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_of, expand
-from pravega_serde.json._budget import Budget
-from pravega_serde.json._convert import fitted_decimal, limits, millis, parse_times
-from pravega_serde.json._read_rows import LONG_EVENT, is_slow
+from pravega_serde.json.convert import fitted_decimal, integer_bounds, millis, parse_times
+from pravega_serde.json.rows import LONG_EVENT, ObjectLimit, is_slow
 
 __all__ = ["column_reader"]
 
@@ -43,7 +42,7 @@ def column_reader(kind: pa.DataType) -> FastPath | None:
     except _Unfit:
         return None
     build = _builder(kind)
-    budget = Budget.of(kind)
+    budget = ObjectLimit.of(kind)
 
     def whole(column: pa.BinaryArray) -> pa.Array:
         # msgspec does not validate what it skips.
@@ -68,7 +67,7 @@ def _spec(kind: pa.DataType) -> Any:
 def _required(kind: pa.DataType) -> Any:
     t = pa.types
     if t.is_integer(kind):
-        low, high = limits(kind)
+        low, high = integer_bounds(kind)
         # msgspec keeps bounds in 64 bits; pyarrow checks the rest.
         return Annotated[int, msgspec.Meta(ge=low, le=high)] if high < 1 << 63 else int
     if t.is_list(kind):

@@ -1,11 +1,12 @@
-"""JSON text of columns: each field becomes a column of text, and Arrow joins them with what stands between.
+"""Events written by column: each field becomes a column of text, and Arrow joins them with what stands between.
 
-The text is that of the rows, byte for byte. Only what Arrow writes differently (numbers with an exponent, strings with
-something to escape) is written by Python, value by value.
+The text is that of :mod:`pravega_serde.json.write_rows`, byte for byte. Only what Arrow writes differently (numbers
+with an exponent, strings with something to escape) is written by Python, value by value.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -28,23 +29,23 @@ from pravega_serde.columnar import (
 from pravega_serde.columnar._arrays import holds_bytes
 from pravega_serde.columnar._bytes import offsets_of
 from pravega_serde.errors import SchemaError, SerializationError
-from pravega_serde.json._numbers import java_floats
-from pravega_serde.json._write_rows import quoted, to_json
+from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
-__all__ = ["Render", "renderer", "write_column"]
+__all__ = ["Render", "java_floats", "renderer", "write_column"]
 
-#: Parts of each row's text: columns, and texts that are the same for all.
+#: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
 Parts = list[pa.StringArray | str]
-#: The parts of a column without nulls.
+#: Gives the parts of a column without nulls.
 Render = Callable[[pa.Array], Parts]
 
-#: Bytes that begin something to escape: quotes, backslashes; below and above these, controls and astral characters.
+#: Bytes of characters to escape: quotes, backslashes, controls (below the third), the first byte of characters beyond
+#: 16 bits (from the fourth on).
 _QUOTE, _BACKSLASH, _FIRST_PLAIN, _FIRST_ASTRAL = 0x22, 0x5C, 0x20, 0xF0
 _SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
 
 
 def write_column(column: pa.Array, render: Render) -> pa.BinaryArray:
-    """The events of a column; a null row has none. :class:`SerializationError` names the row that has no JSON."""
+    """Events of a column, null for null rows. Raises :class:`SerializationError`, which names the row."""
     return written(column, lambda rows: _events(rows, render))
 
 
@@ -57,7 +58,7 @@ def _events(column: pa.Array, render: Render) -> pa.BinaryArray:
 
 
 def renderer(kind: pa.DataType, path: str = "$") -> Render:
-    """What renders columns of a type; :class:`SchemaError` for one that has no form in JSON."""
+    """Renderer of a column type. Raises :class:`SchemaError`, with ``path``, for one that has no form in JSON."""
     for fits, build in _BUILDERS:
         if fits(kind):
             return build(kind, path) if pa.types.is_nested(kind) else at_path(build(kind, path), path)
@@ -65,7 +66,7 @@ def renderer(kind: pa.DataType, path: str = "$") -> Render:
 
 
 def _join(parts: Parts, count: int) -> pa.StringArray:
-    """The rows' texts. Neighbouring constants are joined first: each part costs a pass."""
+    """Texts of ``count`` rows. Neighbouring constants are joined first: each part costs a pass."""
     merged: Parts = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -78,7 +79,7 @@ def _join(parts: Parts, count: int) -> pa.StringArray:
 
 
 def _nullable(render: Render, column: pa.Array) -> Parts:
-    """The parts of a column that may have nulls."""
+    """Parts of a column that may have nulls."""
     if column.null_count == 0:
         return render(column)
     # Arrow cannot drop the nulls of views.
@@ -102,12 +103,36 @@ def _float(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     return lambda column: [java_floats(column)]
 
 
+def java_floats(column: pa.Array) -> pa.StringArray:
+    """Texts of a float or double column without nulls: see :func:`java_float`; NaN and infinities in quotes."""
+    text = column.cast(pa.string())
+    values = column.to_numpy()
+    size = np.abs(values)
+    # A signalling NaN is a NaN like any other.
+    with np.errstate(invalid="ignore"):
+        whole = np.floor(size) == size
+    if whole.any():
+        # Arrow writes 2.0 as 2.
+        text = pc.if_else(pa.array(whole), pc.binary_join_element_wise(text, ".0", ""), text)
+    plain = ((size >= PLAIN_FROM) & (size < PLAIN_BELOW)) | (size == 0)
+    if plain.all():
+        return text
+    others = [_number(value) for value in values[~plain]]
+    return pc.replace_with_mask(text, pa.array(~plain), pa.array(others, pa.string()))
+
+
+def _number(value: float | np.float32) -> str:
+    if math.isfinite(value):
+        return java_float(value if isinstance(value, np.float32) else float(value))
+    return NOT_FINITE[str(float(value))]
+
+
 def _string(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     return lambda column: ['"', escaped(column.cast(pa.string())), '"']
 
 
 def escaped(column: pa.StringArray) -> pa.StringArray:
-    """Strings without nulls as they stand between quotes."""
+    """Strings, none of them null, as they stand between quotes."""
     if not _may_need_escapes(column):
         return column
     special = pc.match_substring_regex(column, _SPECIAL)
@@ -160,7 +185,7 @@ def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     return render
 
 
-#: The days of the years 0 to 9999, counted from 1970: Java writes others with a sign, which few others read.
+#: First and last day of the years 0 to 9999, counted from 1970: Java writes other years with a sign, which few read.
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 _DAY: Final = 86_400_000_000
 
@@ -195,7 +220,7 @@ def _map(kind: pa.DataType, path: str) -> Render:
 
 
 def _joined(lengths: Any, items: pa.StringArray) -> pa.StringArray:
-    """Each row's items with commas between them."""
+    """Items of each row, joined by commas; ``lengths`` says how many of ``items`` belong to each."""
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), ",")
 
 

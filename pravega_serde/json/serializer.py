@@ -1,9 +1,8 @@
-"""The JSON serializer."""
+"""The JSON serializer: rows, columns, and the check of both by a JSON Schema."""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,14 @@ import pyarrow as pa
 
 from pravega_serde.columnar import Attempt, FastPath, PlainPath, as_column, decode_rows
 from pravega_serde.errors import DeserializationError, MissingExtraError, SchemaError, SerializationError
-from pravega_serde.json._read_columns import column_reader
-from pravega_serde.json._read_rows import TypedReader, parse
-from pravega_serde.json._write_columns import Render, renderer, write_column
-from pravega_serde.json._write_rows import to_json
+from pravega_serde.json.columns import column_reader
+from pravega_serde.json.rows import TypedReader, parse
+from pravega_serde.json.write_columns import Render, renderer, write_column
+from pravega_serde.json.write_rows import to_json
 from pravega_serde.serializer import OnError
 
 if TYPE_CHECKING:
-    from pravega_serde.json._schema import JsonSchema, SchemaLike
+    from pravega_serde.json.schema import JsonSchema, SchemaLike
 
 __all__ = ["JsonSerializer"]
 
@@ -27,21 +26,23 @@ __all__ = ["JsonSerializer"]
 class JsonSerializer:
     """JSON text in UTF-8, as Jackson's ``ObjectMapper`` writes and reads it by default.
 
-    Rows need no schema: ``deserialize`` gives what Python's own ``json`` gives. Columns are decoded into ``arrow_type``
+    Rows need no schema: ``deserialize`` gives the values of Python's ``json``. Columns are decoded into ``arrow_type``
     (a type, or a schema for its columns): fields that an event lacks are null, those that the type lacks are ignored.
 
     Columns hold booleans, integers, floats, strings, binary (Base64), decimals, dates and timestamps (ISO 8601; a whole
     number is milliseconds since 1970, as Jackson writes a ``java.util.Date``), lists, maps with string keys, structs.
 
     With ``schema``, a JSON Schema as text, parsed JSON or the path of a file, every event is checked on reading and on
-    writing, by row and by column: see ``pravega_serde.json._schema`` for drafts, references and limits. That is done
+    writing, by row and by column: see :mod:`pravega_serde.json.schema` for drafts, references and limits. That is done
     event by event, some 30,000 small ones a second. Needs the ``json-schema`` extra.
+
+    Raises :class:`SchemaError` for an invalid schema and for an Arrow type that JSON is not read as.
     """
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, schema: SchemaLike | None = None) -> None:
         self._arrow_type = pa.struct(list(arrow_type)) if isinstance(arrow_type, pa.Schema) else arrow_type
         self._schema = None if schema is None else _json_schema(schema)
-        self._columns = None if self._arrow_type is None else _columns(self._arrow_type, self._schema)
+        self._paths = None if self._arrow_type is None else _paths(self._arrow_type, self._schema)
         self._renderers: dict[pa.DataType, Render] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -53,37 +54,37 @@ class JsonSerializer:
 
     @property
     def schema(self) -> str | None:
-        """Compact text of the JSON Schema that events are checked by, if there is one."""
+        """Compact text of the JSON Schema that events are checked by; None without one."""
         return None if self._schema is None else self._schema.text
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of decoded columns; :class:`SchemaError` if none was given."""
+        """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
         if self._arrow_type is None:
             raise SchemaError("JSON does not say which columns it has; give the json format an arrow_type")
         return self._arrow_type
 
     def serialize(self, value: Any) -> bytes:
-        """The text of a value: see :mod:`pravega_serde.json._write_rows` for what becomes of which type."""
+        """Text of a value, by the table in :mod:`pravega_serde.json.write_rows`."""
         text = to_json(value)
         if self._schema is not None:
             _check_written(self._schema, text)
         return text
 
     def deserialize(self, data: bytes) -> Any:
-        """The value of an event."""
+        """Value of an event."""
         value = parse(data)
         if self._schema is not None:
             self._schema.check(value)
         return value
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether JSON has a form for each column."""
+        """Raise :class:`SchemaError` for a column type that has no form in JSON."""
         if arrow_type not in self._renderers:
             self._renderers[arrow_type] = renderer(arrow_type)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Text of a column: an object for each row of a struct or batch."""
+        """Texts of a column's values: an object for each row of a struct or batch."""
         column = as_column(column)
         self.check_encodable(column.type)
         events = write_column(column, self._renderers[column.type])
@@ -96,31 +97,26 @@ class JsonSerializer:
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
         """Values of a column of events, in :attr:`arrow_type`."""
         kind = self.arrow_type
-        assert self._columns is not None, kind
-        return decode_rows(column, plain=self._columns.plain, fast=self._columns.fast, on_error=on_error)
+        assert self._paths is not None, kind
+        plain, fast = self._paths
+        return decode_rows(column, plain=plain, fast=fast, on_error=on_error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    plain: PlainPath
-    fast: FastPath | None
-
-
-def _columns(kind: pa.DataType, schema: JsonSchema | None) -> _Columns:
-    read = TypedReader(kind)
-    fast = column_reader(kind)
+def _paths(kind: pa.DataType, schema: JsonSchema | None) -> tuple[PlainPath, FastPath | None]:
+    """Both ways to read columns of a type."""
+    read, fast = TypedReader(kind), column_reader(kind)
     if schema is None:
-        return _Columns(PlainPath(read, kind), fast)
+        return PlainPath(read, kind), fast
 
     def read_valid(event: bytes) -> Any:
         schema.check(parse(event))
         return read(event)
 
-    return _Columns(PlainPath(read_valid, kind), fast and _checked(fast, schema))
+    return PlainPath(read_valid, kind), fast and _checked(fast, schema)
 
 
 def _checked(fast: FastPath, schema: JsonSchema) -> FastPath:
-    """The fast path with the events that the schema refuses among its suspects."""
+    """The fast path, with the events that the schema refuses among its suspects."""
 
     def attempt(column: pa.BinaryArray) -> Attempt:
         tried = fast(column)
@@ -149,9 +145,9 @@ def _check_written(schema: JsonSchema, text: bytes, where: str = "") -> None:
 
 
 def _json_schema(schema: SchemaLike) -> JsonSchema:
-    # Only here: it takes longer to import than everything else that JSON needs.
+    # Imported here: jsonschema takes longer to import than everything else that JSON needs.
     try:
-        module = importlib.import_module("pravega_serde.json._schema")
+        module = importlib.import_module("pravega_serde.json.schema")
     except ModuleNotFoundError as error:
         raise MissingExtraError("jsonschema", "json-schema", purpose="JSON Schema validation") from error
     made: JsonSchema = module.JsonSchema(schema)
