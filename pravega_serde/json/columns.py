@@ -1,6 +1,7 @@
-"""The fast path: msgspec decodes each event into a struct made for the Arrow type, and columns are made of those.
+"""Events read by column: msgspec decodes each into a struct made for the Arrow type, and columns are made of those.
 
-It takes what the plain path takes, or less: whatever it refuses, the plain path looks at again.
+This is the fast path of :func:`~pravega_serde.columnar.decode_rows`: its values are those of the plain path, and events
+that it refuses, or cannot read in bounded time and memory, are left to that.
 """
 
 from __future__ import annotations
@@ -14,75 +15,126 @@ from typing import Annotated, Any, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pravega_serde.columnar import FastPath, MalformedError, bisecting, bounds_of, expand
+from pravega_serde.columnar import Attempt, FastPath, MalformedError, expand, list_offsets
 from pravega_serde.json.convert import fitted_decimal, integer_bounds, millis, parse_times
 from pravega_serde.json.rows import LONG_EVENT, ObjectLimit, is_slow
 
 __all__ = ["column_reader"]
 
-#: An Arrow array of decoded values (None: null).
+#: Makes an Arrow array of decoded values (None: null). Raises one of ``_REFUSALS`` for values that do not fit.
 Build = Callable[[Sequence[Any]], pa.Array]
 
 #: Rows whose objects still fit the processor's cache.
 _ROWS_AT_ONCE: Final = 4096
 
-#: msgspec cannot rename a field to one with these; such types are read by rows.
-_UNSPEAKABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
+#: Rows at most that are left to the plain path because the values of one of them do not fit.
+_SMALLEST_PIECE: Final = 32
 
+#: Characters that msgspec cannot have in the name of a field.
+_UNNAMEABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
 
-class _Unfit(Exception):  # noqa: N818 -- not an error: the rows will do
-    """The type has a corner that msgspec does not take."""
+#: Raised by msgspec, Arrow and Python's own types for events and values that they do not take; Arrow's and
+#: MalformedError are ValueErrors.
+_REFUSALS: Final = (msgspec.MsgspecError, ArithmeticError, RecursionError, ValueError)
 
 
 def column_reader(kind: pa.DataType) -> FastPath | None:
-    """The fast path for an Arrow type; None for types that msgspec does not take."""
-    try:
-        decode = msgspec.json.Decoder(_spec(kind)).decode
-    except _Unfit:
-        return None
-    build = _builder(kind)
-    budget = ObjectLimit.of(kind)
+    """Fast path for an Arrow type; None for types that msgspec cannot read, whose events are read one at a time."""
+    spec = _spec(kind)
+    return None if spec is None else _ColumnReader(kind, spec)
 
-    def whole(column: pa.BinaryArray) -> pa.Array:
-        # msgspec does not validate what it skips.
-        column.cast(pa.string())
+
+class _ColumnReader:
+    def __init__(self, kind: pa.DataType, spec: Any) -> None:
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(spec).decode
+        self._build = _builder(kind)
+        self._limit = ObjectLimit.of(kind)
+
+    def __call__(self, column: pa.BinaryArray) -> Attempt:
+        arrays: list[pa.Array] = []
+        suspects: list[int] = []
+        for start in range(0, len(column), _ROWS_AT_ONCE):
+            values, refused = self._values(column.slice(start, _ROWS_AT_ONCE))
+            suspects += [start + row for row in refused]
+            suspects += self._append(values, start, arrays)
+        return Attempt(pa.concat_arrays(arrays), np.unique(np.array(suspects, np.int64)))
+
+    def _values(self, column: pa.BinaryArray) -> tuple[list[Any], list[int]]:
+        """The decoded events, None for each refused one, and the rows of those."""
         events = column.to_pylist()
-        longest = max(map(len, events), default=0)
-        many = budget.concerns(longest) and any(map(budget.may_be_exceeded, events))
-        if many or (longest > LONG_EVENT and any(map(is_slow, events))):
-            raise MalformedError("numbers that take long, or many objects: by rows")
-        starts = range(0, len(events), _ROWS_AT_ONCE)
-        return pa.concat_arrays([build(list(map(decode, events[start : start + _ROWS_AT_ONCE]))) for start in starts])
+        longest = max(map(len, events))
+        try:
+            # msgspec does not validate the text that it passes over.
+            column.cast(pa.string())
+            if longest > LONG_EVENT or self._limit.concerns(longest):
+                for event in events:
+                    self._check_cost(event)
+            return list(map(self._decode, events)), []
+        except _REFUSALS:
+            return self._one_by_one(events)
 
-    refusals = (msgspec.DecodeError, pa.ArrowInvalid, MalformedError, RecursionError, UnicodeError, OverflowError)
-    return bisecting(whole, refusals=refusals)
+    def _one_by_one(self, events: Sequence[bytes]) -> tuple[list[Any], list[int]]:
+        values: list[Any] = []
+        refused: list[int] = []
+        for row, event in enumerate(events):
+            value = None
+            try:
+                self._check_cost(event)
+                value = self._decode(event.decode())
+            except _REFUSALS:
+                refused.append(row)
+            values.append(value)
+        return values, refused
+
+    def _check_cost(self, event: bytes) -> None:
+        if is_slow(event) or self._limit.may_be_exceeded(event):
+            raise MalformedError("takes too long, or too much memory, by msgspec")
+
+    def _append(self, values: Sequence[Any], start: int, arrays: list[pa.Array]) -> list[int]:
+        """Append arrays of the values of the rows from ``start`` on; returns the rows left to the plain path.
+
+        Values that do not fit are looked for by halving, so a few of them cost a few passes.
+        """
+        try:
+            arrays.append(self._build(values))
+        except _REFUSALS:
+            if len(values) <= _SMALLEST_PIECE:
+                arrays.append(pa.nulls(len(values), self._kind))
+                return list(range(start, start + len(values)))
+            middle = len(values) // 2
+            left = self._append(values[:middle], start, arrays)
+            return left + self._append(values[middle:], start + middle, arrays)
+        return []
 
 
 def _spec(kind: pa.DataType) -> Any:
-    """The Python type that msgspec decodes into."""
-    return _required(kind) | None
+    """Python type that msgspec decodes values of an Arrow type into, None included; None if there is no such type."""
+    required = _required(kind)
+    return None if required is None else required | None
 
 
 def _required(kind: pa.DataType) -> Any:
     t = pa.types
     if t.is_integer(kind):
         low, high = integer_bounds(kind)
-        # msgspec keeps bounds in 64 bits; pyarrow checks the rest.
+        # msgspec has bounds of 64 bits with a sign; pyarrow checks those of uint64.
         return Annotated[int, msgspec.Meta(ge=low, le=high)] if high < 1 << 63 else int
     if t.is_list(kind):
-        return list[_spec(kind.value_type)]  # type: ignore[misc]
+        inner = _spec(kind.value_type)
+        return inner and list[inner]  # type: ignore[valid-type]
     if t.is_map(kind):
-        return dict[str, _spec(kind.item_type)]  # type: ignore[misc]
+        inner = _spec(kind.item_type)
+        return inner and dict[str, inner]  # type: ignore[valid-type]
     if t.is_struct(kind):
         return _struct(kind)
-    for fits, python in _SCALARS:
-        if fits(kind):
-            return python
-    raise _Unfit
+    return next((python for fits, python in _SCALARS if fits(kind)), None)
 
 
 _SCALARS: Final[list[tuple[Callable[[pa.DataType], bool], Any]]] = [
+    (pa.types.is_null, type(None)),
     (pa.types.is_boolean, bool),
     (pa.types.is_floating, float),
     (pa.types.is_string, str),
@@ -95,11 +147,12 @@ _SCALARS: Final[list[tuple[Callable[[pa.DataType], bool], Any]]] = [
 
 def _struct(kind: pa.DataType) -> Any:
     names = [entry.name for entry in kind]
-    if len(set(names)) < len(names) or any(_UNSPEAKABLE & set(name) for name in names):
-        raise _Unfit
-    fields = [(f"f{index}", _spec(entry.type), None) for index, entry in enumerate(kind)]
+    specs = [_spec(entry.type) for entry in kind]
+    if None in specs or len(set(names)) < len(names) or any(_UNNAMEABLE & set(name) for name in names):
+        return None
+    fields = [(f"f{index}", spec, None) for index, spec in enumerate(specs)]
     rename = {f"f{index}": name for index, name in enumerate(names)}
-    # They hold no cycles, and a hundred thousand of them would keep the collector busy.
+    # Without cycles, they need not be looked at by the garbage collector.
     return msgspec.defstruct("Event", fields, rename=rename, gc=False)
 
 
@@ -117,9 +170,9 @@ def _build_struct(kind: pa.DataType) -> Build:
     def build(values: Sequence[Any]) -> pa.Array:
         if not fields:
             return pa.array([None if value is None else {} for value in values], kind)
-        present = np.array([value is not None for value in values], np.bool_)
-        if not present.all():
-            return expand(build([value for value in values if value is not None]), present)
+        there = [value for value in values if value is not None]
+        if len(there) < len(values):
+            return expand(build(there), np.array([value is not None for value in values], np.bool_))
         return pa.StructArray.from_arrays([make(list(map(get, values))) for get, make in parts], fields=fields)
 
     return build
@@ -129,10 +182,8 @@ def _build_list(kind: pa.DataType) -> Build:
     make = _builder(kind.value_type)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        lengths = np.array([0 if value is None else len(value) for value in values], np.int64)
-        items = make(list(itertools.chain.from_iterable(value for value in values if value)))
-        mask = pa.array([value is None for value in values], pa.bool_())
-        return pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items, type=kind, mask=mask)
+        items = make(list(itertools.chain.from_iterable(filter(None, values))))
+        return pa.ListArray.from_arrays(_offsets(values), items, type=kind, mask=_nulls(values))
 
     return build
 
@@ -141,23 +192,30 @@ def _build_map(kind: pa.DataType) -> Build:
     make = _builder(kind.item_type)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        lengths = np.array([0 if value is None else len(value) for value in values], np.int64)
-        there = [value for value in values if value]
+        there = list(filter(None, values))
         keys = pa.array(list(itertools.chain.from_iterable(there)), pa.string())
         inner = make([item for value in there for item in value.values()])
-        mask = pa.array([value is None for value in values], pa.bool_())
-        return pa.MapArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), keys, inner, type=kind, mask=mask)
+        return pa.MapArray.from_arrays(_offsets(values), keys, inner, type=kind, mask=_nulls(values))
 
     return build
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    """Offsets of lists or maps, of which None has no items."""
+    return list_offsets(np.array([len(value) if value else 0 for value in values], np.int64))
+
+
+def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
+    return pa.array([value is None for value in values], pa.bool_()) if None in values else None
 
 
 def _build_times(kind: pa.DataType) -> Build:
     def build(values: Sequence[Any]) -> pa.Array:
         if not any(isinstance(value, int) for value in values):
             return parse_times(pa.array(values, pa.string()), kind)
-        if any(isinstance(value, str) for value in values):
-            raise MalformedError("text and numbers in one column: by rows")
-        return pa.array([None if value is None else millis(value) for value in values], kind)
+        texts = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
+        numbers = pa.array([millis(value) if isinstance(value, int) else None for value in values], kind)
+        return pc.coalesce(numbers, parse_times(texts, kind))
 
     return build
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.json import JsonSerializer
+from pravega_serde.json.columns import column_reader
 from pravega_serde.json.rows import TypedReader, is_slow, parse, parse_plainly
 from pravega_serde.json.write_columns import java_floats
 from pravega_serde.json.write_rows import java_float
@@ -494,6 +495,26 @@ def test_many_rows_with_a_few_bad_ones() -> None:
     assert decoded[4998]["s"].as_py() == "row 4998"
     with pytest.raises(DeserializationError, match=r"not JSON: .* \(at row 17\)"):
         JsonSerializer(arrow_type=FLAT).decode_column(pa.array([b"{}", *events[1:]]))
+
+
+@pytest.mark.parametrize("bad", [b"{bad", b'{"s":"\xff"}', b'{"i":"1"}', b"[" * 5000])
+def test_columns_leave_only_bad_events_to_the_plain_path(bad: bytes) -> None:
+    read = column_reader(FLAT)
+    assert read is not None
+    events = [bad if i % 7 == 0 else f'{{"i":{i}}}'.encode() for i in range(10_000)]
+    attempt = read(pa.array(events))
+    assert attempt.suspects.tolist() == list(range(0, 10_000, 7))
+    assert [value["i"] for value in attempt.values.to_pylist()[1:7]] == [1, 2, 3, 4, 5, 6]
+
+
+def test_columns_have_times_as_text_and_as_numbers() -> None:
+    read = column_reader(FLAT)
+    assert read is not None
+    texts = [b'{"t":"1970-01-01T00:00:00.001Z"}', b'{"t":1}', b"{}", b'{"t":null}']
+    attempt = read(pa.array(texts * 100))
+    assert len(attempt.suspects) == 0
+    moment = datetime(1970, 1, 1, 0, 0, 0, 1000, UTC)
+    assert [value["t"] for value in attempt.values.to_pylist()] == [moment, moment, None, None] * 100
 
 
 def test_errors_name_the_field() -> None:
