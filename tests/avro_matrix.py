@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 import fastavro
 import pyarrow as pa
 
 from pravega_serde import SerdeError
 from pravega_serde.avro import AvroSerializer
+from pravega_serde.columnar import base
 from tests.vectors.generate.avro_resolution import INNER, default, fixed, record
 
 __all__ = ["DIFFERENCES", "ERROR", "FASTAVRO", "OURS", "Case", "by_columns", "by_fastavro", "by_rows", "cases", "known"]
@@ -133,13 +135,12 @@ def by_columns(case: Case) -> str:
     """What a column is here, written again; raises what our reader raises."""
     serializer = AvroSerializer(case["writer"], reader_schema=case["reader"])
     event = bytes.fromhex(case["hex"])
-    column = serializer.decode_column(pa.array([event, event]))
+    with mock.patch.object(base, "FEW_ROWS", 0):
+        column = serializer.decode_column(pa.array([event, event]))
     column.validate(full=True)
     assert column.type == serializer.arrow_type == AvroSerializer(case["reader"]).arrow_type
-    writer = AvroSerializer(case["reader"])._column_writer
-    writer.check(column.type)
-    stored = writer._lowerings[column.type](column)
-    return {writer._write_row(value).hex() for value in stored.to_pylist()}.pop()
+    writer = AvroSerializer(case["reader"]).column_writer
+    return {writer._write_row(value).hex() for value in writer.stored(column).to_pylist()}.pop()
 
 
 def by_us(case: Case) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.columnar import ByteColumn, RoundBudget, cut, is_utf8
-from pravega_serde.columnar._bytes import SLACK, Int64s, UInt8s, UInt64s
+from pravega_serde.columnar import ByteColumn, RoundBudget, cut
+from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s, cut_text
 from pravega_serde.columnar.varints import from_zigzag, squeeze, squeeze_long
 
 __all__ = ["Cursor"]
@@ -103,15 +103,10 @@ class Cursor:
     def strings(self) -> pa.StringArray:
         """Bytes as text; rows that are not UTF-8 fail."""
         starts, ends = self.spans()
-        column = cut(self.data, starts, ends)
-        try:
-            return column.cast(pa.string())
-        except pa.ArrowInvalid:
-            wrong = np.array([not is_utf8(value) for value in column.to_pylist()])
+        values, wrong = cut_text(self.data, starts, ends)
+        if wrong is not None:
             self.fail(wrong)
-            return pa.array(
-                ["" if bad else value for bad, value in zip(wrong, column.to_pylist(), strict=True)], pa.string()
-            )
+        return values
 
     def fail_unread(self) -> None:
         """At the end of the events: only zeros may be left of them."""

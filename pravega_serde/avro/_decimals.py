@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_serde.avro._cursor import Bools, Cursor
-from pravega_serde.columnar._bytes import Int64s, UInt64s
+from pravega_serde.columnar.arrays import Int64s, UInt64s
 from pravega_serde.columnar.pieces import Words
 
 __all__ = ["big_endian", "decimals", "halves", "signed_sizes", "within"]

@@ -40,7 +40,7 @@ from pravega_serde.columnar import (
     time_of_day,
     to_micros,
 )
-from pravega_serde.columnar._arrays import holds_bytes
+from pravega_serde.columnar.arrays import holds_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 
 __all__ = ["lowering"]

@@ -22,7 +22,7 @@ from pravega_serde.avro._read_leaves import NotByColumnsError, Read, read_enum, 
 from pravega_serde.avro._read_rows import row_reader
 from pravega_serde.avro._write_rows import encode_default
 from pravega_serde.columnar import Attempt, ByteColumn, bounds_of, expand
-from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.errors import SchemaError
 
 __all__ = ["ColumnReader", "column_reader"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -15,15 +14,17 @@ from pravega_serde.avro._plan import plan
 from pravega_serde.avro._read_columns import column_reader
 from pravega_serde.avro._read_rows import row_reader
 from pravega_serde.avro._schema import SchemaLike, load
-from pravega_serde.avro._write_columns import ColumnWriter
+from pravega_serde.avro._write_columns import AvroColumnWriter
 from pravega_serde.avro._write_rows import RowWriter
-from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows
-from pravega_serde.serializer import OnError
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath
 
 __all__ = ["AvroSerializer"]
 
+#: Rows of a flat record below which reading and writing by row are faster.
+_FEW: Final = 32
 
-class AvroSerializer:
+
+class AvroSerializer(ColumnSerializer):
     """Avro binary data of a given schema: one datum is one event, without header, container or fingerprint.
 
     ``schema`` is the writer's: JSON text, parsed JSON, or the path of a file. ``reader_schema`` is what to make of the
@@ -46,12 +47,8 @@ class AvroSerializer:
         self._read = row_reader(self._node)
         self._write = RowWriter(self._writer)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._text, self._reader_text)
-
-    def __repr__(self) -> str:
-        reader = "" if self._reader_text is None else f", reader_schema={self._reader_text}"
-        return f"AvroSerializer({self._text}{reader})"
+    def _arguments(self) -> dict[str, str | None]:
+        return {"schema": self._text, "reader_schema": self._reader_text}
 
     @property
     def read_schema(self) -> str:
@@ -79,37 +76,12 @@ class AvroSerializer:
         """The natural value of an event."""
         return self._read(data if isinstance(data, bytes) else bytes(data))
 
-    def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether each field has a column, of a type that fits."""
-        self._column_writer.check(arrow_type)
-
-    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a column: a struct, or a batch, for a record."""
-        return self._column_writer(as_column(column))
-
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events, in :attr:`arrow_type`."""
-        columns = self._columns
-        return decode_rows(column, plain=columns.plain, fast=columns.fast, on_error=on_error)
-
-    @cached_property
-    def _columns(self) -> _Columns:
+    def _make_reader(self) -> ColumnReader:
         kind = self.arrow_type
-        return _Columns(PlainPath(row_reader(self._node, arrow=True), kind), column_reader(self._node, kind))
+        return ColumnReader(
+            PlainPath(row_reader(self._node, arrow=True), kind), column_reader(self._node, kind), few=_FEW
+        )
 
-    @cached_property
-    def _column_writer(self) -> ColumnWriter:
+    def _make_writer(self) -> AvroColumnWriter:
         arrow_type(plan(self._writer))  # or a SchemaError, for one that contains itself
-        return ColumnWriter(self._writer, self._text)
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Both ways to read columns, made when the first column comes."""
-
-    plain: PlainPath
-    fast: FastPath | None
-
-
-def _rebuild(schema: str, reader_schema: str | None) -> AvroSerializer:
-    return AvroSerializer(schema, reader_schema=reader_schema)
+        return AvroColumnWriter(self._writer, self._text, few=_FEW)

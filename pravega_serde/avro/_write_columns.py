@@ -21,22 +21,23 @@ from pravega_serde.avro._model import Array, Enum, Fixed, Map, Primitive, Record
 from pravega_serde.avro._storage import members_of
 from pravega_serde.avro._values import is_decimal
 from pravega_serde.avro._write_rows import RowWriter
-from pravega_serde.columnar import StagedWriter, Unwritable, bounds_of, list_items, map_entries
-from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar import FallbackError, StagedWriter, bounds_of, list_items, map_entries
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.columnar.pieces import Piece, Words, assemble, constant, regroup, spread, varints
 
-__all__ = ["ColumnWriter"]
+__all__ = ["AvroColumnWriter"]
 
 
-class ColumnWriter(StagedWriter):
+class AvroColumnWriter(StagedWriter):
     """Writes columns of a schema, whose JSON is ``text``."""
 
-    def __init__(self, schema: Type, text: str) -> None:
+    def __init__(self, schema: Type, text: str, *, few: int) -> None:
         super().__init__(
             lowering=partial(lowering, schema),
             pieces=partial(_write, schema),
             write_row=RowWriter(schema, arrow=True),
             compiled=compiled_writer(schema, text),
+            few=few,
         )
 
 
@@ -44,7 +45,7 @@ def _write(schema: Type, column: pa.Array) -> list[Piece]:
     if isinstance(schema, Union):
         return _union(schema, column)
     if column.null_count and kind_of(schema) != "null":
-        raise Unwritable
+        raise FallbackError
     return _WRITERS[type(schema)](schema, column)
 
 
@@ -53,7 +54,7 @@ def _leaf(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
         return _decimal(schema, column)
     if isinstance(schema, Fixed):
         if pc.any(pc.not_equal(pc.binary_length(column), schema.size)).as_py():
-            raise Unwritable
+            raise FallbackError
         return [regroup(column, np.arange(len(column) + 1))]
     return _PRIMITIVES[schema.name](schema, column)
 
@@ -98,12 +99,12 @@ _PRIMITIVES: Final[Mapping[str, Callable[[Primitive, pa.Array], list[Piece]]]] =
 def _decimal(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
     assert schema.logical is not None
     if column.type != pa.decimal128(schema.logical.precision, schema.logical.scale):
-        raise Unwritable
+        raise FallbackError
     high, low = halves(column)
     least = signed_sizes(high, low)
     size = np.full(len(column), schema.size) if isinstance(schema, Fixed) else least
     if (least > size).any() or (size > 16).any() or not within(high, low, 10**schema.logical.precision).all():
-        raise Unwritable
+        raise FallbackError
     before = [] if isinstance(schema, Fixed) else varints(size)
     return [*before, *big_endian(high, low, size)]
 
@@ -111,7 +112,7 @@ def _decimal(schema: Primitive | Fixed, column: pa.Array) -> list[Piece]:
 def _enum(schema: Enum, column: pa.Array) -> list[Piece]:
     codes = pc.index_in(column, pa.array(schema.symbols, pa.string()))
     if codes.null_count:
-        raise Unwritable
+        raise FallbackError
     return varints(codes.to_numpy().astype(np.int64))
 
 
@@ -148,7 +149,7 @@ def _union(schema: Union, column: pa.Array) -> list[Piece]:
         codes[present] = schema.branches.index(branch)
     # None is set where one must be, or several are.
     if (codes < 0).any() or (len(there) > 1 and (np.sum(there, axis=0) > 1).any()):
-        raise Unwritable
+        raise FallbackError
     pieces = varints(codes)
     for branch, values, present in zip(others, columns, there, strict=True):
         if present.all():

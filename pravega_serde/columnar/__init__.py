@@ -1,38 +1,61 @@
-"""What the columnar paths of all formats share: taking columns in, cutting them up, and isolating bad rows."""
+"""Columns: what the columnar paths of all formats share.
 
-from pravega_serde.columnar._arrays import (
+``arrays`` takes Arrow columns in and opens columns of bytes; ``cursor`` reads on in all events of one at once, with the
+numbers of ``varints``; ``lowering`` brings columns into the form that is written, and ``pieces`` puts events together.
+``bad_rows`` finds the rows that cannot be read or written, and has the two exceptions that formats use inside;
+``limits`` bounds what they may cost. ``base`` is the serializer that all of this makes.
+"""
+
+from pravega_serde.columnar.arrays import (
+    ByteColumn,
     as_binary,
     as_column,
-    at_path,
     bounds_of,
+    cut,
     days_of,
     expand,
     floor_divide,
+    holds_bytes,
     is_text,
     list_items,
     list_offsets,
     map_entries,
-    per_row,
     time_of_day,
     to_micros,
+    word_view,
+)
+from pravega_serde.columnar.bad_rows import (
+    Attempt,
+    FallbackError,
+    FastPath,
+    MalformedError,
+    PlainPath,
+    bisecting,
+    chained,
+    decode_rows,
+    per_row,
     written,
 )
-from pravega_serde.columnar._bad_rows import Attempt, FastPath, PlainPath, bisecting, chained, decode_rows
-from pravega_serde.columnar._bytes import ByteColumn, cut, is_utf8, word_view
-from pravega_serde.columnar._malformed import MalformedError
-from pravega_serde.columnar._rounds import RoundBudget
-from pravega_serde.columnar._writing import Lower, StagedWriter, Unwritable, unless_refused
+from pravega_serde.columnar.base import ColumnReader, ColumnSerializer, ColumnWriter, StagedWriter, unless_refused
+from pravega_serde.columnar.cursor import Cursor
+from pravega_serde.columnar.limits import MemoryLimit, RoundBudget
+from pravega_serde.columnar.lowering import Lower, at_path
 
 __all__ = [
     "Attempt",
     "ByteColumn",
+    "ColumnReader",
+    "ColumnSerializer",
+    "ColumnWriter",
+    "Cursor",
+    "FallbackError",
     "FastPath",
     "Lower",
     "MalformedError",
+    "MemoryLimit",
     "PlainPath",
     "RoundBudget",
     "StagedWriter",
-    "Unwritable",
     "as_binary",
     "as_column",
     "at_path",
@@ -44,8 +67,8 @@ __all__ = [
     "decode_rows",
     "expand",
     "floor_divide",
+    "holds_bytes",
     "is_text",
-    "is_utf8",
     "list_items",
     "list_offsets",
     "map_entries",

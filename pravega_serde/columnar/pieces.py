@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s, offsets_of, word_view
+from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, offsets_of, word_view
 from pravega_serde.columnar.varints import sizes, tail_of, to_zigzag, words_of
 from pravega_serde.errors import SerializationError
 
-__all__ = ["Blob", "Piece", "Words", "assemble", "spread", "varints"]
+__all__ = ["MAX_COLUMN_BYTES", "Blob", "Piece", "Words", "assemble", "constant", "regroup", "spread", "varints"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s
 
-__all__ = ["sizes", "squeeze", "to_zigzag", "words_of"]
+__all__ = ["from_zigzag", "sizes", "squeeze", "squeeze_long", "tail_of", "to_zigzag", "words_of"]
 
 _U: Final = np.uint64
 _STOP_BITS: Final = _U(0x8080808080808080)

@@ -19,6 +19,7 @@ from pravega_serde.columnar import (
     bounds_of,
     days_of,
     expand,
+    holds_bytes,
     is_text,
     list_items,
     map_entries,
@@ -26,8 +27,7 @@ from pravega_serde.columnar import (
     to_micros,
     written,
 )
-from pravega_serde.columnar._arrays import holds_bytes
-from pravega_serde.columnar._bytes import offsets_of
+from pravega_serde.columnar.arrays import offsets_of
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 

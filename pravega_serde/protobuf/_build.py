@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import bounds_of, cut, is_utf8
-from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar import bounds_of, cut
+from pravega_serde.columnar.arrays import Int64s, cut_text
 from pravega_serde.protobuf._cursor import Bools, Cursor
 from pravega_serde.protobuf._gather import Parts
 from pravega_serde.protobuf._numbers import NUMBERS
@@ -35,13 +35,7 @@ def leaf_builder(kind: str, enum: EnumPlan | None) -> Build:
 
 
 def _strings(parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
-    column = cut(cursor.data, *parts)
-    try:
-        return column.cast(pa.string()), None
-    except pa.ArrowInvalid:
-        values = column.to_pylist()
-        bad = np.array([not is_utf8(value) for value in values])
-        return pa.array(["" if wrong else v for wrong, v in zip(bad, values, strict=True)], pa.string()), bad
+    return cut_text(cursor.data, *parts)
 
 
 class _Enum:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from pravega_serde.columnar import Unwritable, bounds_of, list_items, unless_refused
+from pravega_serde.columnar import FallbackError, bounds_of, list_items, unless_refused
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 from pravega_serde.protobuf._write_numbers import bits_of
 
@@ -71,7 +71,7 @@ class _Writer:
             return None
         try:
             columns = _columns(self._plan, list(self._schema), stored)
-        except Unwritable:
+        except FallbackError:
             return None
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return unless_refused(lambda: self._handler.record_batch_to_array(batch))
@@ -90,7 +90,7 @@ def _field(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Array:
         return _single(field, kind, column)
     lengths, items = list_items(column)
     if items.null_count:
-        raise Unwritable
+        raise FallbackError
     values = _single(dataclasses.replace(field, label="explicit"), kind.value_type, items)
     return pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), values, type=kind)
 
@@ -101,7 +101,7 @@ def _single(field: FieldPlan, kind: pa.DataType, column: pa.Array) -> pa.Array:
         parts = _columns(field.message, list(kind), column)
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
     if field.kind in ("double", "float") and field.label == "implicit" and _has_negative_zero(column):
-        raise Unwritable
+        raise FallbackError
     if field.kind in _BY_BITS:
         nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
         column = pa.array(bits_of(field, column).astype(kind.to_pandas_dtype()), mask=nulls)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pravega_serde.columnar import RoundBudget
-from pravega_serde.columnar._bytes import Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s
 from pravega_serde.columnar.varints import squeeze, squeeze_long
 
 __all__ = ["LONGEST_LENGTH", "Bools", "Cursor", "Tag", "varints_at"]

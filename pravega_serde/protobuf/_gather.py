@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.protobuf._cursor import Bools
 
 __all__ = ["Items", "Last", "Parts"]

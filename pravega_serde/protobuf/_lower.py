@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.columnar import Lower, at_path, is_text, list_items, list_offsets, map_entries, to_micros
-from pravega_serde.columnar._arrays import holds_bytes
+from pravega_serde.columnar.arrays import holds_bytes
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf._arrow import LEAVES, arrow_type
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.columnar._bytes import UInt64s
+from pravega_serde.columnar.arrays import UInt64s
 from pravega_serde.protobuf._arrow import UINT64
 
 __all__ = ["FIXED32", "FIXED64", "LENGTH", "NUMBERS", "VARINT", "Number"]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import Attempt, ByteColumn, RoundBudget, expand
-from pravega_serde.columnar._bytes import Int64s, UInt64s
+from pravega_serde.columnar.arrays import Int64s, UInt64s
 from pravega_serde.protobuf._build import Build, leaf_builder, list_of, map_of, nulled, shaped
 from pravega_serde.protobuf._cursor import Bools, Cursor, varints_at
 from pravega_serde.protobuf._gather import Items, Last, Parts

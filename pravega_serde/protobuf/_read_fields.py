@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.protobuf._cursor import Cursor, Tag, varints_at
 from pravega_serde.protobuf._gather import Items, Last, Parts
 from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT, Number

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from pravega_serde.columnar import FastPath, PlainPath, as_column, decode_rows
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath
 from pravega_serde.errors import SerializationError
 from pravega_serde.protobuf._arrow import arrow_type
 from pravega_serde.protobuf._limits import Meter, value_cost
@@ -20,14 +19,16 @@ from pravega_serde.protobuf._read_values import value_reader
 from pravega_serde.protobuf._rows import RowReader, RowWriter, value_of
 from pravega_serde.protobuf._schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
 from pravega_serde.protobuf._stable import StableBytes
-from pravega_serde.protobuf._write_columns import ColumnWriter
+from pravega_serde.protobuf._write_columns import ProtobufColumnWriter
 from pravega_serde.protobuf._write_rows import filler
-from pravega_serde.serializer import OnError
 
 __all__ = ["ProtobufSerializer"]
 
+#: Rows of a flat message below which reading by row is faster.
+_FEW_TO_READ: Final = 64
 
-class ProtobufSerializer:
+
+class ProtobufSerializer(ColumnSerializer):
     """Protobuf messages of one type: one message is one event, not length-delimited.
 
     ``schema`` is a generated message class, a descriptor, or a ``FileDescriptorSet`` (the object, its bytes, or the
@@ -53,11 +54,11 @@ class ProtobufSerializer:
         self._natural = value_reader(self._plan, arrow=False)
         self._meter = Meter(self._plan, value_cost)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def _arguments(self) -> dict[str, Any]:
         if is_importable(self._message):
-            return ProtobufSerializer, (self._message,)
+            return {"schema": self._message}
         descriptor = descriptor_of(self._message)
-        return _rebuild, (descriptor_set(descriptor).SerializeToString(), descriptor.full_name)
+        return {"schema": descriptor_set(descriptor).SerializeToString(), "message_type": descriptor.full_name}
 
     def __repr__(self) -> str:
         return f"ProtobufSerializer({self._plan.name})"
@@ -93,39 +94,12 @@ class ProtobufSerializer:
             self._meter.measure(message.SerializePartialToString())
         return value_of(message, self._natural)
 
-    def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether each column has a field, of a type that fits."""
-        self._column_writer.check(arrow_type)
-
-    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Events of a column of structs, or of a batch. A null is a field that is not there."""
-        return self._column_writer(as_column(column))
-
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events, in :attr:`arrow_type`. Unknown fields are left out."""
-        columns = self._columns
-        return decode_rows(column, plain=columns.plain, fast=columns.fast, on_error=on_error)
-
-    @cached_property
-    def _columns(self) -> _Columns:
+    def _make_reader(self) -> ColumnReader:
         kind = self.arrow_type
         read = RowReader(self._message, self._plan, value_reader(self._plan, arrow=True))
-        return _Columns(PlainPath(read, kind), column_reader(self._plan, kind))
+        return ColumnReader(PlainPath(read, kind), column_reader(self._plan, kind), few=_FEW_TO_READ)
 
-    @cached_property
-    def _column_writer(self) -> ColumnWriter:
+    def _make_writer(self) -> ProtobufColumnWriter:
         arrow_type(self._plan)  # or a SchemaError, for one that contains itself
         write = RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes)
-        return ColumnWriter(self._plan, descriptor_of(self._message), write)
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Both ways to read columns, made when the first column comes."""
-
-    plain: PlainPath
-    fast: FastPath | None
-
-
-def _rebuild(schema: bytes, message_type: str) -> ProtobufSerializer:
-    return ProtobufSerializer(schema, message_type=message_type)
+        return ProtobufColumnWriter(self._plan, descriptor_of(self._message), write)

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 
-from pravega_serde.columnar import StagedWriter, Unwritable, bounds_of, list_items, map_entries
-from pravega_serde.columnar._bytes import Int64s, UInt64s
+from pravega_serde.columnar import FallbackError, StagedWriter, bounds_of, list_items, map_entries
+from pravega_serde.columnar.arrays import Int64s, UInt64s
 from pravega_serde.columnar.pieces import Piece, Words, assemble, regroup, spread
 from pravega_serde.columnar.varints import sizes, tail_of, words_of
 from pravega_serde.protobuf._build import by_key
@@ -28,20 +28,26 @@ from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, V
 from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
 from pravega_serde.protobuf._write_numbers import bits_of
 
-__all__ = ["ColumnWriter"]
+__all__ = ["ProtobufColumnWriter"]
 
 _U: Final = np.uint64
 
+#: Rows of a flat message below which writing by row is faster.
+_FEW: Final = 48
+_FEW_FOR_COMPILED: Final = 8
 
-class ColumnWriter(StagedWriter):
+
+class ProtobufColumnWriter(StagedWriter):
     """Writes columns of a message type."""
 
     def __init__(self, plan: MessagePlan, descriptor: Descriptor, write_row: Callable[[Any], bytes]) -> None:
+        compiled = compiled_writer(plan, descriptor)
         super().__init__(
             lowering=partial(lowering, plan),
             pieces=partial(_message, plan),
             write_row=write_row,
-            compiled=compiled_writer(plan, descriptor),
+            compiled=compiled,
+            few=_FEW if compiled is None else _FEW_FOR_COMPILED,
         )
 
 
@@ -57,7 +63,7 @@ def _encode(plan: MessagePlan, column: pa.Array) -> pa.BinaryArray:
 
 def _message(plan: MessagePlan, column: pa.Array) -> list[Piece]:
     if plan.shape == "json":
-        raise Unwritable
+        raise FallbackError
     if plan.shape == "wrapper":
         return _single(plan.fields[0], column)
     columns = _halves(plan, column) if plan.shape != "message" else column.flatten()
@@ -82,12 +88,12 @@ def _check_oneofs(plan: MessagePlan, columns: list[pa.Array]) -> None:
             members.setdefault(field.oneof, []).append(column)
     for several in members.values():
         if len(several) > 1 and (np.sum([_valid(column) for column in several], axis=0) > 1).any():
-            raise Unwritable
+            raise FallbackError
 
 
 def _field(field: FieldPlan, column: pa.Array) -> list[Piece]:
     if field.label == "required" and column.null_count:
-        raise Unwritable
+        raise FallbackError
     if column.null_count == len(column):
         return []
     if field.label == "repeated":
@@ -97,7 +103,7 @@ def _field(field: FieldPlan, column: pa.Array) -> list[Piece]:
 
 def _single(field: FieldPlan, column: pa.Array) -> list[Piece]:
     if field.kind == "group":
-        raise Unwritable
+        raise FallbackError
     if field.message is not None:
         return _nested(field, field.message, column)
     if field.kind in ("string", "bytes"):
@@ -175,7 +181,7 @@ def _nested(field: FieldPlan, plan: MessagePlan, column: pa.Array) -> list[Piece
 def _repeated(field: FieldPlan, column: pa.Array) -> list[Piece]:
     lengths, items = list_items(column)
     if items.null_count:
-        raise Unwritable
+        raise FallbackError
     bounds = bounds_of(lengths)
     if not field.packed:
         return [regroup(assemble(_single(_as_item(field), items), len(items)), bounds)]
@@ -202,7 +208,7 @@ def _map(field: FieldPlan, column: pa.Array) -> list[Piece]:
     assert field.message is not None
     lengths, keys, values = map_entries(column)
     if values.null_count:
-        raise Unwritable
+        raise FallbackError
     key, item = (_as_item(part) for part in field.message.fields)
     owners, keys, values = by_key(np.repeat(np.arange(len(column)), lengths), keys, values)
     entries = assemble([*_single(key, keys), *_single(item, values)], len(keys))

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import MalformedError, Unwritable
-from pravega_serde.columnar._bytes import UInt64s
+from pravega_serde.columnar import FallbackError, MalformedError
+from pravega_serde.columnar.arrays import UInt64s
 from pravega_serde.protobuf._plan import EnumPlan, FieldPlan
 from pravega_serde.protobuf._write_values import converter
 
@@ -41,7 +41,7 @@ def _integers(kind: str, values: Any) -> UInt64s:
     elif kind == "sfixed32":
         wide &= 0xFFFFFFFF
     elif kind in ("uint32", "fixed32") and len(wide) and (wide.min() < 0 or wide.max() >= 1 << 32):
-        raise Unwritable
+        raise FallbackError
     bits: UInt64s = wide.view(np.uint64)
     return bits
 
@@ -51,7 +51,7 @@ def _decimals(column: pa.Array) -> UInt64s:
         column = column.fill_null(0)
     words = np.frombuffer(column.buffers()[1], np.uint64).reshape(-1, 2)[column.offset : column.offset + len(column)]
     if words[:, 1].any():
-        raise Unwritable
+        raise FallbackError
     return np.ascontiguousarray(words[:, 0])
 
 
@@ -74,4 +74,4 @@ def _numbers_of(enum: EnumPlan, texts: list[str]) -> list[int]:
     try:
         return [convert(text) for text in texts]
     except MalformedError:
-        raise Unwritable from None
+        raise FallbackError from None

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar._bytes import Int64s
+from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.errors import DeserializationError
 from pravega_serde.registry._entries import Entries, UnknownEncodingError, relocated
 from pravega_serde.registry._event_types import EventType

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import as_binary, cut
-from pravega_serde.columnar._bytes import Int64s, UInt8s, offsets_of
+from pravega_serde.columnar.arrays import Int64s, UInt8s, offsets_of
 from pravega_serde.errors import DeserializationError
 
 __all__ = ["HEADER_SIZE", "HeaderColumn", "encoding_ids", "header_of", "read_header", "with_header"]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import ByteColumn, as_column, word_view
-from pravega_serde.columnar._bytes import SLACK, Int64s, UInt8s, UInt64s
+from pravega_serde.columnar.arrays import SLACK, Int64s, UInt8s, UInt64s
 from pravega_serde.errors import SchemaError
 
 __all__ = ["segment_key", "segment_keys"]

@@ -122,9 +122,9 @@ def has_nanos(message: Any) -> bool:
 def assert_read_alike(reader: ProtobufSerializer, messages: list[Any], data: list[bytes]) -> None:
     column = pa.array(data)
     if reader.arrow_type.get_field_index("part") < 0 and "olders" not in reader.arrow_type.names:
-        assert not len(reader._columns.fast(column).suspects)
+        assert not len(reader.column_reader.fast(column).suspects)
     decoded = reader.decode_column(column)
-    values = [reader._columns.plain.read(event) for event in data]
+    values = [reader.column_reader.plain.read(event) for event in data]
     assert decoded.equals(pa.array(values, reader.arrow_type))
 
 

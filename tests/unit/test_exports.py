@@ -1,4 +1,4 @@
-"""What packages export: every package with private modules lists its public names, sorted, and all of them."""
+"""What packages export: every package with modules lists its public names, sorted, and all of them."""
 
 import ast
 import importlib
@@ -11,17 +11,17 @@ PACKAGES = sorted(
     str(init.parent.relative_to(ROOT)).replace("/", ".")
     for top in ("connector", "pravega_serde", "pyspark_pravega")
     for init in (ROOT / top).rglob("__init__.py")
-    if any(module.name != "__init__.py" for module in init.parent.glob("_*.py"))
+    if any(module != init for module in init.parent.glob("*.py")) and not init.parent.name.startswith("_")
 )
 
 
 def imported_names(package: str) -> set[str]:
-    """Public names that the package takes from its own private modules."""
+    """Public names that the package takes from its own modules."""
     tree = ast.parse((ROOT / package.replace(".", "/") / "__init__.py").read_text())
     return {
         alias.asname or alias.name
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}._")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
         for alias in node.names
         if not (alias.asname or alias.name).startswith("_")
     }

@@ -10,7 +10,7 @@ from pravega_serde import DeserializationError, LimitExceededError, SchemaError,
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.avro._budget import MAX_EMPTY_ITEMS
 from pravega_serde.avro._read_rows import MAX_DEPTH
-from pravega_serde.columnar._rounds import MAX_THIN_ROUNDS, THIN
+from pravega_serde.columnar.limits import MAX_THIN_ROUNDS, THIN
 from tests.unit.serde._avro import ARRAY_OF_INT, LIST, record
 
 # Limits
@@ -81,7 +81,7 @@ def test_long_arrays_of_few_rows_take_the_plain_path(count: int, rows: int) -> N
     serializer = AvroSerializer(ARRAY_OF_INT)
     values = [[1], *[list(range(count))] * rows, [2, 3]]
     column = pa.array([serializer.serialize(value) for value in values])
-    fast = serializer._columns.fast
+    fast = serializer.column_reader.fast
     assert fast is not None
     thin = sum(rows + (item < 1) + (item < 2) < THIN for item in range(count))
     assert len(fast(column).suspects) == (rows if thin > MAX_THIN_ROUNDS else 0)

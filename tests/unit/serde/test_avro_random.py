@@ -216,7 +216,7 @@ def test_columns_read_as_rows_do(example: tuple[Any, list[Any]]) -> None:
     decoded = serializer.decode_column(column)
     decoded.validate(full=True)
     assert decoded.type == serializer.arrow_type
-    plain = serializer._columns.plain
+    plain = serializer.column_reader.plain
     expected = pa.array([None if event is None else plain.read(event) for event in events], plain.arrow_type)
     assert decoded.equals(expected)
     padded = pa.array([None if event is None else event + bytes(3) for event in events], pa.binary())
@@ -233,8 +233,8 @@ def test_columns_write_as_rows_do(example: tuple[Any, list[Any]]) -> None:
     decoded = serializer.decode_column(pa.array(events, pa.binary()))
     serializer.check_encodable(decoded.type)
     assert serializer.encode_column(decoded).to_pylist() == written(schema, events, decoded)
-    writer = serializer._column_writer
-    stored = writer._lowerings[decoded.type](decoded)
+    writer = serializer.column_writer
+    stored = writer.stored(decoded)
     assert writer.plain(stored).to_pylist() == written(schema, events, decoded)
     # A decimal of more than sixteen bytes is the one thing that the fast path leaves to the plain one.
     if '"size": 17' not in json.dumps(schema):
@@ -316,9 +316,9 @@ def test_the_compiled_writer_writes_the_same(example: tuple[Any, list[Any]]) -> 
     serializer = AvroSerializer(schema)
     events = pa.array([serializer.serialize(value) for value in values])
     decoded = serializer.decode_column(events)
-    writer = serializer._column_writer
+    writer = serializer.column_writer
     writer.check(decoded.type)
-    stored = writer._lowerings[decoded.type](decoded)
+    stored = writer.stored(decoded)
     compiled = writer.compiled(stored)
     assert compiled is not None
     assert compiled.equals(events)
@@ -339,7 +339,7 @@ def test_damaged_events_are_found_alike_by_rows_and_columns(example: tuple[Any, 
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
         events.append(bytes(damaged))
     rows: dict[int, DeserializationError] = {}
-    plain = serializer._columns.plain
+    plain = serializer.column_reader.plain
     expected = []
     for row, event in enumerate(events):
         try:

@@ -209,7 +209,7 @@ def test_the_compiled_writer_leaves_what_it_does_not_take() -> None:
     serializer = AvroSerializer(FLAT)
     values = [{"id": i, "name": None, "score": 0.5} for i in range(3)]
     column = pa.array(values, serializer.arrow_type)
-    writer = serializer._column_writer
+    writer = serializer.column_writer
     assert writer.compiled(column) is not None
     missing = pa.array([{"id": None, "name": None, "score": 0.5}], serializer.arrow_type)
     assert writer.compiled(missing) is None
@@ -224,7 +224,7 @@ def test_the_compiled_writer_leaves_what_it_does_not_take() -> None:
         record(("b", "bytes")),
         record(("d", logical("bytes", "decimal", precision=2))),
     ):
-        assert AvroSerializer(schema)._column_writer._compiled is None
+        assert AvroSerializer(schema).column_writer._compiled is None
 
 
 FORKED = """
@@ -232,7 +232,7 @@ import os, signal, pyarrow as pa
 from pravega_serde.avro import AvroSerializer
 serializer = AvroSerializer({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
 column = pa.array([{"a": 1}], serializer.arrow_type)
-assert serializer._column_writer.compiled(column) is not None
+assert serializer.column_writer.compiled(column) is not None
 child = os.fork()
 if child == 0:
     signal.alarm(20)

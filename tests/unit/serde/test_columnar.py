@@ -1,6 +1,8 @@
 """What the columnar paths share: isolating bad rows, opening columns, cutting and joining them."""
 
+from collections import Counter
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +14,11 @@ from pravega_serde import DeserializationError, SchemaError, SerializationError
 from pravega_serde.columnar import (
     Attempt,
     ByteColumn,
+    ColumnReader,
     PlainPath,
+    StagedWriter,
     as_binary,
+    base,
     bisecting,
     bounds_of,
     chained,
@@ -24,6 +29,7 @@ from pravega_serde.columnar import (
     map_entries,
     per_row,
 )
+from pravega_serde.columnar.pieces import Blob
 
 EVENTS = st.lists(st.none() | st.binary(max_size=12), max_size=200)
 
@@ -167,3 +173,32 @@ def test_rows_that_cannot_be_written_are_named() -> None:
     assert per_row([1, None], write).to_pylist() == [b"x", None]
     with pytest.raises(SerializationError, match="row 2: too much"):
         per_row([1, 1, 2], write)
+
+
+def test_columns_of_few_rows_go_by_row() -> None:
+    calls = Counter[str]()
+
+    def fast(column: pa.Array) -> Attempt:
+        calls["fast"] += 1
+        return Attempt(pa.array(map(int, column.to_pylist()), pa.int64()), np.empty(0, np.int64))
+
+    def pieces(column: pa.Array) -> list[Any]:
+        calls["pieces"] += 1
+        return [Blob(column.cast(pa.string()).cast(pa.binary()))]
+
+    reader = ColumnReader(PLAIN, fast, few=4)
+    writer = StagedWriter(
+        lowering=lambda kind: lambda column: column,
+        pieces=pieces,
+        write_row=lambda value: str(value).encode(),
+        compiled=None,
+        few=4,
+    )
+    events, values = pa.array([b"1", b"22", b"3", b"4"]), pa.array([1, 22, 3, 4])
+    with mock.patch.object(base, "FEW_ROWS", 64):
+        assert (reader(events[:3]), writer(values[:3]), calls) == (values[:3], events[:3], Counter())
+        assert (reader(events), writer(values)) == (values, events)
+        assert calls == Counter(fast=1, pieces=1)
+    with mock.patch.object(base, "FEW_ROWS", 2):
+        assert (reader(events[:2]), writer(values[:2])) == (values[:2], events[:2])
+    assert calls == Counter(fast=2, pieces=2)

@@ -44,7 +44,7 @@ def test_zero_padding_is_cut_off(zeros: int, value: dict[str, Any]) -> None:
     event = FLAT.serialize(value)
     assert FLAT.serialize(FLAT.deserialize(event + bytes(zeros))) == event
     column = pa.array([event + bytes(zeros), event] * 20)
-    assert not len(FLAT._columns.fast(column).suspects)
+    assert not len(FLAT.column_reader.fast(column).suspects)
     assert FLAT.encode_column(FLAT.decode_column(column)).to_pylist() == [event] * 40
 
 
@@ -129,7 +129,7 @@ def test_no_event_takes_far_more_memory_than_its_own_size() -> None:
 
 def test_an_event_that_expands_too_much_is_refused() -> None:
     with pytest.raises(LimitExceededError, match="an event of 1048575 bytes would take more than 64 MiB, 64 bytes"):
-        ALL._columns.plain.read(b"\xca\x03\x00" * 349_525)
+        ALL.column_reader.plain.read(b"\xca\x03\x00" * 349_525)
     errors: list[DeserializationError] = []
     ALL.decode_column(pa.array([b"\xca\x03\x00" * 349_525, b""]), on_error=errors.append)
     assert [(error.row, error.code) for error in errors] == [(0, "PRAVEGA-LIMIT-EXCEEDED")]

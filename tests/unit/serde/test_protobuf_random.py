@@ -146,7 +146,7 @@ def plainly(serializer: ProtobufSerializer, events: list[bytes]) -> tuple[pa.Arr
     errors: dict[int, str] = {}
     for row, event in enumerate(events):
         try:
-            values.append(serializer._columns.plain.read(event))
+            values.append(serializer.column_reader.plain.read(event))
         except DeserializationError as error:
             values.append(None)
             errors[row] = error.reason
@@ -172,14 +172,14 @@ def test_columns_are_rows_on_both_paths(example: tuple[ProtobufSerializer, list[
     events = [serializer.serialize(value) for value in values] * 5
     column = pa.array(events, pa.binary())
     if events:
-        assert not len(serializer._columns.fast(column).suspects), "the fast path reads all that writers write"
+        assert not len(serializer.column_reader.fast(column).suspects), "the fast path reads all that writers write"
     decoded = serializer.decode_column(column)
     decoded.validate(full=True)
     expected, _ = plainly(serializer, events)
     assert shown(serializer, decoded) == shown(serializer, expected)
-    writer = serializer._column_writer
+    writer = serializer.column_writer
     writer.check(decoded.type)
-    stored = writer._lowerings[decoded.type](decoded)
+    stored = writer.stored(decoded)
     assert writer.fast(stored).to_pylist() == writer.plain(stored).to_pylist() == events
     assert serializer.encode_column(decoded).to_pylist() == events
     with_null = pa.concat_arrays([decoded, pa.nulls(1, decoded.type), decoded]).slice(1)
@@ -220,8 +220,8 @@ def test_the_compiled_writer_writes_the_same(example: tuple[ProtobufSerializer, 
     events = pa.array([serializer.serialize(value) for value in values])
     decoded = serializer.decode_column(events)
     assert serializer.encode_column(decoded).equals(events)
-    writer = serializer._column_writer
-    stored = writer._lowerings[decoded.type](decoded)
+    writer = serializer.column_writer
+    stored = writer.stored(decoded)
     assert writer.fast(stored).equals(events)
     compiled = writer.compiled(stored)
     assert compiled.equals(events) if compiled is not None else "-0.0" in str(values)

@@ -30,15 +30,15 @@ def test_fields(name: str, kind: pa.DataType, values: list[Any], convert: Any) -
     # Enough rows for the rounds of the columnar path.
     column = pa.array(events * 40)
     expected = [decimals(in_arrow(value, convert)) for value in values]
-    fast = ALL._columns.fast(column)
+    fast = ALL.column_reader.fast(column)
     assert not len(fast.suspects)
-    plain = pa.array([ALL._columns.plain.read(event) for event in events], ALL.arrow_type)
+    plain = pa.array([ALL.column_reader.plain.read(event) for event in events], ALL.arrow_type)
     for decoded in (ALL.decode_column(column), fast.values, plain):
         decoded.validate(full=True)
         assert decoded.field(name).slice(0, len(values)).to_pylist() == expected
     assert ALL.encode_column(ALL.decode_column(column)).to_pylist() == events * 40
-    writer = ALL._column_writer
-    stored = writer._lowerings[ALL.arrow_type](ALL.decode_column(column))
+    writer = ALL.column_writer
+    stored = writer.stored(ALL.decode_column(column))
     assert writer.fast(stored).to_pylist() == writer.plain(stored).to_pylist() == events * 40
 
 
@@ -125,7 +125,7 @@ def test_unknown_fields_are_kept_by_rows_and_left_out_of_columns() -> None:
     event = FLAT.serialize({"id": 5}) + b"\xa2\x06\x02hi\xa8\x06\x96\x01\xb5\x06abcd\xb1\x06abcdefgh"
     assert FLAT.serialize(FLAT.deserialize(event)) == event
     column = pa.array([event, FLAT.serialize({"id": 6})] * 20)
-    assert not len(FLAT._columns.fast(column).suspects)
+    assert not len(FLAT.column_reader.fast(column).suspects)
     assert FLAT.decode_column(column).field("id").to_pylist() == [5, 6] * 20
 
 

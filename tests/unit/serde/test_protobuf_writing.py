@@ -48,9 +48,9 @@ TAKEN = [
 def test_column_types_that_are_taken(name: str, kind: pa.DataType, values: list[Any]) -> None:
     column = pa.StructArray.from_arrays([pa.array([*values, None], kind)], names=[name])
     ALL.check_encodable(column.type)
-    writer = ALL._column_writer
+    writer = ALL.column_writer
     events = ALL.encode_column(column)
-    assert events.to_pylist() == writer.plain(writer._lowerings[column.type](column)).to_pylist()
+    assert events.to_pylist() == writer.plain(writer.stored(column)).to_pylist()
     assert events[1].as_py() == b""
     assert (events[0].as_py() == b"") == (values == [None])
 
@@ -113,7 +113,7 @@ import sys
 sys.modules["ptars"] = None
 from tests.unit.serde._protobuf import FLAT
 column = FLAT.decode_column(FLAT.encode_column(FLAT.decode_column(__import__("pyarrow").array([b"\\x08\\x05"] * 3))))
-assert FLAT._column_writer._compiled is None
+assert FLAT.column_writer._compiled is None
 print(column.field("id").to_pylist())
 """
 
@@ -124,4 +124,4 @@ def test_ptars_is_not_needed() -> None:
         [sys.executable, "-c", WITHOUT_PTARS], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout == "[5, 5, 5]\n", done.stderr
-    assert FLAT._column_writer._compiled is not None
+    assert FLAT.column_writer._compiled is not None

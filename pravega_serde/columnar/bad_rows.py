@@ -1,25 +1,75 @@
-"""How every format finds its bad rows, in one place.
+"""Bad rows: how the formats find them, in reading and in writing, and the two exceptions they use inside.
 
-A format brings two decoders. The *fast path* takes a whole column and gives its values together with the rows that it
-could not, or would rather not, decode: its *suspects*. The *plain path* decodes one event and is the authority: what
-it accepts is good, and its error is the row's error. Columns without suspects, nearly all of them, never see it.
+To read, a format brings two decoders. The *fast path* takes a whole column and gives its values together with the rows
+that it could not, or would rather not, decode: its *suspects*. The *plain path* decodes one event and is the authority:
+what it accepts is good, and its error is the row's error. Columns without suspects, nearly all of them, never see it.
+
+To write, a format brings a function that takes any slice of a column; see :func:`written`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar._arrays import UNFIT, as_binary
-from pravega_serde.columnar._bytes import Int64s
-from pravega_serde.errors import DeserializationError
+from pravega_serde.columnar.arrays import Int64s, as_binary
+from pravega_serde.errors import DeserializationError, LimitExceededError, SerializationError
 from pravega_serde.serializer import OnError
 
-__all__ = ["Attempt", "FastPath", "PlainPath", "bisecting", "chained", "decode_rows"]
+__all__ = [
+    "UNFIT",
+    "Attempt",
+    "FallbackError",
+    "FastPath",
+    "MalformedError",
+    "PlainPath",
+    "bisecting",
+    "chained",
+    "decode_rows",
+    "per_row",
+    "written",
+]
+
+#: Raised by Arrow, and by Python's own types, for values that do not fit a type.
+UNFIT: Final = (pa.ArrowException, ArithmeticError, TypeError, ValueError)
+
+
+class MalformedError(ValueError):
+    """Invalid bytes, or an invalid value, inside an event. It learns its place on the way out."""
+
+    def __init__(self, reason: str, *, limit: bool = False) -> None:
+        """``limit``: valid so far, but beyond a limit."""
+        super().__init__(reason)
+        self.reason, self.limit = reason, limit
+        self.path: list[str] = []
+
+    def within(self, step: str) -> MalformedError:
+        """The same error, seen from one level further out."""
+        self.path.append(step)
+        return self
+
+    def field_path(self) -> str:
+        """Its place: ``$.a[0].b``."""
+        return "$" + "".join(reversed(self.path))
+
+    def in_event(self, what: str) -> DeserializationError:
+        """The error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
+        if self.limit:
+            return LimitExceededError(self.reason, field_path=self.field_path())
+        return DeserializationError(f"invalid {what}: {self.reason}", field_path=self.field_path())
+
+    def in_value(self, what: str) -> SerializationError:
+        """The error of a value that cannot be written as ``what``."""
+        return SerializationError(f"cannot write as {what}: {self.reason}", field_path=self.field_path())
+
+
+class FallbackError(Exception):
+    """A fast path cannot read or write something. The plain path does, or says what is wrong with it."""
+
 
 #: Below this many rows a fast path that refuses a whole piece is not tried again: its fixed cost is about as high.
 _SMALLEST_PIECE: Final = 32
@@ -29,7 +79,7 @@ _NO_ROWS: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What a fast path made of a column."""
+    """Result of a fast path."""
 
     values: pa.Array
     """One value a row; those of the suspects are arbitrary."""
@@ -42,15 +92,15 @@ FastPath = Callable[[pa.BinaryArray], Attempt]
 
 @dataclass(frozen=True, slots=True)
 class PlainPath:
-    """The decoder of single events, and the Arrow type that its values are made into."""
+    """Decoder of single events, and the Arrow type of its values."""
 
     read: Callable[[bytes], Any]
-    """Value of one event; raises DeserializationError. One that ``pa.array(..., arrow_type)`` refuses is bad, too."""
+    """Value of one event; raises DeserializationError. A value that ``arrow_type`` cannot hold is bad, too."""
     arrow_type: pa.DataType
 
 
 def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[type[Exception], ...]) -> FastPath:
-    """A fast path from a decoder that takes a column or refuses it as a whole.
+    """Fast path from a decoder that takes a column or refuses it as a whole.
 
     A refused piece is halved until the bad rows stand in small pieces, so a few of them cost a few passes.
     """
@@ -77,7 +127,7 @@ def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[ty
 
 
 def chained(first: FastPath, second: FastPath) -> FastPath:
-    """A fast path that gives the first one's suspects to the second before it gives up on them."""
+    """Fast path whose suspects are those that neither of two fast paths decodes."""
 
     def attempt(column: pa.BinaryArray) -> Attempt:
         tried = first(column)
@@ -159,7 +209,7 @@ def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_e
 def _each(
     column: pa.BinaryArray, read: Callable[[bytes], Any], *, all_rows: bool
 ) -> tuple[list[Any], dict[int, DeserializationError]]:
-    """The value of each event, and the errors of those that have none; the first error is the end, but for all rows."""
+    """Values of events, and the errors of those that have none. Stops at the first error, unless ``all_rows``."""
     values: list[Any] = []
     errors: dict[int, DeserializationError] = {}
     for row, event in enumerate(column.to_pylist()):
@@ -174,7 +224,7 @@ def _each(
 
 
 def _misfit(value: Any, kind: pa.DataType, error: Exception) -> DeserializationError:
-    """The error of a value that its Arrow type cannot hold, with the place of the part that does not fit."""
+    """Error of a value that its Arrow type cannot hold, with the place of the part that does not fit."""
     path = "$"
     while (step := _bad_part(value, kind)) is not None:
         name, value, kind = step
@@ -183,7 +233,7 @@ def _misfit(value: Any, kind: pa.DataType, error: Exception) -> DeserializationE
 
 
 def _bad_part(value: Any, kind: pa.DataType) -> tuple[str, Any, pa.DataType] | None:
-    """The first part of a list, map or struct that does not fit its type: its step of a path, itself and its type."""
+    """First part of a list, map or struct that does not fit its type: its step of a path, itself and its type."""
     for name, part, inner in _parts(value, kind):
         try:
             pa.array([part], inner)
@@ -210,3 +260,50 @@ def _parts(value: Any, kind: pa.DataType) -> Iterator[tuple[str, Any, pa.DataTyp
 
 def _with_row(error: DeserializationError, row: int) -> DeserializationError:
     return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=error.encoding_id)
+
+
+def written(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> pa.BinaryArray:
+    """Events of a column; :class:`SerializationError` names the row of a value that cannot be written.
+
+    ``write`` takes any slice of the column. It need not know rows: the first bad one is found by halving.
+    """
+    try:
+        return write(column)
+    except SerializationError as error:
+        if error.row is not None:
+            raise
+        refused: Exception = error
+    except UNFIT as error:
+        refused = error
+    row = _first_refused(column, write)
+    if row is None:
+        raise SerializationError(f"the column cannot be written as a whole: {refused}") from refused
+    raise row from refused
+
+
+def _first_refused(column: pa.Array, write: Callable[[pa.Array], pa.BinaryArray]) -> SerializationError | None:
+    """Error of the first row that cannot be written by itself."""
+    start, stop = 0, len(column)
+    while stop > start:
+        middle = (start + stop + 1) // 2
+        try:
+            write(column.slice(start, middle - start))
+        except (SerializationError, *UNFIT) as error:
+            if middle - start == 1:
+                found = error if isinstance(error, SerializationError) else SerializationError(str(error))
+                return found.in_row(start)
+            stop = middle
+        else:
+            start = middle
+    return None
+
+
+def per_row(values: Iterable[Any], write: Callable[[Any], bytes]) -> pa.BinaryArray:
+    """Events of a column, value by value. A null stays null, an error names the row."""
+    events: list[bytes | None] = []
+    for row, value in enumerate(values):
+        try:
+            events.append(None if value is None else write(value))
+        except SerializationError as error:
+            raise error.in_row(row) from error
+    return pa.array(events, pa.binary())

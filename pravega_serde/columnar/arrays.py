@@ -1,0 +1,267 @@
+"""Arrow columns as the formats take them, whatever their layout, and small operations that Arrow lacks.
+
+Columns of events are opened as :class:`ByteColumn`: one run of bytes, and where each event starts and ends. Two tricks
+carry the weight of the columnar decoders: eight bytes at any position are one gather from a view with a stride of one
+byte, and slices of all events become an Arrow array by one ``take`` (see :func:`cut`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.errors import SchemaError, SerializationError
+
+__all__ = [
+    "SLACK",
+    "Bools",
+    "ByteColumn",
+    "Int64s",
+    "UInt8s",
+    "UInt64s",
+    "as_binary",
+    "as_column",
+    "bounds_of",
+    "cut",
+    "cut_text",
+    "days_of",
+    "expand",
+    "floor_divide",
+    "holds_bytes",
+    "is_text",
+    "list_items",
+    "list_offsets",
+    "map_entries",
+    "offsets_of",
+    "time_of_day",
+    "to_micros",
+    "valid_rows",
+    "word_view",
+]
+
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+UInt8s = npt.NDArray[np.uint8]
+UInt64s = npt.NDArray[np.uint64]
+
+#: Zero bytes behind the data, so that two words (the longest varint takes ten bytes) can be read at its very end.
+SLACK: Final = 16
+
+assert sys.byteorder == "little", (
+    "the word tricks are written for little-endian machines, the only ones Arrow ships for"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteColumn:
+    """A binary column without nulls, opened for vectorised reading."""
+
+    data: UInt8s
+    """All bytes, with ``SLACK`` zeros behind them."""
+    words: UInt64s
+    """``words[i]`` is the little-endian word of the eight bytes from position i on."""
+    starts: Int64s
+    ends: Int64s
+
+    @classmethod
+    def of(cls, column: pa.BinaryArray | pa.StringArray, *, before: int = 0) -> ByteColumn:
+        """Open a column; its bytes are copied once, to add the slack, and ``before`` zeros in front of them."""
+        offsets = offsets_of(column)
+        low, high = int(offsets[0]), int(offsets[-1])
+        # Arrow's allocator keeps freed memory, which numpy would have to fault in again page by page.
+        data = np.frombuffer(pa.allocate_buffer(before + high - low + SLACK), np.uint8)
+        data[:before] = 0
+        if high > low:
+            data[before:-SLACK] = np.frombuffer(column.buffers()[2], np.uint8)[low:high]
+        data[-SLACK:] = 0
+        wide = offsets.astype(np.int64)
+        wide += before - low
+        return cls(data=data, words=word_view(data), starts=wide[:-1], ends=wide[1:])
+
+
+def offsets_of(column: pa.BinaryArray | pa.StringArray) -> npt.NDArray[np.int32]:
+    """Offsets (n + 1) of a binary or string column, of its own slice only."""
+    buffer = column.buffers()[1]
+    if len(column) == 0 or buffer is None:
+        return np.zeros(1, np.int32)
+    return np.frombuffer(buffer, np.int32)[column.offset : column.offset + len(column) + 1]
+
+
+def word_view(data: UInt8s) -> UInt64s:
+    """View that reads, or writes, eight bytes at any byte position."""
+    view: UInt64s = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
+    return view
+
+
+def cut(data: UInt8s, starts: Int64s, ends: Int64s, kind: Any = None) -> pa.Array:
+    """Arrow array of the slices ``data[starts[i]:ends[i]]``, which must be ascending and must not overlap.
+
+    Values and the gaps between them are laid out as one array of twice the length, and every other element is taken:
+    the copying is Arrow's, at memory speed. The bytes are not validated, whatever ``kind`` (default binary) says.
+    """
+    count = len(starts)
+    offsets = np.empty(2 * count + 1, np.int32)
+    offsets[0:-1:2] = starts
+    offsets[1::2] = ends
+    offsets[-1] = ends[-1] if count else 0
+    kind = pa.binary() if kind is None else kind
+    alternating = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return alternating.take(pa.array(np.arange(0, 2 * count, 2)))
+
+
+def cut_text(data: UInt8s, starts: Int64s, ends: Int64s) -> tuple[pa.StringArray, Bools | None]:
+    """String array of slices as :func:`cut` takes them, and the rows that are not UTF-8 (None: all are).
+
+    Those rows hold the empty string.
+    """
+    column = cut(data, starts, ends)
+    try:
+        return column.cast(pa.string()), None
+    except pa.ArrowInvalid:
+        values = column.to_pylist()
+        wrong = np.array([not _is_utf8(value) for value in values])
+        texts = [b"" if bad else value for bad, value in zip(wrong, values, strict=True)]
+        return pa.array(texts, pa.binary()).cast(pa.string()), wrong
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def valid_rows(column: pa.Array) -> Bools:
+    """Mask of the rows that are not null."""
+    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+_MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
+
+
+def as_column(column: pa.Array | pa.ChunkedArray | pa.RecordBatch) -> pa.Array:
+    """One plain array: batches as structs, chunks joined, dictionaries and extension types unfolded."""
+    if isinstance(column, pa.RecordBatch):
+        return column.to_struct_array()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+
+def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
+    """Column of events as a binary array; :class:`SchemaError` if its type cannot hold events."""
+    column = as_column(column)
+    if column.type == pa.binary():
+        return column
+    if not holds_bytes(column.type):
+        raise SchemaError(f"a column of type {column.type} holds no events; give a binary or string column")
+    return column.cast(pa.binary())
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's string types."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def holds_bytes(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's many binary and string types (or null)."""
+    t = pa.types
+    binary = t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
+    return bool(is_text(kind) or binary or t.is_null(kind))
+
+
+def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
+    """Spread values over the true places of ``present``; the other places become null."""
+    if len(values) == len(present):
+        return values
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(present))
+    index = np.cumsum(present) - 1
+    return values.take(pa.array(index, mask=~present))
+
+
+def list_items(column: pa.Array) -> tuple[Int64s, pa.Array]:
+    """Number of items of each row of a list column (0 if it is null), and all items in order."""
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
+    return lengths, column.flatten()
+
+
+def map_entries(column: pa.MapArray) -> tuple[Int64s, pa.Array, pa.Array]:
+    """Number of entries of each row of a map column (0 if it is null), and all keys and values in order."""
+    # Unlike a list's flatten(), keys and items are those of the whole array, whatever slice of it this is.
+    there = column.drop_null() if column.null_count else column
+    offsets = there.offsets.to_numpy().astype(np.int64) if len(there) else np.zeros(1, np.int64)
+    first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    lengths = np.zeros(len(column), np.int64)
+    lengths[column.is_valid().to_numpy(zero_copy_only=False)] = np.diff(offsets)
+    return lengths, there.keys.slice(first, count), there.items.slice(first, count)
+
+
+def bounds_of(lengths: Int64s) -> Int64s:
+    """Bounds (n + 1) of neighbouring parts of the given lengths."""
+    bounds = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
+def list_offsets(lengths: Int64s) -> pa.Array:
+    """Arrow offsets of lists, or maps, of the given lengths."""
+    return pa.array(bounds_of(lengths), pa.int32())
+
+
+def floor_divide(column: pa.Array, by: int) -> pa.Array:
+    """Numbers divided and rounded down, nulls kept."""
+    # Arrow's own division rounds towards zero, the wrong way for times before 1970.
+    values = column.fill_null(0).to_numpy() // by
+    return pa.array(values, column.type, mask=column.is_null().to_numpy(zero_copy_only=False))
+
+
+def to_micros(column: pa.Array, unit: str, *, what: str) -> pa.Array:
+    """Times, or numbers of ``unit``, as numbers of microseconds; finer ones are rounded down.
+
+    Raises :class:`SerializationError`, which calls them ``what``, where 64 bits do not hold them.
+    """
+    numbers = column.cast(pa.int64())
+    if unit == "us":
+        return numbers
+    if unit == "ns":
+        return floor_divide(numbers, 1000)
+    try:
+        return pc.multiply_checked(numbers, _MICROS_OF[unit])
+    except pa.ArrowInvalid as error:
+        raise SerializationError(f"invalid {what}: beyond the range of microseconds: {error}") from error
+
+
+def days_of(column: pa.Array) -> pa.Array:
+    """Dates as ``date32``: without the hours that a ``date64`` can have."""
+    if column.type == pa.date32():
+        return column
+    return floor_divide(column.cast(pa.int64()), 86_400_000).cast(pa.int32()).cast(pa.date32())
+
+
+def time_of_day(column: pa.Array, unit: str = "us") -> pa.Array:
+    """Times as ``time64`` or ``time32`` of a unit, finer ones rounded down.
+
+    Raises :class:`SerializationError` for numbers outside the day, which Arrow accepts.
+    """
+    kind = column.type
+    numbers = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and not 0 <= bounds["min"] <= bounds["max"] < 86_400 * _PER_SECOND[kind.unit]:
+        raise SerializationError("invalid time: outside the day")
+    have, want = _PER_SECOND[kind.unit], _PER_SECOND[unit]
+    scaled = floor_divide(numbers, have // want) if have > want else pc.multiply(numbers, want // have)
+    return scaled.cast(pa.int32()).cast(pa.time32(unit)) if want <= 1000 else scaled.cast(pa.time64(unit))
+
+
+_PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -1,0 +1,201 @@
+"""Base of the serializers that have columns, and of their writers.
+
+A format brings, for its schema, two ways to read columns and two to write them; which one is taken, who finds the bad
+rows, and what is the same in every serializer is told here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_serde.columnar.arrays import as_column, expand, valid_rows
+from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, decode_rows, per_row, written
+from pravega_serde.columnar.lowering import Lower
+from pravega_serde.columnar.pieces import Piece, assemble
+from pravega_serde.serializer import OnError
+
+__all__ = ["ColumnReader", "ColumnSerializer", "ColumnWriter", "StagedWriter", "Write", "unless_refused"]
+
+#: Columns of at least so many rows are always read and written by the fast paths.
+FEW_ROWS: Final = 64
+
+#: Writes any slice of a column; see :func:`pravega_serde.columnar.written` for what it may raise.
+Write = Callable[[pa.Array], pa.BinaryArray]
+
+
+def _few_rows(kind: pa.DataType, flat: int) -> int:
+    """Rows below which a column goes by row, since a fast path costs more than that before its first row.
+
+    ``flat`` is that number for structs of leaves. What a fast path costs grows with lists, maps and structs inside more
+    than what a row costs: measured, they break even at twice as many rows or more.
+    """
+    nested = pa.types.is_struct(kind) and any(pa.types.is_nested(entry.type) for entry in kind)
+    return 2 * flat if nested else flat
+
+
+class ColumnReader:
+    """Reads columns, by a fast path where there is one that is worth its while."""
+
+    def __init__(self, plain: PlainPath, fast: FastPath | None, *, few: int = 0) -> None:
+        """``few``: rows of a struct of leaves below which the plain path is faster."""
+        self.plain, self.fast = plain, fast
+        self._few = _few_rows(plain.arrow_type, few)
+
+    def __call__(self, column: pa.Array, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events; see :meth:`Serializer.decode_column`."""
+        fast = None if len(column) < min(self._few, FEW_ROWS) else self.fast
+        return decode_rows(column, plain=self.plain, fast=fast, on_error=on_error)
+
+
+class ColumnWriter:
+    """Writes columns of any type that fits. What a type needs is prepared once."""
+
+    def __init__(self, prepare: Callable[[pa.DataType], Write]) -> None:
+        """``prepare`` gives the writer of a type's columns, or raises :class:`SchemaError`."""
+        self._prepare = prepare
+        self._prepared: dict[pa.DataType, Write] = {}
+
+    def check(self, kind: pa.DataType) -> None:
+        """Raise :class:`SchemaError` if a column of this type does not fit."""
+        if kind not in self._prepared:
+            self._prepared[kind] = self._prepare(kind)
+
+    def __call__(self, column: pa.Array) -> pa.BinaryArray:
+        """Events of a column; those of null rows are null."""
+        self.check(column.type)
+        return written(column, self._prepared[column.type])
+
+
+class ColumnSerializer(ABC):
+    """Base of a serializer whose columns have a reader and a writer, made when the first column comes."""
+
+    @abstractmethod
+    def _arguments(self) -> Mapping[str, Any]:
+        """Arguments that make an equal serializer: it is pickled as these, and shown with those that are not None."""
+
+    @abstractmethod
+    def _make_reader(self) -> ColumnReader:
+        """Reader of columns; raises :class:`SchemaError` where there can be none."""
+
+    @abstractmethod
+    def _make_writer(self) -> ColumnWriter:
+        """Writer of columns; raises :class:`SchemaError` where there can be none."""
+
+    @cached_property
+    def column_reader(self) -> ColumnReader:
+        """Reader of columns of events."""
+        return self._make_reader()
+
+    @cached_property
+    def column_writer(self) -> ColumnWriter:
+        """Writer of columns of events."""
+        return self._make_writer()
+
+    @property
+    def never_null(self) -> frozenset[str]:
+        """Fields of a struct that are null in no value that an event decodes to."""
+        return frozenset()
+
+    def check_encodable(self, arrow_type: pa.DataType) -> None:
+        """Raise :class:`SchemaError` if a column of this type can never be encoded."""
+        self.column_writer.check(arrow_type)
+
+    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
+        """Events of a column; of structs, or a batch, for records. A null row stays null."""
+        return self.column_writer(as_column(column))
+
+    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of a column of events, in :attr:`arrow_type`; see :meth:`Serializer.decode_column` for errors."""
+        return self.column_reader(column, on_error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self._arguments()))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value!r}" for name, value in self._arguments().items() if value is not None]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _rebuild(kind: type[Any], arguments: dict[str, Any]) -> Any:
+    return kind(**arguments)
+
+
+#: Rows whose temporaries still fit the processor's cache.
+_ROWS_AT_ONCE: Final = 16_384
+
+
+class StagedWriter(ColumnWriter):
+    """Writes columns by way of storage: by a compiled writer, by numpy, or row by row."""
+
+    def __init__(
+        self,
+        *,
+        lowering: Callable[[pa.DataType], Lower],
+        pieces: Callable[[pa.Array], list[Piece]],
+        write_row: Callable[[Any], bytes],
+        compiled: Callable[[pa.Array], pa.BinaryArray | None] | None,
+        few: int = 0,
+    ) -> None:
+        """``pieces`` gives those of storage without nulls, or raises :class:`FallbackError`.
+
+        ``few``: rows of a struct of leaves below which writing row by row is faster.
+        """
+        super().__init__(self._staged)
+        self._lowering, self._pieces, self._write_row, self._compiled = lowering, pieces, write_row, compiled
+        self._few = few
+
+    def _staged(self, kind: pa.DataType) -> Write:
+        lower, few = self._lowering(kind), _few_rows(kind, self._few)
+
+        def write(column: pa.Array) -> pa.BinaryArray:
+            stored = lower(column)
+            return self.plain(stored) if len(stored) < min(few, FEW_ROWS) else self._by_column(stored)
+
+        return write
+
+    def stored(self, column: pa.Array) -> pa.Array:
+        """Storage form of a column."""
+        return self._lowering(column.type)(column)
+
+    def _by_column(self, stored: pa.Array) -> pa.BinaryArray:
+        events = self.compiled(stored)
+        if events is not None:
+            return events
+        try:
+            pieces = range(0, len(stored), _ROWS_AT_ONCE) if len(stored) else range(1)
+            return pa.concat_arrays([self.fast(stored.slice(start, _ROWS_AT_ONCE)) for start in pieces])
+        except FallbackError:
+            return self.plain(stored)
+
+    def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
+        """By the compiled writer; None if there is none for this schema, or none for this column."""
+        return None if self._compiled is None else self._compiled(stored)
+
+    def plain(self, stored: pa.Array) -> pa.BinaryArray:
+        """Row by row; :class:`SerializationError` names the row and field."""
+        return per_row(stored.to_pylist(), self._write_row)
+
+    def fast(self, stored: pa.Array) -> pa.BinaryArray:
+        """All rows at once."""
+        if stored.null_count == 0:
+            return assemble(self._pieces(stored), len(stored))
+        there = stored.drop_null()
+        return expand(assemble(self._pieces(there), len(there)), valid_rows(stored))
+
+
+def unless_refused(call: Callable[[], Any]) -> Any:
+    """Result of a compiled library; None if it refuses or panics."""
+    try:
+        return call()
+    except Exception:  # noqa: BLE001 -- whatever it raises, the other path writes the column, or says what is wrong
+        return None
+    except BaseException as error:
+        # Rust's panics are no Exceptions, and their class cannot be imported.
+        if type(error).__name__ != "PanicException":
+            raise
+        return None
