@@ -32,6 +32,8 @@ _ROWS_AT_ONCE: Final = 4096
 #: Rows at most that are left to the plain path because the values of one of them do not fit.
 _SMALLEST_PIECE: Final = 32
 
+_NO_ROWS: Final = np.empty(0, np.int64)
+
 #: Characters that msgspec cannot have in the name of a field.
 _UNNAMEABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
 
@@ -60,7 +62,8 @@ class _ColumnReader:
             values, refused = self._values(column.slice(start, _ROWS_AT_ONCE))
             suspects += [start + row for row in refused]
             suspects += self._append(values, start, arrays)
-        return Attempt(pa.concat_arrays(arrays), np.unique(np.array(suspects, np.int64)))
+        values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return Attempt(values, np.unique(np.array(suspects, np.int64)) if suspects else _NO_ROWS)
 
     def _values(self, column: pa.BinaryArray) -> tuple[list[Any], list[int]]:
         """The decoded events, None for each refused one, and the rows of those."""
@@ -68,7 +71,7 @@ class _ColumnReader:
         longest = max(map(len, events))
         try:
             # msgspec does not validate the text that it passes over.
-            column.cast(pa.string())
+            column.view(pa.string()).validate(full=True)
             if longest > LONG_EVENT or self._limit.concerns(longest):
                 for event in events:
                     self._check_cost(event)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json.convert import contains_decimal, converter
 
@@ -98,21 +98,17 @@ class TypedReader:
         try:
             return self._convert(value)
         except MalformedError as error:
-            raise DeserializationError(f"not of this schema: {error.reason}", field_path=error.field_path()) from error
+            raise error.in_event("value") from error
 
 
 class ObjectLimit:
-    """Bound on the memory of an event's objects, each of which becomes a value of ``weight`` bytes at most.
+    """Limit of the memory of an event's objects, each of which becomes a value of ``weight`` bytes at most.
 
     ``{}`` is two bytes of JSON. As an item of a list of structs it is a null in each of their columns, so a mebibyte of
     them could become gigabytes.
     """
 
     __slots__ = ("_weight",)
-
-    #: Bytes of memory that the objects of any event may take, and how many more for each byte of the event.
-    _BASE: Final = 16 << 20
-    _PER_BYTE: Final = 16
 
     def __init__(self, weight: int) -> None:
         self._weight = weight
@@ -125,21 +121,20 @@ class ObjectLimit:
 
     def concerns(self, size: int) -> bool:
         """Whether an event of so many bytes could exceed the limit: an object has at least its two braces."""
-        return size // 2 * self._weight > self._BASE + self._PER_BYTE * size
+        return size // 2 * self._weight > _ALLOWED.of(size)
 
     def may_be_exceeded(self, event: bytes) -> bool:
         """Whether the event has that many opening braces, some of which may be text."""
-        return bool(self._weight) and event.count(b"{") * self._weight > self._allowed(event)
+        return bool(self._weight) and event.count(b"{") * self._weight > _ALLOWED.of(len(event))
 
     def check(self, event: bytes, value: Any) -> None:
         """Raise :class:`LimitExceededError` if the parsed ``value`` of ``event`` has too many objects."""
-        if self.may_be_exceeded(event) and _objects(value) * self._weight > self._allowed(event):
-            most = self._allowed(event) >> 20
-            raise LimitExceededError(f"the objects of {len(event)} bytes take more than {most} MiB of memory")
+        if self.may_be_exceeded(event) and _objects(value) * self._weight > _ALLOWED.of(len(event)):
+            raise _ALLOWED.exceeded(len(event)).in_event("value")
 
-    def _allowed(self, event: bytes) -> int:
-        return self._BASE + self._PER_BYTE * len(event)
 
+#: Memory that the objects of an event may take.
+_ALLOWED: Final = MemoryLimit(per_byte=16, base=16 << 20)
 
 #: Bytes of a tuple, and of one of its places; of a cell of an Arrow column, null or not.
 _TUPLE: Final = 56

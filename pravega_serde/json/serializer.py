@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar import Attempt, FastPath, PlainPath, as_column, decode_rows
+from pravega_serde.columnar import Attempt, ColumnReader, ColumnSerializer, ColumnWriter, FastPath, PlainPath, per_row
+from pravega_serde.columnar.base import Write
 from pravega_serde.errors import DeserializationError, MissingExtraError, SchemaError, SerializationError
 from pravega_serde.json.columns import column_reader
 from pravega_serde.json.rows import TypedReader, parse
-from pravega_serde.json.write_columns import Render, renderer, write_column
+from pravega_serde.json.write_columns import column_writer
 from pravega_serde.json.write_rows import to_json
-from pravega_serde.serializer import OnError
 
 if TYPE_CHECKING:
     from pravega_serde.json.schema import JsonSchema, SchemaLike
@@ -23,7 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["JsonSerializer"]
 
 
-class JsonSerializer:
+#: Events of flat objects below which reading by row is faster.
+_FEW_TO_READ: Final = 8
+
+
+class JsonSerializer(ColumnSerializer):
     """JSON text in UTF-8, as Jackson's ``ObjectMapper`` writes and reads it by default.
 
     Rows need no schema: ``deserialize`` gives the values of Python's ``json``. Columns are decoded into ``arrow_type``
@@ -42,22 +45,18 @@ class JsonSerializer:
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, schema: SchemaLike | None = None) -> None:
         self._arrow_type = pa.struct(list(arrow_type)) if isinstance(arrow_type, pa.Schema) else arrow_type
         self._schema = None if schema is None else _json_schema(schema)
-        self._paths = None if self._arrow_type is None else _paths(self._arrow_type, self._schema)
-        self._renderers: dict[pa.DataType, Render] = {}
+        if arrow_type is not None:
+            _ = self.column_reader  # a type that JSON is not read as is an error here, not at the first event
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._arrow_type, self.schema)
-
-    def __repr__(self) -> str:
-        schema = "" if self.schema is None else f", schema={self.schema}"
-        return f"JsonSerializer(arrow_type={self._arrow_type}{schema})"
+    def _arguments(self) -> dict[str, Any]:
+        return {"arrow_type": self._arrow_type, "schema": self.schema}
 
     @property
     def schema(self) -> str | None:
         """Compact text of the JSON Schema that events are checked by; None without one."""
         return None if self._schema is None else self._schema.text
 
-    @cached_property
+    @property
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
         if self._arrow_type is None:
@@ -67,9 +66,7 @@ class JsonSerializer:
     def serialize(self, value: Any) -> bytes:
         """Text of a value, by the table in :mod:`pravega_serde.json.write_rows`."""
         text = to_json(value)
-        if self._schema is not None:
-            _check_written(self._schema, text)
-        return text
+        return text if self._schema is None else _checked_text(text, self._schema)
 
     def deserialize(self, data: bytes) -> Any:
         """Value of an event."""
@@ -78,44 +75,31 @@ class JsonSerializer:
             self._schema.check(value)
         return value
 
-    def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Raise :class:`SchemaError` for a column type that has no form in JSON."""
-        if arrow_type not in self._renderers:
-            self._renderers[arrow_type] = renderer(arrow_type)
+    def _make_reader(self) -> ColumnReader:
+        kind, schema = self.arrow_type, self._schema
+        read, fast = TypedReader(kind), column_reader(kind)
+        if schema is None:
+            return ColumnReader(PlainPath(read, kind), fast, few=_FEW_TO_READ)
 
-    def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Texts of a column's values: an object for each row of a struct or batch."""
-        column = as_column(column)
-        self.check_encodable(column.type)
-        events = write_column(column, self._renderers[column.type])
-        if self._schema is not None:
-            for row, event in enumerate(events.to_pylist()):
-                if event is not None:
-                    _check_written(self._schema, event, f"row {row}: ")
-        return events
+        def read_valid(event: bytes) -> Any:
+            schema.check(parse(event))
+            return read(event)
 
-    def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """Values of a column of events, in :attr:`arrow_type`."""
-        kind = self.arrow_type
-        assert self._paths is not None, kind
-        plain, fast = self._paths
-        return decode_rows(column, plain=plain, fast=fast, on_error=on_error)
+        return ColumnReader(PlainPath(read_valid, kind), fast and _checked_path(fast, schema), few=_FEW_TO_READ)
 
+    def _make_writer(self) -> ColumnWriter:
+        schema = self._schema
+        if schema is None:
+            return ColumnWriter(column_writer)
 
-def _paths(kind: pa.DataType, schema: JsonSchema | None) -> tuple[PlainPath, FastPath | None]:
-    """Both ways to read columns of a type."""
-    read, fast = TypedReader(kind), column_reader(kind)
-    if schema is None:
-        return PlainPath(read, kind), fast
+        def checked_writer(kind: pa.DataType) -> Write:
+            write = column_writer(kind)
+            return lambda column: per_row(write(column).to_pylist(), lambda text: _checked_text(text, schema))
 
-    def read_valid(event: bytes) -> Any:
-        schema.check(parse(event))
-        return read(event)
-
-    return PlainPath(read_valid, kind), fast and _checked(fast, schema)
+        return ColumnWriter(checked_writer)
 
 
-def _checked(fast: FastPath, schema: JsonSchema) -> FastPath:
+def _checked_path(fast: FastPath, schema: JsonSchema) -> FastPath:
     """The fast path, with the events that the schema refuses among its suspects."""
 
     def attempt(column: pa.BinaryArray) -> Attempt:
@@ -137,11 +121,13 @@ def _is_valid(event: bytes, schema: JsonSchema) -> bool:
     return True
 
 
-def _check_written(schema: JsonSchema, text: bytes, where: str = "") -> None:
+def _checked_text(text: bytes, schema: JsonSchema) -> bytes:
+    """The text. Raises :class:`SerializationError` if the schema refuses its value."""
     try:
         schema.check(parse(text))
     except DeserializationError as error:
-        raise SerializationError(f"{where}{error.message}") from error
+        raise SerializationError(error.reason, field_path=error.field_path) from error
+    return text
 
 
 def _json_schema(schema: SchemaLike) -> JsonSchema:
@@ -152,7 +138,3 @@ def _json_schema(schema: SchemaLike) -> JsonSchema:
         raise MissingExtraError("jsonschema", "json-schema", purpose="JSON Schema validation") from error
     made: JsonSchema = module.JsonSchema(schema)
     return made
-
-
-def _rebuild(arrow_type: pa.DataType | None, schema: str | None) -> JsonSerializer:
-    return JsonSerializer(arrow_type=arrow_type, schema=schema)

@@ -25,13 +25,14 @@ from pravega_serde.columnar import (
     map_entries,
     time_of_day,
     to_micros,
-    written,
 )
-from pravega_serde.columnar.arrays import offsets_of
+from pravega_serde.columnar.arrays import offsets_of, valid_rows
+from pravega_serde.columnar.base import Write
+from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
 from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
-__all__ = ["Render", "java_floats", "renderer", "write_column"]
+__all__ = ["column_writer", "java_floats"]
 
 #: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
 Parts = list[pa.StringArray | str]
@@ -44,21 +45,20 @@ _QUOTE, _BACKSLASH, _FIRST_PLAIN, _FIRST_ASTRAL = 0x22, 0x5C, 0x20, 0xF0
 _SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
 
 
-def write_column(column: pa.Array, render: Render) -> pa.BinaryArray:
-    """Events of a column, null for null rows. Raises :class:`SerializationError`, which names the row."""
-    return written(column, lambda rows: _events(rows, render))
+def column_writer(kind: pa.DataType) -> Write:
+    """Writer of columns of a type. Raises :class:`SchemaError` for one that has no form in JSON."""
+    render = _renderer(kind)
+
+    def write(column: pa.Array) -> pa.BinaryArray:
+        if column.null_count == 0:
+            return _join(render(column), len(column)).cast(pa.binary())
+        there = column.drop_null()
+        return expand(_join(render(there), len(there)), valid_rows(column)).cast(pa.binary())
+
+    return write
 
 
-def _events(column: pa.Array, render: Render) -> pa.BinaryArray:
-    if column.null_count == 0:
-        return _join(render(column), len(column)).cast(pa.binary())
-    present = column.is_valid().to_numpy(zero_copy_only=False)
-    there = column.drop_null()
-    return expand(_join(render(there), len(there)), present).cast(pa.binary())
-
-
-def renderer(kind: pa.DataType, path: str = "$") -> Render:
-    """Renderer of a column type. Raises :class:`SchemaError`, with ``path``, for one that has no form in JSON."""
+def _renderer(kind: pa.DataType, path: str = "$") -> Render:
     for fits, build in _BUILDERS:
         if fits(kind):
             return build(kind, path) if pa.types.is_nested(kind) else at_path(build(kind, path), path)
@@ -197,7 +197,7 @@ def _check_between(numbers: pa.Array, low: int, high: int, what: str) -> None:
 
 
 def _list(kind: pa.DataType, path: str) -> Render:
-    inner = renderer(kind.value_type, f"{path}[]")
+    inner = _renderer(kind.value_type, f"{path}[]")
 
     def render(column: pa.Array) -> Parts:
         lengths, items = list_items(column)
@@ -209,7 +209,7 @@ def _list(kind: pa.DataType, path: str) -> Render:
 def _map(kind: pa.DataType, path: str) -> Render:
     if not (is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
         raise SchemaError(f"a map with keys of type {kind.key_type} has no form in JSON (at {path}); make them strings")
-    inner = renderer(kind.item_type, f"{path}{{}}")
+    inner = _renderer(kind.item_type, f"{path}{{}}")
 
     def render(column: pa.Array) -> Parts:
         lengths, keys, values = map_entries(column)
@@ -228,7 +228,7 @@ def _struct(kind: pa.DataType, path: str) -> Render:
     names = [entry.name for entry in kind]
     if len(set(names)) < len(names):
         raise SchemaError(f"a struct has a field twice, which JSON cannot have (at {path}): {', '.join(names)}")
-    fields = [(f"{quoted(entry.name)}:", renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
+    fields = [(f"{quoted(entry.name)}:", _renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
 
     def render(column: pa.Array) -> Parts:
         parts: Parts = []
@@ -242,15 +242,11 @@ def _struct(kind: pa.DataType, path: str) -> Render:
 
 
 def _dictionary(kind: pa.DataType, path: str) -> Render:
-    inner = renderer(kind.value_type, path)
+    inner = _renderer(kind.value_type, path)
     return lambda column: _nullable(inner, column.dictionary_decode())
 
 
 _STORED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-
-
-def _is_any_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Render]]]] = [
@@ -264,7 +260,7 @@ _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType
     (pa.types.is_date, _date),
     (pa.types.is_time, _time),
     (pa.types.is_timestamp, _timestamp),
-    (_is_any_list, _list),
+    (is_any_list, _list),
     (pa.types.is_map, _map),
     (pa.types.is_struct, _struct),
     (pa.types.is_dictionary, _dictionary),

@@ -31,7 +31,6 @@ from typing import Any, Final
 import numpy as np
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.errors import SerializationError
 
 __all__ = ["NOT_FINITE", "PLAIN_BELOW", "PLAIN_FROM", "java_float", "quoted", "to_json"]
 
@@ -52,7 +51,7 @@ def to_json(value: Any) -> bytes:
             _write_deep(value, parts.append)
         return "".join(parts).encode()
     except MalformedError as error:
-        raise SerializationError(f"cannot write as JSON: {error.reason}", field_path=error.field_path()) from error
+        raise error.in_value("JSON") from error
 
 
 def quoted(text: str) -> str:
