@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -51,9 +52,9 @@ def column_writer(kind: pa.DataType) -> Write:
 
     def write(column: pa.Array) -> pa.BinaryArray:
         if column.null_count == 0:
-            return _join(render(column), len(column)).cast(pa.binary())
+            return _join(render(column), len(column)).view(pa.binary())
         there = column.drop_null()
-        return expand(_join(render(there), len(there)), valid_rows(column)).cast(pa.binary())
+        return expand(_join(render(there), len(there)), valid_rows(column)).view(pa.binary())
 
     return write
 
@@ -75,7 +76,16 @@ def _join(parts: Parts, count: int) -> pa.StringArray:
             merged.append(part)
     if all(isinstance(part, str) for part in merged):
         return pa.array(["".join(map(str, merged))] * count, pa.string())
-    return merged[0] if len(merged) == 1 else pc.binary_join_element_wise(*merged, "")
+    if len(merged) == 1:
+        return merged[0]
+    columns = [_scalar(part) if isinstance(part, str) else part for part in merged]
+    return pc.binary_join_element_wise(*columns, _scalar(""))
+
+
+# Kept, because pyarrow takes as long for a scalar as the join takes for some twenty rows.
+@lru_cache(maxsize=4096)
+def _scalar(text: str) -> pa.StringScalar:
+    return pa.scalar(text, pa.string())
 
 
 def _nullable(render: Render, column: pa.Array) -> Parts:
@@ -128,6 +138,8 @@ def _number(value: float | np.float32) -> str:
 
 
 def _string(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    if pa.types.is_string(kind):
+        return lambda column: ['"', escaped(column), '"']
     return lambda column: ['"', escaped(column.cast(pa.string())), '"']
 
 
