@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-_EXTRAS: Final = ("msgspec", "pyruhvro", "ptars")
+_EXTRAS: Final = ("pyruhvro", "ptars")
 
 
 def main(count: int) -> None:

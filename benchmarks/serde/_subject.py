@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pravega_serde import Serializer
 
-__all__ = ["OURS", "WAYS", "Once", "Subject", "Work", "ours", "timed", "version"]
+__all__ = ["OURS", "WAYS", "Once", "Subject", "Work", "batches", "ours", "timed", "version"]
 
 OURS: Final = "ours"
 WAYS: Final = ("decode rows", "encode rows", "decode columns", "encode columns")
@@ -37,6 +37,8 @@ class Subject:
     slow: Mapping[str, tuple[int, Callable[[list[bytes]], Work]]] = field(default_factory=dict)
     """For each way, a library that would take minutes for all events: it is given so many."""
     slow_name: str = ""
+    batch: int = 0
+    """Events of a column; 0: all are one column."""
     extras: bool = True
     """Whether the packages of the ``fast`` extra make a difference."""
     java: str = ""
@@ -45,21 +47,27 @@ class Subject:
     """For each way, the peer that ours is compared with, and the least ratio. Without a peer's name, the fastest."""
 
 
+def batches(values: Any, size: int) -> list[Any]:
+    """A list, or an array, in parts of so many values; 0: as one part."""
+    return [values[start : start + size] for start in range(0, len(values), size)] if size else [values]
+
+
 def ours(subject: Subject) -> dict[str, Work]:
     """Our own way of each kind. All that is prepared once for a serializer is prepared here."""
     serializer, events = subject.serializer, subject.events
     column = pa.array(events, pa.binary())
     values = [serializer.deserialize(event) for event in events]
-    arrow = serializer.decode_column(column)
-    serializer.encode_column(arrow.slice(0, 1))
+    columns = batches(column, subject.batch)
+    decoded = [serializer.decode_column(each) for each in columns]
+    serializer.encode_column(decoded[0].slice(0, 1))
     # Whoever makes many objects makes Python's collector look at all that are there: not at these.
     gc.collect()
     gc.freeze()
     return {
         "decode rows": lambda: [serializer.deserialize(event) for event in events],
         "encode rows": lambda: [serializer.serialize(value) for value in values],
-        "decode columns": lambda: serializer.decode_column(column),
-        "encode columns": lambda: serializer.encode_column(arrow),
+        "decode columns": lambda: [serializer.decode_column(each) for each in columns],
+        "encode columns": lambda: [serializer.encode_column(each) for each in decoded],
     }
 
 

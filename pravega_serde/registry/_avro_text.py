@@ -15,7 +15,7 @@ from typing import Any, Final
 from pravega_serde.avro._model import PRIMITIVES
 from pravega_serde.avro._schema import SchemaLike, load
 from pravega_serde.errors import SchemaError
-from pravega_serde.json._numbers import NOT_FINITE, java_float
+from pravega_serde.json.write_rows import NOT_FINITE, java_float
 
 __all__ = ["avro_name", "avro_names", "avro_text"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pravega_serde import DeserializationError
 from pravega_serde.json import JsonSerializer
-from pravega_serde.json._read_rows import parse_plainly
+from pravega_serde.json.rows import parse_plainly
 from tests.foreign._corpora import JSON_TEXTS
 
 ROWS = JsonSerializer()

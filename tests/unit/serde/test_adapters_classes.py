@@ -291,18 +291,3 @@ def test_no_package_is_imported_that_is_not_used() -> None:
         "assert not {'attrs', 'pydantic', 'jsonschema'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_without_msgspec_the_extra_is_named() -> None:
-    code = (
-        "import sys\nsys.modules['msgspec'] = None\nimport dataclasses\n"
-        "from pravega_serde import MissingExtraError\n"
-        "from pravega_serde.adapters import FunctionSerializer, typed\nfrom pravega_serde.json import JsonSerializer\n"
-        "import pydantic\n"
-        "class M(pydantic.BaseModel):\n    x: int\n"
-        "assert typed(JsonSerializer(), M).deserialize(b'{\"x\":1}') == M(x=1)\n"
-        "try:\n    typed(JsonSerializer(), dataclasses.make_dataclass('C', [('x', int)]))\n"
-        "except MissingExtraError as error:\n    assert 'pravega-serde[fast]' in str(error)\n"
-        "else:\n    raise SystemExit('not raised')\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -109,7 +109,7 @@ Wide = dataclasses.make_dataclass("Wide", [(f"f{n}", int, dataclasses.field(defa
 def test_objects_that_take_far_more_than_their_bytes_are_refused() -> None:
     wide = typed(JsonSerializer(), list[Wide])  # type: ignore[valid-type]
     assert len(wide.deserialize(b"[%s{}]" % (b"{}," * 1000))) == 1001
-    with pytest.raises(LimitExceededError, match="objects of 300004 bytes"):
+    with pytest.raises(LimitExceededError, match="values of 300004 bytes"):
         wide.deserialize(b"[%s{}]" % (b"{}," * 100_000))
     texts = typed(JsonSerializer(), list[Wide | str])  # type: ignore[valid-type]
     assert texts.deserialize(b'["%s"]' % (b"{" * 500_000)) == ["{" * 500_000]

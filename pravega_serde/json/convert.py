@@ -1,4 +1,4 @@
-"""JSON values as values of Arrow types, one at a time. Types are strict: a string is no number."""
+"""JSON values as values of Arrow types, one at a time. Types are strict: a string is not read as a number."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import pyarrow.compute as pc
 from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SchemaError
 
-__all__ = ["INT64_MAX", "Convert", "contains_decimal", "converter", "fitted_decimal", "limits", "millis", "parse_times"]
+__all__ = ["Convert", "contains_decimal", "converter", "fitted_decimal", "integer_bounds", "millis", "parse_times"]
 
-INT64_MAX: Final = (1 << 63) - 1
+_INT64_MAX: Final = (1 << 63) - 1
 
-#: Digits of the widest decimals that Arrow has.
+#: Precision of the widest decimals that Arrow has.
 _FITTING: Final = Context(prec=76, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
 
-#: A JSON value made into what ``pa.array`` takes; it may be changed on the way.
+#: Makes of a JSON value what ``pa.array`` takes, possibly in place.
 Convert = Callable[[Any], Any]
 
 
 def contains_decimal(kind: pa.DataType) -> bool:
-    """Whether numbers must be kept digit by digit."""
+    """Whether a type has decimals in it, so that numbers must keep all their digits."""
     inside = [kind.field(i).type for i in range(kind.num_fields)]
     return bool(pa.types.is_decimal(kind)) or any(contains_decimal(inner) for inner in inside)
 
 
 def converter(kind: pa.DataType, path: str = "$") -> Convert:
-    """What checks and converts values of a type; :class:`SchemaError` for types that JSON is not read as."""
+    """Checked conversion to a type. Raises :class:`SchemaError`, with ``path``, for a type that JSON is not read as."""
     for fits, build in _BUILDERS:
         if fits(kind):
             return _nullable(build(kind, path))
@@ -58,7 +58,7 @@ def _boolean(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
 
 
 def _integer(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
-    low, high = limits(kind)
+    low, high = integer_bounds(kind)
 
     def convert(value: Any) -> int:
         if type(value) is not int:
@@ -70,14 +70,14 @@ def _integer(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
     return convert
 
 
-def limits(kind: pa.DataType) -> tuple[int, int]:
-    """Least and greatest number of an integer type."""
+def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
+    """Least and greatest value of an integer type."""
     if pa.types.is_unsigned_integer(kind):
         return 0, (1 << kind.bit_width) - 1
     return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
 
 
-#: What Jackson writes for numbers that JSON does not have.
+#: Jackson's texts of numbers that JSON does not have.
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -102,7 +102,7 @@ def _string(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
         try:
             value.encode()
         except UnicodeEncodeError:
-            # Java keeps half a character, and writes it as a question mark.
+            # An unpaired surrogate, which Java keeps and writes as a question mark.
             return value.encode("utf-8", "replace").decode()
         return value
 
@@ -116,7 +116,7 @@ def _binary(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
         try:
             return binascii.a2b_base64(value, strict_mode=True)
         except ValueError as error:
-            raise MalformedError(f"not Base64: {error}") from error
+            raise MalformedError(f"invalid Base64: {error}") from error
 
     return convert
 
@@ -128,25 +128,25 @@ def _decimal(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
         try:
             number = Decimal(value)
         except InvalidOperation:
-            raise MalformedError(f"{str(value)[:40]!r} is no decimal number") from None
+            raise MalformedError(f"invalid decimal number {str(value)[:40]!r}") from None
         return fitted_decimal(number, kind)
 
     return convert
 
 
 def fitted_decimal(number: Decimal, kind: pa.DataType) -> Decimal:
-    """The number in as few digits as it has; an error if the type cannot hold it.
+    """The number without trailing zeros. Raises :class:`MalformedError` if the decimal type cannot hold it.
 
-    Decided by digits and exponent alone: nobody makes a power of ten of an exponent that came in an event.
+    Decided by digits and exponent alone: a power of ten is never computed from an exponent that came in an event.
     """
     if not number.is_finite():
-        raise MalformedError(f"{number} is no decimal number")
+        raise MalformedError(f"invalid decimal number {number}")
     if not number:
         return Decimal(0)
     try:
         if number.adjusted() >= kind.precision - kind.scale:
             raise Inexact
-        # A number may come with a million digits; those of one that fits are few, but for zeros at its end.
+        # Rounding to 76 digits fails unless all further ones, of which there may be a million, are zeros.
         sign, digits, exponent = _FITTING.plus(number).as_tuple()
     except Inexact:
         raise MalformedError(f"{str(number)[:40]} does not fit {kind}") from None
@@ -172,8 +172,8 @@ def _timestamp(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
 
 
 def millis(value: int) -> int:
-    """Microseconds of the milliseconds that Jackson writes for a ``java.util.Date``."""
-    if abs(value) > INT64_MAX // 1000:
+    """Microseconds of the milliseconds since 1970 that Jackson writes for a ``java.util.Date``."""
+    if abs(value) > _INT64_MAX // 1000:
         raise MalformedError(f"{value} ms is beyond the range of a timestamp")
     return value * 1000
 
@@ -189,7 +189,7 @@ def _parsed(value: Any, kind: pa.DataType, wanted: str) -> Any:
 
 
 def parse_times(column: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    """Dates or timestamps from ISO 8601 text; nanoseconds, which Java's Instant may write, are cut off."""
+    """Dates or timestamps of ISO 8601 texts; nanoseconds, which Java's Instant may write, are cut off."""
     try:
         return column.cast(kind)
     except pa.ArrowInvalid:
@@ -205,7 +205,7 @@ def _list(kind: pa.DataType, path: str) -> Convert:
         index = 0
         try:
             for index, item in enumerate(value):
-                # In its place: the value is nobody else's, and a list may be the whole event.
+                # In place: a list may be as large as the event, and a second one would double the memory.
                 value[index] = inner(item)
         except MalformedError as error:
             raise error.within(f"[{index}]") from error

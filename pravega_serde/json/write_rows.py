@@ -1,8 +1,8 @@
-"""JSON text of single values, byte for byte as Jackson's ``ObjectMapper`` writes it by default.
+"""Events written one at a time, byte for byte as Jackson's ``ObjectMapper`` writes them by default.
 
 | Python | JSON |
 |---|---|
-| None, bool, int, str, list, tuple | as one expects; nulls are written |
+| None, bool, int, str, list, tuple | null, true or false, number, string, array |
 | float | as ``Double.toString``; NaN and infinities as the strings "NaN", "Infinity", "-Infinity" |
 | Decimal | a number, as ``BigDecimal.toString`` |
 | bytes | a Base64 string |
@@ -11,8 +11,8 @@
 | UUID | its text |
 | date, time, datetime | ISO 8601; microseconds always in six digits; an instant in UTC, with Z |
 
-Jackson without further modules writes a ``java.util.Date`` as a number of milliseconds. ISO text is what it reads for
-one, what ``java.time`` means, and what Spark writes.
+Jackson without further modules writes a ``java.util.Date`` as a number of milliseconds. It reads one from ISO 8601 text
+too, which is also what Spark writes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ from typing import Any, Final
 import numpy as np
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.errors import SerializationError
-from pravega_serde.json._numbers import NOT_FINITE, java_float
 
-__all__ = ["quoted", "to_json"]
+__all__ = ["NOT_FINITE", "PLAIN_BELOW", "PLAIN_FROM", "java_float", "quoted", "to_json"]
 
 #: What Jackson escapes: controls, quotes and backslashes, and, alone among the letters, those beyond 16 bits.
-SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
+_SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
 
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def to_json(value: Any) -> bytes:
-    """The text of a value in UTF-8; :class:`SerializationError` says which part of it cannot be written."""
+    """Text of a value in UTF-8. Raises :class:`SerializationError`, with the path of the part without a JSON form."""
     parts: list[str] = []
     try:
         try:
@@ -53,20 +51,20 @@ def to_json(value: Any) -> bytes:
             _write_deep(value, parts.append)
         return "".join(parts).encode()
     except MalformedError as error:
-        raise SerializationError(f"cannot write as JSON: {error.reason}", field_path=error.field_path()) from error
+        raise error.in_value("JSON") from error
 
 
 def quoted(text: str) -> str:
-    """A string literal."""
-    if SPECIAL.search(text) is None:
+    """JSON string of a text."""
+    if _SPECIAL.search(text) is None:
         return f'"{text}"'
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         text = _paired(text)
-    return f'"{SPECIAL.sub(_escape, text)}"'
+    return f'"{_SPECIAL.sub(_escape, text)}"'
 
 
 def _paired(text: str) -> str:
-    """Surrogates that Python keeps apart as the one character that Java sees in them."""
+    """The text with each pair of surrogates, which Python keeps apart, as the one character that Java sees in it."""
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
@@ -116,7 +114,7 @@ def _write_dict(value: Mapping[Any, Any], out: Out) -> None:
 
 
 def _key(key: Any) -> str:
-    """A key as text: what its value would be, without quotes."""
+    """Key as text: the JSON of the value, without quotes."""
     if isinstance(key, enum.Enum):
         return key.name
     if isinstance(key, str | uuid.UUID):
@@ -142,7 +140,7 @@ def _write_list(value: Any, out: Out) -> None:
 
 def _write_decimal(value: Decimal, out: Out) -> None:
     if not value.is_finite():
-        raise MalformedError(f"{value} is no number")
+        raise MalformedError(f"invalid number {value}")
     out(str(value))
 
 
@@ -162,8 +160,8 @@ def _write_datetime(value: datetime, out: Out) -> None:
 
 
 def _write_deep(value: Any, out: Out) -> None:
-    """The same text without recursion: what was read at the edge of the interpreter's limit can be written, too."""
-    # Of each value that is open: its parts that are left, what stands before the next one, and what ends it.
+    """Write without recursion, so that whatever was read within the interpreter's recursion limit can be written."""
+    # Of each open value: its parts that are left (text before, step of the path, value), and the text that ends it.
     stack: list[tuple[Iterator[tuple[str, str, Any]], str]] = []
     path: list[str] = []
     try:
@@ -191,14 +189,14 @@ def _write_deep(value: Any, out: Out) -> None:
         raise
 
 
-#: Lists and objects in each other that are written; far more than any reader takes.
+#: Depth of lists and objects; far more than any reader takes.
 _DEEPEST: Final = 100_000
-#: Steps of a path that an error tells.
+#: Steps of the path in an error.
 _SHOWN: Final = 20
 
 
 def _open(value: Any, out: Out) -> tuple[Iterator[tuple[str, str, Any]], str] | None:
-    """Write a value without others inside; of others give the parts (text before, step, value) and the end."""
+    """Write a scalar and return None; of a list or object, write the start and return its parts and its end."""
     if isinstance(value, list | tuple):
         out("[")
         return (("," if index else "", f"[{index}]", inner) for index, inner in enumerate(value)), "]"
@@ -238,7 +236,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any, Out], None]]] = {
 
 
 def _write_other(value: Any, out: Out) -> None:
-    """Subclasses, and types that are recognised by what they can."""
+    """Write subclasses and duck-typed values."""
     if isinstance(value, enum.Enum):
         out(quoted(value.name))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -252,3 +250,48 @@ def _write_other(value: Any, out: Out) -> None:
         if known is None:
             raise MalformedError(f"a {type(value).__name__} has no form in JSON")
         known(value, out)
+
+
+# Numbers
+
+#: Jackson's texts of numbers that JSON does not have, by Python's.
+NOT_FINITE: Final = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+
+#: Sizes from and below which Java writes a number without an exponent.
+PLAIN_FROM: Final = 1e-3
+PLAIN_BELOW: Final = 1e7
+
+
+def java_float(value: float | np.float32) -> str:
+    """Text of a finite double as Java's ``Double.toString`` writes it; of a numpy float32 as ``Float.toString``.
+
+    Without exponent between 10^-3 and 10^7, else as ``1.5E10``; always with a digit behind the point; in the fewest
+    digits that give the same number. That is Java from 19 on. Before, a bug (JDK-4511638) let it write some numbers in
+    more digits than needed, such as 2.0E-3 for 0.002 or 1.9999999999999998E23 for 2.0E23; they are read back as the
+    same numbers.
+    """
+    shortest = str(value) if isinstance(value, np.float32) else float.__repr__(value)
+    size = abs(float(value))
+    if (PLAIN_FROM <= size < PLAIN_BELOW and "e" not in shortest) or size == 0:
+        return shortest
+    mantissa, _, exponent = shortest.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    # Position of the point, counted from the first digit that is not zero.
+    point = int(exponent or 0) + (len(whole) if whole.strip("0") else len(digits) - len(fraction))
+    digits = digits.rstrip("0")
+    if len(digits) < 2:
+        # Java always gives two digits, and the second is not always a zero: the smallest double is 4.9E-324.
+        digits = f"{size:.1e}"[:3].replace(".", "")
+    sign = "-" if value < 0 else ""
+    if PLAIN_FROM <= size < PLAIN_BELOW:
+        return sign + _plain(digits, point)
+    return f"{sign}{digits[0]}.{digits[1:]}E{point - 1}"
+
+
+def _plain(digits: str, point: int) -> str:
+    """Digits with a point among them, or with zeros before or behind them."""
+    digits = digits.rstrip("0") or "0"
+    if point <= 0:
+        return "0." + "0" * -point + digits
+    return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"

@@ -1,4 +1,4 @@
-"""Objects of classes as plain values and back, by the library that knows the classes: msgspec, or pydantic."""
+"""Conversion of objects to plain values and back, by the library that knows their classes: msgspec, or pydantic."""
 
 from __future__ import annotations
 
@@ -13,50 +13,44 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from pravega_serde.adapters._members import classes_in, is_model, members_of, name_of, types_in
+import msgspec
+
+from pravega_serde.adapters.classes import classes_in, is_model, members_of, name_of, types_in
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
-    MissingExtraError,
     SchemaError,
     SerializationError,
 )
-from pravega_serde.json._read_rows import is_slow, parse_plainly
-
-try:
-    import msgspec
-except ImportError:
-    _HAVE_MSGSPEC = False
-else:
-    _HAVE_MSGSPEC = True
+from pravega_serde.json.rows import is_slow, parse_plainly
 
 __all__ = ["Conversion", "conversion_of"]
 
-#: What every format writes itself, where it can. Not UUIDs: their text will do wherever they are something else.
+#: Types that are left to the formats. UUIDs become text, which every format that has them also takes.
 _NATURAL: Final = (bytes, bytearray, memoryview, datetime, date, time, Decimal)
 
-#: The end of msgspec's messages: ``Expected `int`, got `str` - at `key` in `$.a[0]` ``.
+#: End of msgspec's messages: ``Expected `int`, got `str` - at `key` in `$.a[0]` ``.
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`([^`]*)`$")
 
 
 class Conversion(Protocol):
-    """How objects of one type become plain values, and plain values such objects."""
+    """Conversion of objects of one type to plain values, and of plain values to such objects."""
 
     def dump(self, value: Any) -> Any:
-        """Dicts, lists, scalars; SerializationError for what has no such form."""
+        """Dicts, lists and scalars of an object. Raises :class:`SerializationError`."""
 
     def dump_with_durations(self, value: Any) -> Any:
-        """The same for formats that have durations: others get them as text."""
+        """The same with durations as they are, for formats that have them; :meth:`dump` makes them text."""
 
     def load(self, value: Any) -> Any:
-        """An object; DeserializationError with the field's path for values that do not fit."""
+        """Object of plain values. Raises :class:`DeserializationError`, with the field's path."""
 
     def load_json(self, text: bytes) -> Any:
-        """An object of JSON text."""
+        """Object of JSON text. Raises :class:`DeserializationError`, with the field's path."""
 
 
 def conversion_of(kind: Any) -> Conversion:
-    """The conversion of a class, compiled; SchemaError for a type that has none."""
+    """Conversion of a class. Raises :class:`SchemaError` for a type that cannot be converted."""
     for inner in classes_in(kind):
         if issubclass(inner, enum.Enum) and not all(isinstance(member.value, str) for member in inner):
             raise SchemaError(
@@ -68,8 +62,6 @@ def conversion_of(kind: Any) -> Conversion:
 
 class _ByMsgspec:
     def __init__(self, kind: Any) -> None:
-        if not _HAVE_MSGSPEC:
-            raise MissingExtraError("msgspec", "fast", purpose=f"the conversion of {name_of(kind)}")
         try:
             self._decode = msgspec.json.Decoder(kind).decode
         except TypeError as error:
@@ -96,7 +88,7 @@ class _ByMsgspec:
         except msgspec.ValidationError as error:
             raise self._located(error) from error
         except ValueError as error:
-            # Half a character, which Java's strings may have, in the place of anything but text.
+            # An unpaired surrogate, which Java's strings may have, where the class has no text.
             raise _misfit(self._kind, str(error), "$") from error
         except RecursionError as error:
             raise _too_deep(self._kind) from error
@@ -105,10 +97,10 @@ class _ByMsgspec:
         if is_slow(text):
             return self.load(parse_plainly(text, decimals=True))
         try:
-            # As text, because msgspec does not look whether what it skips is UTF-8.
+            # As str, because msgspec does not validate the UTF-8 that it passes over.
             return self._decode(text.decode())
         except msgspec.ValidationError as error:
-            # It may not have come to where the text ceases to be JSON.
+            # msgspec may have stopped before the place where the text is invalid.
             parse_plainly(text)
             raise self._located(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -123,7 +115,7 @@ class _ByMsgspec:
 
 class _ByPydantic:
     def __init__(self, kind: Any) -> None:
-        # Only here: who has no models does not wait for it.
+        # Imported here: without models, nobody need wait for it.
         pydantic = importlib.import_module("pydantic")
         self._kind = kind
         self._adapter = pydantic.TypeAdapter(kind)
@@ -188,12 +180,12 @@ def _reads_bytes_as_text(kind: type) -> bool:
 
 
 def _arguments(kind: Any) -> list[Any]:
-    """A type and its arguments, and theirs, but no fields."""
+    """A type, its arguments and theirs; not the fields of classes."""
     return [kind, *itertools.chain.from_iterable(map(_arguments, typing.get_args(kind)))]
 
 
 def _plain(value: Any) -> Any:
-    """What pydantic leaves: constants of enums as their values, sets as lists, UUIDs as text."""
+    """Plain form of what pydantic dumps: enums as their values, sets as lists, UUIDs as text."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):

@@ -1,12 +1,14 @@
-"""JSON text of columns: each field becomes a column of text, and Arrow joins them with what stands between.
+"""Events written by column: each field becomes a column of text, and Arrow joins them with what stands between.
 
-The text is that of the rows, byte for byte. Only what Arrow writes differently (numbers with an exponent, strings with
-something to escape) is written by Python, value by value.
+The text is that of :mod:`pravega_serde.json.write_rows`, byte for byte. Only what Arrow writes differently (numbers
+with an exponent, strings with something to escape) is written by Python, value by value.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,45 +20,46 @@ from pravega_serde.columnar import (
     bounds_of,
     days_of,
     expand,
+    holds_bytes,
     is_text,
     list_items,
     map_entries,
     time_of_day,
     to_micros,
-    written,
 )
-from pravega_serde.columnar.arrays import holds_bytes, offsets_of
+from pravega_serde.columnar.arrays import offsets_of, valid_rows
+from pravega_serde.columnar.base import Write
+from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
-from pravega_serde.json._numbers import java_floats
-from pravega_serde.json._write_rows import quoted, to_json
+from pravega_serde.json.write_rows import NOT_FINITE, PLAIN_BELOW, PLAIN_FROM, java_float, quoted, to_json
 
-__all__ = ["Render", "renderer", "write_column"]
+__all__ = ["column_writer", "java_floats"]
 
-#: Parts of each row's text: columns, and texts that are the same for all.
+#: Parts of each row's text in order: columns of texts, and texts that are the same in all rows.
 Parts = list[pa.StringArray | str]
-#: The parts of a column without nulls.
+#: Gives the parts of a column without nulls.
 Render = Callable[[pa.Array], Parts]
 
-#: Bytes that begin something to escape: quotes, backslashes; below and above these, controls and astral characters.
+#: Bytes of characters to escape: quotes, backslashes, controls (below the third), the first byte of characters beyond
+#: 16 bits (from the fourth on).
 _QUOTE, _BACKSLASH, _FIRST_PLAIN, _FIRST_ASTRAL = 0x22, 0x5C, 0x20, 0xF0
 _SPECIAL: Final = '["\\\\\\x00-\\x1f\\x{10000}-\\x{10FFFF}]'
 
 
-def write_column(column: pa.Array, render: Render) -> pa.BinaryArray:
-    """The events of a column; a null row has none. :class:`SerializationError` names the row that has no JSON."""
-    return written(column, lambda rows: _events(rows, render))
+def column_writer(kind: pa.DataType) -> Write:
+    """Writer of columns of a type. Raises :class:`SchemaError` for one that has no form in JSON."""
+    render = _renderer(kind)
+
+    def write(column: pa.Array) -> pa.BinaryArray:
+        if column.null_count == 0:
+            return _join(render(column), len(column)).view(pa.binary())
+        there = column.drop_null()
+        return expand(_join(render(there), len(there)), valid_rows(column)).view(pa.binary())
+
+    return write
 
 
-def _events(column: pa.Array, render: Render) -> pa.BinaryArray:
-    if column.null_count == 0:
-        return _join(render(column), len(column)).cast(pa.binary())
-    present = column.is_valid().to_numpy(zero_copy_only=False)
-    there = column.drop_null()
-    return expand(_join(render(there), len(there)), present).cast(pa.binary())
-
-
-def renderer(kind: pa.DataType, path: str = "$") -> Render:
-    """What renders columns of a type; :class:`SchemaError` for one that has no form in JSON."""
+def _renderer(kind: pa.DataType, path: str = "$") -> Render:
     for fits, build in _BUILDERS:
         if fits(kind):
             return build(kind, path) if pa.types.is_nested(kind) else at_path(build(kind, path), path)
@@ -64,7 +67,7 @@ def renderer(kind: pa.DataType, path: str = "$") -> Render:
 
 
 def _join(parts: Parts, count: int) -> pa.StringArray:
-    """The rows' texts. Neighbouring constants are joined first: each part costs a pass."""
+    """Texts of ``count`` rows. Neighbouring constants are joined first: each part costs a pass."""
     merged: Parts = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -73,11 +76,20 @@ def _join(parts: Parts, count: int) -> pa.StringArray:
             merged.append(part)
     if all(isinstance(part, str) for part in merged):
         return pa.array(["".join(map(str, merged))] * count, pa.string())
-    return merged[0] if len(merged) == 1 else pc.binary_join_element_wise(*merged, "")
+    if len(merged) == 1:
+        return merged[0]
+    columns = [_scalar(part) if isinstance(part, str) else part for part in merged]
+    return pc.binary_join_element_wise(*columns, _scalar(""))
+
+
+# Kept, because pyarrow takes as long for a scalar as the join takes for some twenty rows.
+@lru_cache(maxsize=4096)
+def _scalar(text: str) -> pa.StringScalar:
+    return pa.scalar(text, pa.string())
 
 
 def _nullable(render: Render, column: pa.Array) -> Parts:
-    """The parts of a column that may have nulls."""
+    """Parts of a column that may have nulls."""
     if column.null_count == 0:
         return render(column)
     # Arrow cannot drop the nulls of views.
@@ -101,12 +113,38 @@ def _float(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     return lambda column: [java_floats(column)]
 
 
+def java_floats(column: pa.Array) -> pa.StringArray:
+    """Texts of a float or double column without nulls: see :func:`java_float`; NaN and infinities in quotes."""
+    text = column.cast(pa.string())
+    values = column.to_numpy()
+    size = np.abs(values)
+    # A signalling NaN is a NaN like any other.
+    with np.errstate(invalid="ignore"):
+        whole = np.floor(size) == size
+    if whole.any():
+        # Arrow writes 2.0 as 2.
+        text = pc.if_else(pa.array(whole), pc.binary_join_element_wise(text, ".0", ""), text)
+    plain = ((size >= PLAIN_FROM) & (size < PLAIN_BELOW)) | (size == 0)
+    if plain.all():
+        return text
+    others = [_number(value) for value in values[~plain]]
+    return pc.replace_with_mask(text, pa.array(~plain), pa.array(others, pa.string()))
+
+
+def _number(value: float | np.float32) -> str:
+    if math.isfinite(value):
+        return java_float(value if isinstance(value, np.float32) else float(value))
+    return NOT_FINITE[str(float(value))]
+
+
 def _string(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
+    if pa.types.is_string(kind):
+        return lambda column: ['"', escaped(column), '"']
     return lambda column: ['"', escaped(column.cast(pa.string())), '"']
 
 
 def escaped(column: pa.StringArray) -> pa.StringArray:
-    """Strings without nulls as they stand between quotes."""
+    """Strings, none of them null, as they stand between quotes."""
     if not _may_need_escapes(column):
         return column
     special = pc.match_substring_regex(column, _SPECIAL)
@@ -159,7 +197,7 @@ def _timestamp(kind: pa.DataType, path: str) -> Render:  # noqa: ARG001
     return render
 
 
-#: The days of the years 0 to 9999, counted from 1970: Java writes others with a sign, which few others read.
+#: First and last day of the years 0 to 9999, counted from 1970: Java writes other years with a sign, which few read.
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 _DAY: Final = 86_400_000_000
 
@@ -171,7 +209,7 @@ def _check_between(numbers: pa.Array, low: int, high: int, what: str) -> None:
 
 
 def _list(kind: pa.DataType, path: str) -> Render:
-    inner = renderer(kind.value_type, f"{path}[]")
+    inner = _renderer(kind.value_type, f"{path}[]")
 
     def render(column: pa.Array) -> Parts:
         lengths, items = list_items(column)
@@ -183,7 +221,7 @@ def _list(kind: pa.DataType, path: str) -> Render:
 def _map(kind: pa.DataType, path: str) -> Render:
     if not (is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
         raise SchemaError(f"a map with keys of type {kind.key_type} has no form in JSON (at {path}); make them strings")
-    inner = renderer(kind.item_type, f"{path}{{}}")
+    inner = _renderer(kind.item_type, f"{path}{{}}")
 
     def render(column: pa.Array) -> Parts:
         lengths, keys, values = map_entries(column)
@@ -194,7 +232,7 @@ def _map(kind: pa.DataType, path: str) -> Render:
 
 
 def _joined(lengths: Any, items: pa.StringArray) -> pa.StringArray:
-    """Each row's items with commas between them."""
+    """Items of each row, joined by commas; ``lengths`` says how many of ``items`` belong to each."""
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds_of(lengths), pa.int32()), items), ",")
 
 
@@ -202,7 +240,7 @@ def _struct(kind: pa.DataType, path: str) -> Render:
     names = [entry.name for entry in kind]
     if len(set(names)) < len(names):
         raise SchemaError(f"a struct has a field twice, which JSON cannot have (at {path}): {', '.join(names)}")
-    fields = [(f"{quoted(entry.name)}:", renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
+    fields = [(f"{quoted(entry.name)}:", _renderer(entry.type, f"{path}.{entry.name}")) for entry in kind]
 
     def render(column: pa.Array) -> Parts:
         parts: Parts = []
@@ -216,15 +254,11 @@ def _struct(kind: pa.DataType, path: str) -> Render:
 
 
 def _dictionary(kind: pa.DataType, path: str) -> Render:
-    inner = renderer(kind.value_type, path)
+    inner = _renderer(kind.value_type, path)
     return lambda column: _nullable(inner, column.dictionary_decode())
 
 
 _STORED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-
-
-def _is_any_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, str], Render]]]] = [
@@ -238,7 +272,7 @@ _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType
     (pa.types.is_date, _date),
     (pa.types.is_time, _time),
     (pa.types.is_timestamp, _timestamp),
-    (_is_any_list, _list),
+    (is_any_list, _list),
     (pa.types.is_map, _map),
     (pa.types.is_struct, _struct),
     (pa.types.is_dictionary, _dictionary),

@@ -1,0 +1,154 @@
+"""Classes of an application: their fields, whichever library made them, and the Arrow type that follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import pyarrow as pa
+
+from pravega_serde.errors import SchemaError
+
+__all__ = ["Member", "arrow_type_of", "classes_in", "is_model", "members_of", "name_of", "types_in"]
+
+
+class Member(NamedTuple):
+    """A field of a class."""
+
+    attribute: str
+    name: str
+    """Name in events, which the class may choose."""
+    type: Any
+
+
+def is_model(kind: Any) -> bool:
+    """Whether pydantic made the class (a model, or a dataclass of its own), without importing it."""
+    return isinstance(kind, type) and "__pydantic_fields__" in vars(kind)
+
+
+def members_of(kind: Any) -> tuple[Member, ...] | None:
+    """Fields of a dataclass, Struct, attrs class, TypedDict or pydantic model; None for any other type."""
+    if is_model(kind):
+        fields = kind.__pydantic_fields__.items()
+        return tuple(Member(name, info.serialization_alias or name, info.annotation) for name, info in fields)
+    names = _names(kind)
+    if names is None:
+        return None
+    hints = _hints(kind)
+    return tuple(Member(attribute, name, hints[attribute]) for attribute, name in names)
+
+
+def _names(kind: Any) -> list[tuple[str, str]] | None:
+    if not isinstance(kind, type):
+        return None
+    renamed = getattr(kind, "__struct_encode_fields__", None)
+    if renamed is not None:
+        return list(zip(getattr(kind, "__struct_fields__", ()), renamed, strict=True))
+    if dataclasses.is_dataclass(kind):
+        return [(entry.name, entry.name) for entry in dataclasses.fields(kind)]
+    if hasattr(kind, "__attrs_attrs__"):
+        return [(entry.name, entry.name) for entry in kind.__attrs_attrs__]
+    if typing.is_typeddict(kind):
+        return [(name, name) for name in kind.__annotations__]
+    return None
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(kind)
+    except NameError as error:
+        raise SchemaError(f"the annotations of {name_of(kind)} cannot be resolved: {error}") from error
+
+
+def types_in(kind: Any) -> Iterator[Any]:
+    """A type and all types inside it, each once: arguments of generic types, fields of classes."""
+    seen: list[Any] = []
+    waiting = [kind]
+    while waiting:
+        kind = waiting.pop()
+        # By equality, not by hash: the metadata of an Annotated need not have one.
+        if kind in seen:
+            continue
+        seen.append(kind)
+        yield kind
+        waiting += typing.get_args(kind)
+        waiting += [member.type for member in members_of(kind) or ()]
+
+
+def classes_in(kind: Any) -> Iterator[type]:
+    """Classes among the types inside a type."""
+    return (inner for inner in types_in(kind) if isinstance(inner, type))
+
+
+def name_of(kind: Any) -> str:
+    """A type as it is written in Python."""
+    return kind.__qualname__ if isinstance(kind, type) else str(kind)
+
+
+_SCALARS: Final[dict[Any, pa.DataType]] = {
+    bool: pa.bool_(),
+    bytes: pa.binary(),
+    date: pa.date32(),
+    datetime: pa.timestamp("us", "UTC"),
+    # The precision and scale that Spark's own encoders have for it.
+    Decimal: pa.decimal128(38, 18),
+    float: pa.float64(),
+    int: pa.int64(),
+    str: pa.string(),
+    time: pa.time64("us"),
+    timedelta: pa.duration("us"),
+    type(None): pa.null(),
+    UUID: pa.string(),
+}
+
+
+def arrow_type_of(kind: Any) -> pa.DataType:
+    """Arrow type of a class, for example for ``JsonSerializer(arrow_type=...)``.
+
+    ``int`` is int64, ``datetime`` a timestamp in UTC, ``Decimal`` decimal128(38, 18), an enum a string; Optional adds
+    nothing, since every column can be null. Raises :class:`SchemaError` for a union of several types, a class that
+    contains itself, and other types without columns.
+    """
+    return _type_of(kind, ())
+
+
+def _type_of(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
+    if kind in inside:
+        raise SchemaError(f"{name_of(kind)} contains itself, which an Arrow type cannot")
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return _type_of(arguments[0], inside)
+    if origin in (typing.Union, types.UnionType):
+        return _union(kind, inside)
+    members = members_of(kind)
+    if members is not None:
+        return pa.struct([(member.name, _type_of(member.type, (*inside, kind))) for member in members])
+    if isinstance(origin, type):
+        return _container(kind, origin, [each for each in arguments if each is not Ellipsis], inside)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return pa.string()
+    if kind not in _SCALARS:
+        raise SchemaError(f"no Arrow type follows from {name_of(kind)}; write the type of the columns yourself")
+    return _SCALARS[kind]
+
+
+def _union(kind: Any, inside: tuple[Any, ...]) -> pa.DataType:
+    others = [each for each in typing.get_args(kind) if each is not type(None)]
+    if len(others) != 1:
+        raise SchemaError(f"no single Arrow type follows from {kind}")
+    return _type_of(others[0], inside)
+
+
+def _container(kind: Any, origin: type, arguments: list[Any], inside: tuple[Any, ...]) -> pa.DataType:
+    if issubclass(origin, Mapping) and len(arguments) == 2:
+        return pa.map_(_type_of(arguments[0], inside), _type_of(arguments[1], inside))
+    if issubclass(origin, Iterable) and len(arguments) == 1:
+        return pa.list_(pa.field("element", _type_of(arguments[0], inside)))
+    raise SchemaError(f"no Arrow type follows from {kind}")

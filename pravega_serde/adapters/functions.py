@@ -1,0 +1,88 @@
+"""A serializer made of two plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter, PlainPath, per_row
+from pravega_serde.columnar.base import Write
+from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
+
+__all__ = ["FunctionSerializer"]
+
+T = TypeVar("T")
+
+
+class FunctionSerializer(ColumnSerializer, Generic[T]):
+    """A serializer of two functions: ``write`` makes events of values, ``read`` values of events.
+
+    ``FunctionSerializer(pickle.dumps, pickle.loads)``. Whatever a function raises becomes a SerializationError or
+    DeserializationError that names the function; errors of this package pass as they are. With ``arrow_type`` columns
+    work too, row by row: ``read`` must then give what Arrow takes for that type, and ``write`` gets what Arrow gives.
+
+    It can be pickled if its functions can.
+    """
+
+    def __init__(
+        self, write: Callable[[T], bytes], read: Callable[[bytes], T], *, arrow_type: pa.DataType | None = None
+    ) -> None:
+        self._write, self._read, self._arrow_type = write, read, arrow_type
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"write": self._write, "read": self._read, "arrow_type": self._arrow_type}
+
+    def __repr__(self) -> str:
+        return f"FunctionSerializer({_name(self._write)}, {_name(self._read)}, arrow_type={self._arrow_type})"
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
+        if self._arrow_type is None:
+            raise SchemaError("functions do not say which columns they make; give FunctionSerializer an arrow_type")
+        return self._arrow_type
+
+    def serialize(self, value: T) -> bytes:
+        """Event that ``write`` makes of a value."""
+        try:
+            event = self._write(value)
+        except SerdeError:
+            raise
+        except Exception as error:
+            raise SerializationError(f"{_name(self._write)} failed: {type(error).__name__}: {error}") from error
+        if not isinstance(event, bytes | bytearray | memoryview):
+            raise SerializationError(f"{_name(self._write)} made a {type(event).__name__}, not bytes")
+        return bytes(event)
+
+    def deserialize(self, data: bytes) -> T:
+        """Value that ``read`` makes of an event."""
+        try:
+            return self._read(bytes(data))
+        except SerdeError:
+            raise
+        except Exception as error:
+            raise DeserializationError(f"{_name(self._read)} failed: {type(error).__name__}: {error}") from error
+
+    def _make_reader(self) -> ColumnReader:
+        return ColumnReader(PlainPath(self.deserialize, self.arrow_type), None)
+
+    def _make_writer(self) -> ColumnWriter:
+        kind = self.arrow_type
+
+        def writer(given: pa.DataType) -> Write:
+            try:
+                pa.nulls(0, given).cast(kind)
+            except pa.ArrowException as error:
+                raise SchemaError(f"a column of type {given} does not become {kind}: {error}") from error
+            return write
+
+        def write(column: pa.Array) -> pa.BinaryArray:
+            return per_row(column.cast(kind).to_pylist(), self.serialize)
+
+        return ColumnWriter(writer)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)

@@ -1,0 +1,245 @@
+"""Events read by column: msgspec decodes each into a struct made for the Arrow type, and columns are made of those.
+
+This is the fast path of :func:`~pravega_serde.columnar.decode_rows`: its values are those of the plain path, and events
+that it refuses, or cannot read in bounded time and memory, are left to that.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from operator import attrgetter
+from typing import Annotated, Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar import Attempt, FastPath, MalformedError, expand, list_offsets
+from pravega_serde.json.convert import fitted_decimal, integer_bounds, millis, parse_times
+from pravega_serde.json.rows import LONG_EVENT, ObjectLimit, is_slow
+
+__all__ = ["column_reader"]
+
+#: Makes an Arrow array of decoded values (None: null). Raises one of ``_REFUSALS`` for values that do not fit.
+Build = Callable[[Sequence[Any]], pa.Array]
+
+#: Rows whose objects still fit the processor's cache.
+_ROWS_AT_ONCE: Final = 4096
+
+#: Rows at most that are left to the plain path because the values of one of them do not fit.
+_SMALLEST_PIECE: Final = 32
+
+_NO_ROWS: Final = np.empty(0, np.int64)
+
+#: Characters that msgspec cannot have in the name of a field.
+_UNNAMEABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
+
+#: Raised by msgspec, Arrow and Python's own types for events and values that they do not take; Arrow's and
+#: MalformedError are ValueErrors.
+_REFUSALS: Final = (msgspec.MsgspecError, ArithmeticError, RecursionError, ValueError)
+
+
+def column_reader(kind: pa.DataType) -> FastPath | None:
+    """Fast path for an Arrow type; None for types that msgspec cannot read, whose events are read one at a time."""
+    spec = _spec(kind)
+    return None if spec is None else _ColumnReader(kind, spec)
+
+
+class _ColumnReader:
+    def __init__(self, kind: pa.DataType, spec: Any) -> None:
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(spec).decode
+        self._build = _builder(kind)
+        self._limit = ObjectLimit.of(kind)
+
+    def __call__(self, column: pa.BinaryArray) -> Attempt:
+        arrays: list[pa.Array] = []
+        suspects: list[int] = []
+        for start in range(0, len(column), _ROWS_AT_ONCE):
+            values, refused = self._values(column.slice(start, _ROWS_AT_ONCE))
+            suspects += [start + row for row in refused]
+            suspects += self._append(values, start, arrays)
+        values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return Attempt(values, np.unique(np.array(suspects, np.int64)) if suspects else _NO_ROWS)
+
+    def _values(self, column: pa.BinaryArray) -> tuple[list[Any], list[int]]:
+        """The decoded events, None for each refused one, and the rows of those."""
+        events = column.to_pylist()
+        longest = max(map(len, events))
+        try:
+            # msgspec does not validate the text that it passes over.
+            column.view(pa.string()).validate(full=True)
+            if longest > LONG_EVENT or self._limit.concerns(longest):
+                for event in events:
+                    self._check_cost(event)
+            return list(map(self._decode, events)), []
+        except _REFUSALS:
+            return self._one_by_one(events)
+
+    def _one_by_one(self, events: Sequence[bytes]) -> tuple[list[Any], list[int]]:
+        values: list[Any] = []
+        refused: list[int] = []
+        for row, event in enumerate(events):
+            value = None
+            try:
+                self._check_cost(event)
+                value = self._decode(event.decode())
+            except _REFUSALS:
+                refused.append(row)
+            values.append(value)
+        return values, refused
+
+    def _check_cost(self, event: bytes) -> None:
+        if is_slow(event) or self._limit.may_be_exceeded(event):
+            raise MalformedError("takes too long, or too much memory, by msgspec")
+
+    def _append(self, values: Sequence[Any], start: int, arrays: list[pa.Array]) -> list[int]:
+        """Append arrays of the values of the rows from ``start`` on; returns the rows left to the plain path.
+
+        Values that do not fit are looked for by halving, so a few of them cost a few passes.
+        """
+        try:
+            arrays.append(self._build(values))
+        except _REFUSALS:
+            if len(values) <= _SMALLEST_PIECE:
+                arrays.append(pa.nulls(len(values), self._kind))
+                return list(range(start, start + len(values)))
+            middle = len(values) // 2
+            left = self._append(values[:middle], start, arrays)
+            return left + self._append(values[middle:], start + middle, arrays)
+        return []
+
+
+def _spec(kind: pa.DataType) -> Any:
+    """Python type that msgspec decodes values of an Arrow type into, None included; None if there is no such type."""
+    required = _required(kind)
+    return None if required is None else required | None
+
+
+def _required(kind: pa.DataType) -> Any:
+    t = pa.types
+    if t.is_integer(kind):
+        low, high = integer_bounds(kind)
+        # msgspec has bounds of 64 bits with a sign; pyarrow checks those of uint64.
+        return Annotated[int, msgspec.Meta(ge=low, le=high)] if high < 1 << 63 else int
+    if t.is_list(kind):
+        inner = _spec(kind.value_type)
+        return inner and list[inner]  # type: ignore[valid-type]
+    if t.is_map(kind):
+        inner = _spec(kind.item_type)
+        return inner and dict[str, inner]  # type: ignore[valid-type]
+    if t.is_struct(kind):
+        return _struct(kind)
+    return next((python for fits, python in _SCALARS if fits(kind)), None)
+
+
+_SCALARS: Final[list[tuple[Callable[[pa.DataType], bool], Any]]] = [
+    (pa.types.is_null, type(None)),
+    (pa.types.is_boolean, bool),
+    (pa.types.is_floating, float),
+    (pa.types.is_string, str),
+    (pa.types.is_binary, bytes),
+    (pa.types.is_date, str),
+    (pa.types.is_timestamp, str | int),
+    (pa.types.is_decimal, Decimal),
+]
+
+
+def _struct(kind: pa.DataType) -> Any:
+    names = [entry.name for entry in kind]
+    specs = [_spec(entry.type) for entry in kind]
+    if None in specs or len(set(names)) < len(names) or any(_UNNAMEABLE & set(name) for name in names):
+        return None
+    fields = [(f"f{index}", spec, None) for index, spec in enumerate(specs)]
+    rename = {f"f{index}": name for index, name in enumerate(names)}
+    # Without cycles, they need not be looked at by the garbage collector.
+    return msgspec.defstruct("Event", fields, rename=rename, gc=False)
+
+
+def _builder(kind: pa.DataType) -> Build:
+    for fits, make in _BUILDERS:
+        if fits(kind):
+            return make(kind)
+    return lambda values: pa.array(values, kind)
+
+
+def _build_struct(kind: pa.DataType) -> Build:
+    fields = list(kind)
+    parts = [(attrgetter(f"f{index}"), _builder(entry.type)) for index, entry in enumerate(fields)]
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        if not fields:
+            return pa.array([None if value is None else {} for value in values], kind)
+        there = [value for value in values if value is not None]
+        if len(there) < len(values):
+            return expand(build(there), np.array([value is not None for value in values], np.bool_))
+        return pa.StructArray.from_arrays([make(list(map(get, values))) for get, make in parts], fields=fields)
+
+    return build
+
+
+def _build_list(kind: pa.DataType) -> Build:
+    make = _builder(kind.value_type)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        items = make(list(itertools.chain.from_iterable(filter(None, values))))
+        return pa.ListArray.from_arrays(_offsets(values), items, type=kind, mask=_nulls(values))
+
+    return build
+
+
+def _build_map(kind: pa.DataType) -> Build:
+    make = _builder(kind.item_type)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        there = list(filter(None, values))
+        keys = pa.array(list(itertools.chain.from_iterable(there)), pa.string())
+        inner = make([item for value in there for item in value.values()])
+        return pa.MapArray.from_arrays(_offsets(values), keys, inner, type=kind, mask=_nulls(values))
+
+    return build
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    """Offsets of lists or maps, of which None has no items."""
+    return list_offsets(np.array([len(value) if value else 0 for value in values], np.int64))
+
+
+def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
+    return pa.array([value is None for value in values], pa.bool_()) if None in values else None
+
+
+def _build_times(kind: pa.DataType) -> Build:
+    def build(values: Sequence[Any]) -> pa.Array:
+        if not any(isinstance(value, int) for value in values):
+            return parse_times(pa.array(values, pa.string()), kind)
+        texts = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
+        numbers = pa.array([millis(value) if isinstance(value, int) else None for value in values], kind)
+        return pc.coalesce(numbers, parse_times(texts, kind))
+
+    return build
+
+
+def _build_decimals(kind: pa.DataType) -> Build:
+    def some(values: Sequence[Any]) -> pa.Array:
+        return pa.array([None if value is None else fitted_decimal(value, kind) for value in values], kind)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        # A Decimal takes a hundred bytes: of a long list, only a piece is there twice.
+        starts = range(0, max(len(values), 1), _ROWS_AT_ONCE)
+        return pa.concat_arrays([some(values[start : start + _ROWS_AT_ONCE]) for start in starts])
+
+    return build
+
+
+_BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Build]]]] = [
+    (pa.types.is_struct, _build_struct),
+    (pa.types.is_list, _build_list),
+    (pa.types.is_map, _build_map),
+    (pa.types.is_date, _build_times),
+    (pa.types.is_timestamp, _build_times),
+    (pa.types.is_decimal, _build_decimals),
+]
