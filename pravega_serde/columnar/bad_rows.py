@@ -30,6 +30,9 @@ __all__ = [
     "bisecting",
     "chained",
     "decode_rows",
+    "invalid",
+    "invalid_utf8",
+    "lone_surrogate",
     "per_row",
     "written",
 ]
@@ -65,6 +68,22 @@ class MalformedError(ValueError):
     def in_value(self, what: str) -> SerializationError:
         """The error of a value that cannot be written as ``what``."""
         return SerializationError(f"cannot write as {what}: {self.reason}", field_path=self.field_path())
+
+
+def invalid(what: str, value: object) -> MalformedError:
+    """Error of a value that is not ``what``."""
+    text = repr(value)
+    return MalformedError(f"invalid {what}: {text if len(text) < 60 else text[:57] + '...'} ({type(value).__name__})")
+
+
+def invalid_utf8(error: UnicodeDecodeError) -> MalformedError:
+    """Error of the bytes of a string."""
+    return MalformedError(f"invalid UTF-8 at byte {error.start} of the string")
+
+
+def lone_surrogate() -> MalformedError:
+    """Error of a text that has no UTF-8."""
+    return MalformedError("a surrogate without its partner cannot be written as UTF-8")
 
 
 class FallbackError(Exception):
