@@ -462,7 +462,7 @@ def _from_big_endian(words: UInt64s, starts: Int64s, lengths: Int64s) -> tuple[I
     """High and low halves of numbers of 1 to 16 bytes."""
     first = words[starts].byteswap().view(np.int64)
     short = lengths <= 8
-    # The first (up to eight) bytes, shifted down with their sign.
+    # The first (up to eight) bytes, shifted down with their sign: the lower half, or the upper one of longer numbers.
     head = first >> (8 * (8 - np.where(short, lengths, lengths - 8)))
     if short.all():
         return head >> 63, head.view(np.uint64)

@@ -71,7 +71,7 @@ class EnumNode:
     """A symbol."""
 
     symbols: tuple[str | None, ...]
-    """The reader's symbol for each of the writer's; None where the reader has none."""
+    """Symbols of the reader for those of the writer; None where the reader has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +118,7 @@ class Arm:
     member: int | None
     """Index of the reader's member that it is; None for null, and where the reader has no choice of members."""
     label: str
-    """The branch's name in the reader."""
+    """Name of the branch in the reader."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class UnionNode:
     """Whether the event has the index of the arm; otherwise there is just one."""
     arms: tuple[Arm, ...]
     members: tuple[Node, ...]
-    """The reader's own branches other than null, if they are more than one: then the value is one of these members.
+    """Branches of the reader other than null, if they are more than one: then the value is one of these members.
     Otherwise it is bare: the only member's, or null."""
 
 

@@ -337,7 +337,7 @@ _unpack_double: Final = struct.Struct("<d").unpack_from
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint of up to 64 bits."""
+    """Read a zigzag varint of up to 64 bits."""
     byte = data[at]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -393,7 +393,7 @@ def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def read_string(data: bytes, at: int) -> tuple[str, int]:
-    """A string, after its length in bytes."""
+    """Read a string, after its length in bytes."""
     raw, end = _read_bytes(data, at)
     try:
         return raw.decode(), end

@@ -1,4 +1,4 @@
-"""The Avro serializer: rows and columns of one plan."""
+"""Avro serializer: rows and columns of one plan."""
 
 from __future__ import annotations
 

@@ -200,6 +200,7 @@ def _signed_sizes(high: Int64s, low: UInt64s) -> Int64s:
     """Fewest bytes of each number's two's complement: those of Java's ``BigInteger.toByteArray``."""
     sign = high >> 63
     top, bottom = (high ^ sign).view(np.uint64), low ^ sign.view(np.uint64)
+    # A number of n bytes has the bits up to 8n - 1, its sign, equal from there on: those of x ^ sign are zero.
     size = np.ones(len(high), np.int64)
     for octets in range(1, 9):
         size += (top > 0) | (bottom >= np.uint64(1 << (8 * octets - 1)))
@@ -210,6 +211,7 @@ def _signed_sizes(high: Int64s, low: UInt64s) -> Int64s:
 
 def _big_endian(high: Int64s, low: UInt64s, size: Int64s) -> list[Words]:
     """Lowest ``size`` bytes, at most sixteen, of each number, highest first."""
+    # Shifted up to the top of a word and swapped, the wanted bytes come first.
     upper = np.maximum(size - 8, 0)
     lower = np.minimum(size, 8)
     head = (high.view(np.uint64) << (8 * np.minimum(8 - upper, 7)).astype(np.uint64)).byteswap()
@@ -289,7 +291,7 @@ def _is_written(schema: Type) -> bool:
 
 
 def _shaped(schema: Type, column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A stored column in pyruhvro's type."""
+    """Stored column in pyruhvro's type."""
     leaf = _without_null(schema)
     shape = _SHAPES[type(leaf)]
     if column.null_count and not isinstance(schema, Union):

@@ -216,7 +216,7 @@ _Choose = Callable[[Any], tuple[int, Any]]
 
 
 def _chooser(schema: Union, *, arrow: bool) -> _Choose:
-    """How values choose their branch: bare ones by their type, those of an Arrow column by the member that is set."""
+    """Choice of a value's branch: by the type of a bare one, by the member that is set of one of an Arrow column."""
     others = [index for index, branch in enumerate(schema.branches) if kind_of(branch) != "null"]
     null = next((index for index in range(len(schema.branches)) if index not in others), None)
     if len(others) == 1:
@@ -333,7 +333,7 @@ _DAY: Final = 86_400_000_000
 
 
 def _write_long(value: int, out: bytearray) -> None:
-    """A 64-bit number as a zigzag varint."""
+    """Write a 64-bit number as a zigzag varint."""
     value = (value << 1) ^ (value >> 63)
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -342,7 +342,7 @@ def _write_long(value: int, out: bytearray) -> None:
 
 
 def _varint(value: int) -> bytes:
-    """A number's varint."""
+    """Zigzag varint of a number."""
     out = bytearray()
     _write_long(value, out)
     return bytes(out)
@@ -421,7 +421,7 @@ def _write_bytes(value: Any, out: bytearray) -> None:
 
 
 def _write_string(value: Any, out: bytearray) -> None:
-    """A string, with its length in bytes before it."""
+    """Write a string, with its length in bytes before it."""
     if not isinstance(value, str):
         raise invalid("string", value)
     try:

@@ -60,13 +60,13 @@ class MalformedError(ValueError):
         return "$" + "".join(reversed(self.path))
 
     def in_event(self, what: str) -> DeserializationError:
-        """The error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
+        """Error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
         if self.limit:
             return LimitExceededError(self.reason, field_path=self.field_path())
         return DeserializationError(f"invalid {what}: {self.reason}", field_path=self.field_path())
 
     def in_value(self, what: str) -> SerializationError:
-        """The error of a value that cannot be written as ``what``."""
+        """Error of a value that cannot be written as ``what``."""
         return SerializationError(f"cannot write as {what}: {self.reason}", field_path=self.field_path())
 
 
@@ -87,7 +87,7 @@ def lone_surrogate() -> MalformedError:
 
 
 class FallbackError(Exception):
-    """A fast path cannot read or write something. The plain path does, or says what is wrong with it."""
+    """Raised where a fast path cannot read or write something: the plain path does, or says what is wrong with it."""
 
 
 #: Below this many rows a fast path that refuses a whole piece is not tried again: its fixed cost is about as high.

@@ -79,7 +79,7 @@ class _Field:
     build: Build
     kind: pa.DataType
     dtype: type[np.generic] | None
-    """Of numbers; None for what has starts and ends."""
+    """Type of numbers; None for values that have starts and ends."""
 
     def empty(self, starts: Int64s) -> Parts:
         """Parts of rows where nothing has been read; absent bytes lie where the row begins, to keep their order."""
@@ -210,7 +210,7 @@ class MessageReader:
         return _shaped(self._shape, cursor, [columns[index] for index in self._order], self._kind)
 
     def columns(self, cursor: Cursor) -> list[pa.Array]:
-        """The fields' values, in the order of their numbers."""
+        """Values of the fields, in the order of their numbers."""
         starts = cursor.position
         found: list[Any] = [
             Last(f.empty(starts)) if f.plan.label not in ("repeated", "map") else Items(len(cursor))
@@ -425,7 +425,7 @@ def _packed_varints(number: Number, cursor: Cursor) -> tuple[Int64s, Parts]:
 
 
 def _sum_runs(flags: Bools, lengths: Int64s) -> Int64s:
-    """How many flags of each row's run are set."""
+    """Number of flags that are set in each row's run."""
     before = np.zeros(len(flags) + 1, np.int64)
     np.cumsum(flags, out=before[1:])
     ends = np.cumsum(lengths)
@@ -434,7 +434,7 @@ def _sum_runs(flags: Bools, lengths: Int64s) -> Int64s:
 
 
 class Last:
-    """The last value of each row, as Protobuf wants it. Values of absent rows are ``empty``."""
+    """Last value of each row, the one that counts in Protobuf. Values of absent rows are ``empty``."""
 
     __slots__ = ("_empty", "parts", "there", "twice")
 

@@ -103,7 +103,7 @@ class FieldPlan:
     """Whether it is written packed; both forms can be read."""
     oneof: str | None
     message: MessagePlan | None
-    """Of a map, the message of its entries."""
+    """Its message; of a map, the message of its entries."""
     enum: EnumPlan | None
 
 

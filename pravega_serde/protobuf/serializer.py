@@ -1,4 +1,4 @@
-"""The Protobuf serializer: rows and columns of one message type."""
+"""Protobuf serializer: rows and columns of one message type."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ProtobufSerializer(ColumnSerializer):
         return self._read(data if isinstance(data, bytes) else bytes(data))
 
     def as_dict(self, message: Message) -> Any:
-        """A message as natural values; fields that are not there are None. Unknown fields are left out."""
+        """Natural values of a message; fields that are not there are None. Unknown fields are left out."""
         if message.ByteSize() > self._meter.safe_size:
             self._meter.measure(message.SerializePartialToString())
         return value_of(message, self._natural)

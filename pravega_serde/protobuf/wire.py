@@ -106,7 +106,7 @@ NUMBERS: Final[Mapping[str, Number]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A field's number and wire type as they stand in an event."""
+    """Number and wire type of a field as they stand in an event."""
 
     size: int
     word: int
@@ -114,7 +114,7 @@ class Tag:
 
     @classmethod
     def of(cls, number: int, wire: int) -> Tag:
-        """The tag, in as few bytes as it takes."""
+        """Tag in as few bytes as it takes."""
         left, word, size = number << 3 | wire, 0, 0
         while left > 0x7F:
             word |= (left & 0x7F | 0x80) << 8 * size

@@ -70,7 +70,7 @@ class ProtobufColumnWriter(StagedWriter):
 
 
 def _encode(plan: MessagePlan, column: pa.Array) -> pa.BinaryArray:
-    """The bytes of messages, from storage without nulls."""
+    """Bytes of messages, from storage without nulls."""
     return assemble(_message(plan, column), len(column))
 
 
@@ -203,7 +203,7 @@ def _repeated(field: FieldPlan, column: pa.Array) -> list[Piece]:
 
 
 def _as_item(field: FieldPlan) -> FieldPlan:
-    """The field as one that is written whatever its value, as items and entries are."""
+    """Field that is written whatever its value, as items and entries are."""
     return dataclasses.replace(field, label="explicit")
 
 
@@ -348,7 +348,7 @@ class _CompiledWriter:
 
 
 def _shape_columns(plan: MessagePlan, wanted: list[pa.Field], column: pa.Array) -> list[pa.Array]:
-    """The fields of messages, as ptars wants them."""
+    """Columns of messages' fields in ptars's types."""
     stored = dict(
         zip((field.name for field in plan.fields), zip(plan.fields, column.flatten(), strict=True), strict=True)
     )
