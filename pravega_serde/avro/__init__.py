@@ -1,6 +1,11 @@
-"""Avro binary data with a given schema."""
+"""Avro binary data with a given schema.
 
-from pravega_serde.avro._schema import SchemaLike
-from pravega_serde.avro._serializer import AvroSerializer
+``schema`` reads schemas, ``resolve`` makes the plan of a writer's and a reader's, ``values`` says what values look
+like. ``rows`` and ``columns`` read by a plan. ``write_rows`` writes by a schema, and so does ``write_columns``, from
+the one form of columns that ``storage`` makes. ``serializer`` puts them together.
+"""
+
+from pravega_serde.avro.schema import SchemaLike
+from pravega_serde.avro.serializer import AvroSerializer
 
 __all__ = ["AvroSerializer", "SchemaLike"]

@@ -60,7 +60,7 @@ assert sys.byteorder == "little", (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteColumn:
-    """A binary column without nulls, opened for vectorised reading."""
+    """Binary column without nulls, opened for vectorised reading."""
 
     data: UInt8s
     """All bytes, with ``SLACK`` zeros behind them."""

@@ -30,6 +30,9 @@ __all__ = [
     "bisecting",
     "chained",
     "decode_rows",
+    "invalid",
+    "invalid_utf8",
+    "lone_surrogate",
     "per_row",
     "written",
 ]
@@ -57,18 +60,34 @@ class MalformedError(ValueError):
         return "$" + "".join(reversed(self.path))
 
     def in_event(self, what: str) -> DeserializationError:
-        """The error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
+        """Error of an event of ``what``; a :class:`LimitExceededError` if it is beyond a limit."""
         if self.limit:
             return LimitExceededError(self.reason, field_path=self.field_path())
         return DeserializationError(f"invalid {what}: {self.reason}", field_path=self.field_path())
 
     def in_value(self, what: str) -> SerializationError:
-        """The error of a value that cannot be written as ``what``."""
+        """Error of a value that cannot be written as ``what``."""
         return SerializationError(f"cannot write as {what}: {self.reason}", field_path=self.field_path())
 
 
+def invalid(what: str, value: object) -> MalformedError:
+    """Error of a value that is not ``what``."""
+    text = repr(value)
+    return MalformedError(f"invalid {what}: {text if len(text) < 60 else text[:57] + '...'} ({type(value).__name__})")
+
+
+def invalid_utf8(error: UnicodeDecodeError) -> MalformedError:
+    """Error of the bytes of a string."""
+    return MalformedError(f"invalid UTF-8 at byte {error.start} of the string")
+
+
+def lone_surrogate() -> MalformedError:
+    """Error of a text that has no UTF-8."""
+    return MalformedError("a surrogate without its partner cannot be written as UTF-8")
+
+
 class FallbackError(Exception):
-    """A fast path cannot read or write something. The plain path does, or says what is wrong with it."""
+    """Raised where a fast path cannot read or write something: the plain path does, or says what is wrong with it."""
 
 
 #: Below this many rows a fast path that refuses a whole piece is not tried again: its fixed cost is about as high.

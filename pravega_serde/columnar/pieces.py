@@ -27,12 +27,12 @@ class Words:
 
     words: UInt64s
     size: Int64s | int
-    """How many of a word's bytes count, from the lowest; a number if it is the same for all."""
+    """Number of bytes of each word, from the lowest; one number if it is the same for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Any number of bytes of each row; no nulls."""
+    """Any number of bytes of each row, without nulls."""
 
     column: pa.BinaryArray
 
@@ -44,7 +44,7 @@ MAX_COLUMN_BYTES: Final = (1 << 31) - 1
 
 
 def varints(values: Int64s, present: npt.NDArray[np.bool_] | None = None) -> list[Piece]:
-    """Numbers as zigzag varints; rows that are not present have no bytes of theirs."""
+    """Pieces of numbers as zigzag varints; rows that are not present have no bytes of them."""
     x = to_zigzag(values)
     size = sizes(x)
     if present is not None:
@@ -57,12 +57,12 @@ def varints(values: Int64s, present: npt.NDArray[np.bool_] | None = None) -> lis
 
 
 def constant(word: int, size: int, count: int) -> Words:
-    """The same bytes in each row."""
+    """Piece of the same bytes in each row."""
     return Words(np.full(count, word, np.uint64), size)
 
 
 def spread(piece: Piece, present: npt.NDArray[np.bool_]) -> Piece:
-    """A piece of some rows as one of all: the other rows have no bytes of it."""
+    """Piece of some rows as one of all rows: the others have no bytes of it."""
     if isinstance(piece, Words):
         words, size = np.zeros(len(present), np.uint64), np.zeros(len(present), np.int64)
         words[present], size[present] = piece.words, piece.size
@@ -80,7 +80,7 @@ def regroup(column: pa.BinaryArray, bounds: Int64s) -> Blob:
 
 
 def assemble(pieces: list[Piece], count: int) -> pa.BinaryArray:
-    """The bytes of each row: all its pieces, in order."""
+    """Bytes of each row: all its pieces, in order."""
     parts: list[_Part] = []
     run: list[Words] = []
     for piece in pieces:
@@ -114,7 +114,7 @@ def _of_blob(column: pa.BinaryArray) -> _Part:
 
 
 def _pack(run: list[Words]) -> list[_Part]:
-    """A run of words, put one behind the other in rows of equal room."""
+    """Part of neighbouring words, put one behind the other in rows of equal room."""
     if not run:
         return []
     room = sum(piece.size if isinstance(piece.size, int) else int(piece.size.max(initial=0)) for piece in run) + 8
@@ -132,7 +132,7 @@ def _pack(run: list[Words]) -> list[_Part]:
 
 
 def _weave(parts: list[_Part], count: int) -> pa.BinaryArray:
-    """Row by row, all parts' slices.
+    """Slices of all parts, row by row.
 
     The parts are laid behind one another as one long array of stretches. One ``take`` picks the slices in the order of
     the rows, so that those of a row become neighbours, and a row is as many of them as there are parts.

@@ -27,16 +27,19 @@ _CONTINUED: Final = np.array([sum(0x80 << (8 * i) for i in range(n - 1)) for n i
 def squeeze(words: UInt64s) -> tuple[UInt64s, Int64s]:
     """Values (not yet un-zigzagged) of the varints at the start of words, and their sizes in bytes.
 
-    A size of 0 says that the varint is longer than the word.
+    A size of 0 marks a varint that is longer than the word.
     """
+    # The top bit of a byte is clear in the last one of a varint.
     stops = ~words
     stops &= _STOP_BITS
     # Only the lowest stop bit; if there is none, 0 stays 0.
     other = np.negative(stops)
     stops &= other
+    # One bit at 8k + 7, for k + 1 bytes: moved to 8k, and multiplied, it leaves k + 1 in the top byte.
     size = stops >> _U(7)
     size *= _COUNT
     size >>= _U(56)
+    # All bits below the stop bit: those of the varint.
     stops -= _U(1)
     stops &= words
     _close_gaps(stops, other, int(size.max(initial=0)) or 8)
@@ -44,7 +47,7 @@ def squeeze(words: UInt64s) -> tuple[UInt64s, Int64s]:
 
 
 def squeeze_long(words: UInt64s, next_words: UInt64s) -> tuple[UInt64s, Int64s]:
-    """The same for varints of nine or ten bytes; a size of 0 says that it is none, or of more than 64 bits."""
+    """Values and sizes of varints of nine or ten bytes; a size of 0 marks an invalid one, or more than 64 bits."""
     x = words.copy()
     _close_gaps(x, np.empty_like(x), 8)
     ninth = next_words & _U(0xFF)

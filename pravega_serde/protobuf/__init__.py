@@ -1,6 +1,11 @@
-"""Protobuf messages of a generated class, a descriptor, or a descriptor set."""
+"""Protobuf messages of a generated class, a descriptor, or a descriptor set.
 
-from pravega_serde.protobuf._schema import ProtobufSchema
-from pravega_serde.protobuf._serializer import ProtobufSerializer
+``schema`` finds the message class, ``plan`` compiles its type and says what its columns are; ``wire`` has the numbers
+and tags of events. ``rows`` and ``columns`` read, ``write_rows`` and ``write_columns`` write, with the single values of
+``values`` and the one form of columns that ``storage`` makes. ``serializer`` puts them together.
+"""
+
+from pravega_serde.protobuf.schema import ProtobufSchema
+from pravega_serde.protobuf.serializer import ProtobufSerializer
 
 __all__ = ["ProtobufSchema", "ProtobufSerializer"]

@@ -7,11 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pravega_serde.avro._arrow import arrow_type
-from pravega_serde.avro._model import MISSING, Array, Field, Map, Record, Type, Union, kind_of
-from pravega_serde.avro._nodes import Leaf, Node, UnionNode
-from pravega_serde.avro._plan import plan
-from pravega_serde.avro._schema import load
+from pravega_serde.avro.resolve import Leaf, Node, UnionNode, arrow_type, resolve
+from pravega_serde.avro.schema import MISSING, Array, Field, Map, Record, Type, Union, kind_of, load
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry._avro_print import print_schema
 from pravega_serde.registry._avro_text import avro_text
@@ -35,7 +32,7 @@ def avro_reader_for(schema: SchemaInfo, columns: pa.StructType) -> SchemaInfo:
     can never be read as.
     """
     own = load(schema_text(schema))[0]
-    known = arrow_type(plan(own))
+    known = arrow_type(resolve(own))
     if not isinstance(own, Record):
         return schema
     has = {field.name: field.type for field in known}
@@ -50,7 +47,7 @@ def avro_reader_for(schema: SchemaInfo, columns: pa.StructType) -> SchemaInfo:
 
 def _merged(own: Type, wanted: pa.DataType, derived: Type) -> Type:
     """What reads ``own`` as the type that is wanted; ``derived`` is what follows from that type alone."""
-    if arrow_type(plan(own)) == wanted:
+    if arrow_type(resolve(own)) == wanted:
         return own
     if isinstance(own, Union):
         return _merged_union(own, wanted, derived)
@@ -97,7 +94,7 @@ def _merged_field(own: Field, wanted: pa.DataType, derived: Field) -> Field:
 def _check(own: Type, made: Type, name: str) -> None:
     """Raise SchemaError if no event of the registered schema could be read: better now than as bad records."""
     try:
-        place = next(_unreadable(plan(own, widened(own, made)), "$"), None)
+        place = next(_unreadable(resolve(own, widened(own, made)), "$"), None)
     except SchemaError as error:
         raise SchemaError(f"the columns do not fit the registered schema of {name!r}: {error.message}") from error
     if place is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pravega_serde.avro._model import MISSING, Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
+from pravega_serde.avro.schema import MISSING, Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 
 __all__ = ["print_schema"]
 

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pravega_serde.avro._model import PRIMITIVES
-from pravega_serde.avro._schema import SchemaLike, load
+from pravega_serde.avro.schema import PRIMITIVES, SchemaLike, load
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.write_rows import NOT_FINITE, java_float
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
 
 from pravega_serde.errors import SchemaError
-from pravega_serde.protobuf._schema import load
+from pravega_serde.protobuf.schema import load
 from pravega_serde.registry._derive_protobuf import protobuf_schema_of
 from pravega_serde.registry._event_types import EventType, event_type, format_named
 from pravega_serde.registry._evolution import check_compatibility

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from pravega_serde.errors import SchemaError
-from pravega_serde.protobuf._schema import descriptor_set
+from pravega_serde.protobuf.schema import descriptor_set
 
 __all__ = ["schema_data"]
 

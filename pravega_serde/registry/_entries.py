@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.avro._schema import load
+from pravega_serde.avro.schema import load
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,

@@ -22,7 +22,7 @@ from pravega_serde.avro import AvroSerializer
 from pravega_serde.errors import SchemaError, SerdeError, UnsupportedFormatError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.protobuf import ProtobufSerializer
-from pravega_serde.protobuf._schema import load
+from pravega_serde.protobuf.schema import load
 from pravega_serde.registry._avro_text import avro_name, avro_text
 from pravega_serde.registry._derive_avro import avro_schema_of
 from pravega_serde.registry._derive_protobuf import protobuf_schema_of

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pravega_serde.avro._nodes import ArrayNode, EnumNode, Link, MapNode, Node, RecordNode, UnionNode
-from pravega_serde.avro._plan import plan
-from pravega_serde.avro._schema import load
+from pravega_serde.avro.resolve import ArrayNode, EnumNode, Link, MapNode, Node, RecordNode, UnionNode, resolve
+from pravega_serde.avro.schema import load
 from pravega_serde.errors import SchemaError
 from pravega_serde.registry._models import SchemaInfo
 
@@ -21,7 +20,7 @@ def faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[s
     """
     written, read = (load(schema.data.decode(errors="replace"))[0] for schema in (writer, reader))
     try:
-        node = plan(written, read)
+        node = resolve(written, read)
     except SchemaError as error:
         # Nothing of the writer's could be read at all.
         yield error.message

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.avro._model import Array, Map, Primitive, Record, Type, Union, kind_of
-from pravega_serde.avro._plan import match_fields
+from pravega_serde.avro.resolve import match_fields
+from pravega_serde.avro.schema import Array, Map, Primitive, Record, Type, Union, kind_of
 from pravega_serde.columnar.arrays import Int64s
 from pravega_serde.errors import DeserializationError
 from pravega_serde.serializer import OnError

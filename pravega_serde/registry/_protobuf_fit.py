@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
 
 from pravega_serde.errors import SchemaError
-from pravega_serde.protobuf._schema import descriptor_set, load
+from pravega_serde.protobuf.schema import descriptor_set, load
 from pravega_serde.registry._evolution_protobuf import READ_AS, type_name
 from pravega_serde.registry._models import SchemaInfo
 

@@ -237,7 +237,7 @@ def meant(who: str, case: Case, answer: str) -> bool:
     if answer.startswith(_REFUSED):
         return True
     # A bare value of a row chooses the first branch that holds it; Java's datum knows its branch.
-    return who == "rows" and not answer.startswith("not Avro")
+    return who == "rows" and not answer.startswith("invalid Avro")
 
 
 def main() -> None:

@@ -168,7 +168,9 @@ def test_errors_name_row_and_field() -> None:
     with pytest.raises(DeserializationError) as caught:
         serializer.decode_column(pa.array([good, bad]))
     assert (caught.value.row, caught.value.field_path) == (1, "$.a[1].m['k']")
-    assert str(caught.value) == "[PRAVEGA-DESERIALIZATION] not Avro: 9 is no boolean (at row 1, field $.a[1].m['k'])"
+    assert (
+        str(caught.value) == "[PRAVEGA-DESERIALIZATION] invalid Avro: invalid boolean 9 (at row 1, field $.a[1].m['k'])"
+    )
     at = caught.value.at(scope="s", stream="t", segment_id=3, offset=99)
     assert str(at).endswith("(at stream s/t, segment 3, offset 99, field $.a[1].m['k'])")
 
@@ -192,7 +194,7 @@ def test_invalid_utf8_is_found_among_good_rows() -> None:
         None,
         {"s": "ü"},
     ]
-    assert [error.reason for error in errors] == ["not Avro: not UTF-8 at byte 0 of the string"]
+    assert [error.reason for error in errors] == ["invalid Avro: invalid UTF-8 at byte 0 of the string"]
 
 
 def test_a_timestamp_beyond_pythons_years_is_a_number_in_columns() -> None:

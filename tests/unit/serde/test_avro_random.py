@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError
 from pravega_serde.avro import AvroSerializer
-from pravega_serde.avro._lower import lowering
+from pravega_serde.avro.storage import lowering
 
 LONG = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-200, 200)
 INT = st.integers(-(1 << 31), (1 << 31) - 1) | st.integers(-200, 200)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde import DeserializationError, LimitExceededError
-from pravega_serde.protobuf._wire import MAX_DEPTH
+from pravega_serde.protobuf.wire import MAX_DEPTH
 from tests.unit.serde._protobuf import ALL, DOCUMENTS, FLAT, MALFORMED, OLDER, TREE
 
 
@@ -51,9 +51,9 @@ def test_zero_padding_is_cut_off(zeros: int, value: dict[str, Any]) -> None:
 def test_padding_inside_a_message_is_no_padding() -> None:
     event = ALL.serialize({"inner": {"a": 1}})
     wrong = event[:2] + bytes([event[2] + 2]) + event[3:] + b"\0\0"
-    with pytest.raises(DeserializationError, match=r"0 is no field number"):
+    with pytest.raises(DeserializationError, match="invalid field number 0"):
         ALL.deserialize(wrong)
-    with pytest.raises(DeserializationError, match=r"0 is no field number"):
+    with pytest.raises(DeserializationError, match="invalid field number 0"):
         ALL.decode_column(pa.array([wrong]))
 
 
@@ -128,7 +128,7 @@ def test_no_event_takes_far_more_memory_than_its_own_size() -> None:
 
 
 def test_an_event_that_expands_too_much_is_refused() -> None:
-    with pytest.raises(LimitExceededError, match="an event of 1048575 bytes would take more than 64 MiB, 64 bytes"):
+    with pytest.raises(LimitExceededError, match="values of 1048575 bytes take more than 64 MiB"):
         ALL.column_reader.plain.read(b"\xca\x03\x00" * 349_525)
     errors: list[DeserializationError] = []
     ALL.decode_column(pa.array([b"\xca\x03\x00" * 349_525, b""]), on_error=errors.append)

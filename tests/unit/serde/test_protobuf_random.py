@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, SerializationError
 from pravega_serde.protobuf import ProtobufSerializer
-from pravega_serde.protobuf._lower import lowering
+from pravega_serde.protobuf.storage import lowering
 from tests.interop.java_proto._descriptors import everything, older
 
 RANDOM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

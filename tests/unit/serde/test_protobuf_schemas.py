@@ -67,7 +67,7 @@ def test_two_versions_of_a_type_live_side_by_side() -> None:
     event = second.serialize({"a": 1, "b": 2})
     assert first.serialize(first.deserialize(event)) == event, "unknown fields are kept"
     assert first.decode_column(pa.array([event])).to_pylist() == [{"a": 1}]
-    with pytest.raises(SerializationError, match=r"a message p\.M is no p\.M of this serializer's schema"):
+    with pytest.raises(SerializationError, match=r"invalid message: p\.M is not the p\.M of this serializer's schema"):
         first.serialize(second.deserialize(event))
 
 
@@ -108,7 +108,7 @@ def test_other_missing_files_are_named(tmp_path: Path) -> None:
 
 
 BAD_SETS = [
-    (b"\xff", None, "these 1 bytes are no FileDescriptorSet; make it with: protoc"),
+    (b"\xff", None, "invalid FileDescriptorSet of 1 bytes; make it with: protoc"),
     (b"", None, "has no file"),
     ("nowhere.desc", None, "cannot read the descriptor set 'nowhere.desc'"),
     ("\0", None, "cannot read the descriptor set"),

@@ -47,13 +47,13 @@ def test_values_that_are_no_json(value: Any) -> None:
 
 def test_columns_that_are_no_json() -> None:
     column = pa.array([{"struct": "{"}], struct(struct=pa.string()))
-    with pytest.raises(SerializationError, match=r"row 0: .*is no JSON of a Struct"):
+    with pytest.raises(SerializationError, match=r"row 0: .*invalid JSON of a Struct"):
         DOCUMENTS.encode_column(column)
 
 
 def test_a_number_that_json_does_not_have() -> None:
     event = DOCUMENTS.message_class.FromString(b"\x12\x09\x11" + bytes(6) + b"\xf0\x7f").SerializeToString()
-    with pytest.raises(DeserializationError, match=r"no JSON.*field \$\.value"):
+    with pytest.raises(DeserializationError, match=r"invalid JSON.*field \$\.value"):
         DOCUMENTS.decode_column(pa.array([event]))
 
 
@@ -87,7 +87,7 @@ def test_times_beyond_the_range() -> None:
         ALL.decode_column(pa.array([event]))
     late = ALL.message_class(at={"seconds": 1 << 40}).SerializeToString()  # type: ignore[call-arg]
     assert ALL.decode_column(pa.array([late])).field("at").cast(pa.int64()).to_pylist() == [(1 << 40) * 1_000_000]
-    with pytest.raises(DeserializationError, match="beyond the years"):
+    with pytest.raises(DeserializationError, match="beyond Python's years"):
         ALL.as_dict(ALL.deserialize(late))
 
 
@@ -133,7 +133,7 @@ def test_closed_enums_put_unknown_numbers_aside() -> None:
     for rows in (1, 40):
         decoded = OLDER.decode_column(pa.array([event] * rows)).to_pylist()[-1]
         assert (decoded["closed"], decoded["all"]) == (None, ["A", "B"])
-    with pytest.raises(SerializationError, match=r"7 \(int\) is no value of the enum older\.Closed"):
+    with pytest.raises(SerializationError, match=r"invalid value of the enum older\.Closed: 7 \(int\)"):
         OLDER.serialize({"id": 1, "closed": 7})
 
 
@@ -154,5 +154,5 @@ def test_strings_of_proto2_may_be_wrong_and_are_replaced_as_java_does() -> None:
 def test_keys_of_proto2_must_be_utf8_to_be_read_as_values() -> None:
     event = b"\x08\x01\x42\x05\x0a\x01\xff\x12\x00"
     assert OLDER.serialize(OLDER.deserialize(event)) == event
-    with pytest.raises(DeserializationError, match=r"a key that is not UTF-8 \(at row 0, field \$\.map\)"):
+    with pytest.raises(DeserializationError, match=r"invalid UTF-8 in a key \(at row 0, field \$\.map\)"):
         OLDER.decode_column(pa.array([event]))

@@ -1,67 +1,89 @@
-"""Bringing a column into the one form that is written: storage arrays.
+"""Storage: the one Arrow form that values of each Avro type are written from, and how columns are brought into it.
 
-Columns come in many Arrow types that mean the same. Storage has one for each Avro type: numbers for dates, times and
-timestamps (microseconds), ``string`` and ``binary``, decimals of the schema's precision and scale, structs with the
-schema's fields in their order. Which types fit is decided here, before any data is touched.
+It has numbers for dates, times and timestamps (microseconds), ``string`` and ``binary``, decimals of the schema's
+precision and scale, and structs with the schema's fields in their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.avro._model import (
+from pravega_serde.avro.rows import default_array
+from pravega_serde.avro.schema import (
     MISSING,
     Array,
     Enum,
-    Field,
     Fixed,
     Map,
     Primitive,
     Record,
     Type,
     Union,
+    branches_of,
     kind_of,
 )
-from pravega_serde.avro._storage import members_of, storage_type, storage_value
-from pravega_serde.avro._values import UUID_PATTERN
-from pravega_serde.columnar import (
-    Lower,
-    at_path,
-    days_of,
-    is_text,
-    list_items,
-    list_offsets,
-    map_entries,
-    time_of_day,
-    to_micros,
+from pravega_serde.avro.values import PRIMITIVE_TYPES, UUID_PATTERN, is_decimal, list_type
+from pravega_serde.columnar import Lower, at_path, days_of, holds_bytes, is_text, time_of_day, to_micros
+from pravega_serde.columnar.lowering import (
+    Absent,
+    dictionary_lowering,
+    is_any_list,
+    itself,
+    list_lowering,
+    map_lowering,
+    null_lowering,
+    struct_lowering,
 )
-from pravega_serde.columnar.arrays import holds_bytes
 from pravega_serde.errors import SchemaError, SerializationError
 
-__all__ = ["lowering"]
+__all__ = ["lowering", "storage_type"]
+
+
+def storage_type(schema: Type) -> pa.DataType:
+    """Arrow type that values of a schema are written from."""
+    return _STORAGE[type(schema)](schema)
+
+
+def _leaf_storage(schema: Primitive | Fixed) -> pa.DataType:
+    if schema.logical is not None and is_decimal(schema.logical):
+        return pa.decimal128(schema.logical.precision, schema.logical.scale)
+    return pa.binary() if isinstance(schema, Fixed) else PRIMITIVE_TYPES[schema.name]
+
+
+def _union_storage(schema: Union) -> pa.DataType:
+    others = branches_of(schema)
+    if len(others) < 2:
+        return storage_type(others[0]) if others else pa.null()
+    return pa.struct([pa.field(f"member{index}", storage_type(other)) for index, other in enumerate(others)])
+
+
+_STORAGE: Final[Mapping[type, Callable[[Any], pa.DataType]]] = {
+    Array: lambda schema: list_type(storage_type(schema.items)),
+    Enum: lambda schema: pa.string(),  # noqa: ARG005
+    Fixed: _leaf_storage,
+    Map: lambda schema: pa.map_(pa.string(), storage_type(schema.values)),
+    Primitive: _leaf_storage,
+    Record: lambda schema: pa.struct([pa.field(entry.name, storage_type(entry.type)) for entry in schema.fields]),
+    Union: _union_storage,
+}
 
 
 def lowering(schema: Type, kind: pa.DataType, path: str = "$") -> Lower:
-    """What brings columns of a type into storage form; :class:`SchemaError` if the type does not fit."""
+    """Lowering of columns of a type; :class:`SchemaError` if the type does not fit."""
     if pa.types.is_dictionary(kind):
-        inner = lowering(schema, kind.value_type, path)
-        return lambda column: inner(column.dictionary_decode())
-    if isinstance(schema, Union) and len(members_of(schema)) > 1:
-        return _members(schema, kind, path)
+        return dictionary_lowering(lowering(schema, kind.value_type, path))
     if isinstance(schema, Union):
-        others = members_of(schema)
-        return lowering(others[0] if others else Primitive("null"), kind, path)
+        return _union(schema, kind, path)
     if pa.types.is_null(kind):
-        # Nothing but nulls: whether they may stand here is seen when they are written.
-        target = storage_type(schema)
-        return lambda column: pa.nulls(len(column), target)
+        return null_lowering(storage_type(schema))
     lower = _BUILDERS[type(schema)](schema, kind, path)
-    return at_path(lower, path) if isinstance(schema, Primitive | Fixed | Enum) and lower is not _itself else lower
+    return at_path(lower, path) if isinstance(schema, Primitive | Fixed | Enum) and lower is not itself else lower
 
 
 def _misfit(schema: Type, kind: pa.DataType, path: str, hint: str = "") -> SchemaError:
@@ -81,7 +103,7 @@ def _leaf(schema: Primitive | Fixed, kind: pa.DataType, path: str) -> Lower:
         return lambda column: _exactly(column, target)
     if not _TAKES[schema.name if isinstance(schema, Primitive) else "bytes"](kind):
         raise _misfit(schema, kind, path, _HINTS.get(logical, "; cast the column"))
-    return _itself if kind == target else lambda column: column.cast(target)
+    return itself if kind == target else lambda column: column.cast(target)
 
 
 _HINTS: Final = {
@@ -90,10 +112,6 @@ _HINTS: Final = {
     "local-timestamp-millis": "; a timestamp column must have no time zone",
     "local-timestamp-micros": "; a timestamp column must have no time zone",
 }
-
-
-def _itself(column: pa.Array) -> pa.Array:
-    return column
 
 
 def _exactly(column: pa.Array, target: pa.DataType) -> pa.Array:
@@ -162,7 +180,7 @@ def _uuid(kind: pa.DataType) -> Lower | None:
     def lower(column: pa.Array) -> pa.Array:
         text = column.cast(pa.string())
         if not pc.all(pc.match_substring_regex(text, UUID_PATTERN), min_count=0).as_py():
-            raise SerializationError("a text that is not a UUID")
+            raise SerializationError("invalid UUID")
         return text
 
     return lower
@@ -187,91 +205,61 @@ def _enum(schema: Enum, kind: pa.DataType, path: str) -> Lower:
 
 
 def _array(schema: Array, kind: pa.DataType, path: str) -> Lower:
-    t = pa.types
-    if not (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)):
+    if not is_any_list(kind):
         raise _misfit(schema, kind, path)
-    inner = lowering(schema.items, kind.value_type, f"{path}[]")
-    target = storage_type(schema)
-
-    def lower(column: pa.Array) -> pa.Array:
-        lengths, items = list_items(column)
-        return pa.ListArray.from_arrays(list_offsets(lengths), inner(items), type=target, mask=column.is_null())
-
-    return lower
+    return list_lowering(lowering(schema.items, kind.value_type, f"{path}[]"), storage_type(schema))
 
 
 def _map(schema: Map, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_map(kind) or not is_text(kind.key_type):
         raise _misfit(schema, kind, path, "; it takes maps with string keys")
-    inner = lowering(schema.values, kind.item_type, f"{path}{{}}")
-    target = storage_type(schema)
-
-    def lower(column: pa.Array) -> pa.Array:
-        lengths, keys, values = map_entries(column)
-        text = keys.cast(pa.string())
-        return pa.MapArray.from_arrays(list_offsets(lengths), text, inner(values), type=target, mask=column.is_null())
-
-    return lower
+    item = lowering(schema.values, kind.item_type, f"{path}{{}}")
+    return map_lowering(lambda keys: keys.cast(pa.string()), item, storage_type(schema))
 
 
 def _record(schema: Record, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_struct(kind):
         raise _misfit(schema, kind, path, f"; record {schema.name} takes a struct, or a record batch")
-    columns = [entry.name for entry in kind]
-    known = {entry.name for entry in schema.fields}
-    for name in columns:
-        if name not in known or columns.count(name) > 1:
-            why = "twice" if name in known else f"and record {schema.name} has no such field; drop it"
-            raise SchemaError(f"the column {path}.{name} is there {why}")
-    parts = [_field(entry, kind, columns, path) for entry in schema.fields]
-    fields = list(storage_type(schema))
+    fields = schema.fields
 
-    def lower(column: pa.Array) -> pa.Array:
-        flat = column.flatten()
-        inside = [part(column, flat) for part in parts]
-        if not inside:
-            return pa.array([{} if there else None for there in column.is_valid().to_pylist()], pa.struct([]))
-        # A decimal that did not fit keeps its own type.
-        kept = [pa.field(entry.name, values.type) for entry, values in zip(fields, inside, strict=True)]
-        return pa.StructArray.from_arrays(inside, fields=kept, mask=column.is_null())
+    def absent(index: int, path: str) -> Absent:
+        if fields[index].default is MISSING:
+            raise SchemaError(f"there is no column for the field {path}, which has no default")
+        value = default_array(fields[index], storage_type(fields[index].type))
+        return lambda count: value.take(pa.array(np.zeros(count, np.int64)))
 
-    return lower
+    return struct_lowering(
+        kind,
+        [entry.name for entry in fields],
+        lower=lambda index, inner, path: lowering(fields[index].type, inner, path),
+        absent=absent,
+        path=path,
+        what=f"record {schema.name}",
+    )
 
 
-def _field(
-    entry: Field, kind: pa.DataType, columns: list[str], path: str
-) -> Callable[[pa.Array, list[pa.Array]], pa.Array]:
-    if entry.name in columns:
-        index = columns.index(entry.name)
-        lower = lowering(entry.type, kind.field(index).type, f"{path}.{entry.name}")
-        return lambda column, flat: lower(flat[index])  # noqa: ARG005
-    if entry.default is MISSING:
-        raise SchemaError(f"there is no column for the field {path}.{entry.name}, which has no default")
-    target = storage_type(entry.type)
-    value = storage_value(entry, target)
-    return lambda column, flat: value.take(pa.array(np.zeros(len(column), np.int64)))  # noqa: ARG005
+def _union(schema: Union, kind: pa.DataType, path: str) -> Lower:
+    others = branches_of(schema)
+    return (
+        lowering(others[0] if others else Primitive("null"), kind, path)
+        if len(others) < 2
+        else _members(schema, others, kind, path)
+    )
 
 
-def _members(schema: Union, kind: pa.DataType, path: str) -> Lower:
+def _members(schema: Union, others: list[Type], kind: pa.DataType, path: str) -> Lower:
     """A struct of members, as such unions are read; a missing member is one that never occurs."""
-    others = members_of(schema)
     names = [f"member{index}" for index in range(len(others))]
     if not pa.types.is_struct(kind) or not {entry.name for entry in kind} <= set(names):
         raise _misfit(schema, kind, path, f"; a union takes a struct of {', '.join(names)}")
-    lowers = {
-        entry.name: lowering(others[names.index(entry.name)], entry.type, f"{path}.{entry.name}") for entry in kind
-    }
-    fields = list(storage_type(schema))
-
-    def lower(column: pa.Array) -> pa.Array:
-        flat = dict(zip((entry.name for entry in kind), column.flatten(), strict=True))
-        inside = [
-            lowers[entry.name](flat[entry.name]) if entry.name in flat else pa.nulls(len(column), entry.type)
-            for entry in fields
-        ]
-        return pa.StructArray.from_arrays(inside, fields=fields, mask=column.is_null())
-
-    return lower
+    return struct_lowering(
+        kind,
+        names,
+        lower=lambda index, inner, path: lowering(others[index], inner, path),
+        absent=lambda index, _: partial(pa.nulls, type=storage_type(others[index])),
+        path=path,
+        what="the union",
+    )
 
 
 _BUILDERS: Final[Mapping[type, Callable[[Any, pa.DataType, str], Lower]]] = {

@@ -1,4 +1,24 @@
-"""A message type as the readers and writers need it: plain data, compiled once from its descriptor."""
+"""Plans: message types as the readers and writers need them, compiled once from their descriptors; their Arrow types.
+
+| Protobuf | Arrow | natural value |
+|---|---|---|
+| int32, sint32, sfixed32 | int32 | int |
+| int64, sint64, sfixed64, uint32, fixed32 | int64 | int |
+| uint64, fixed64 | decimal(20, 0) | int |
+| float, double, bool, string, bytes | float32, float64, bool, string, binary | the same |
+| enum | string: the value's name; a number without a name as text | str |
+| message, group | struct, or null where there is none | dict |
+| repeated, map | list, map; the entries of a map in the order of their keys | list, dict |
+| Timestamp | timestamp[us, UTC] | datetime |
+| Duration | duration[us] | timedelta |
+| Int64Value and other wrappers | the wrapped type, or null | the value, or None |
+| Struct, Value, ListValue | string: JSON | str |
+
+So does Spark's ``from_protobuf`` with ``upcast.unsigned.ints`` and ``unwrap.primitive.wrapper.types``, except for JSON,
+and for enum numbers without a name, which it spells as protobuf-java does (``UNKNOWN_ENUM_VALUE_Level_7``). A field
+with presence (optional, member of a oneof, message, any of proto2) that is not there is null; others have their
+default value. Any is a struct of ``type_url`` and ``value``. Fields stand in the order of their declaration.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +26,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-__all__ = ["EnumPlan", "FieldPlan", "Label", "MessagePlan", "Shape", "plan", "reachable"]
+from pravega_serde.columnar.limits import ColumnCount
+from pravega_serde.errors import SchemaError
 
-#: How often a field can be there. ``implicit``: not told apart from its default value (proto3 without ``optional``).
+__all__ = [
+    "LEAVES",
+    "UINT64",
+    "EnumPlan",
+    "FieldPlan",
+    "Label",
+    "MessagePlan",
+    "Shape",
+    "arrow_type",
+    "plan",
+    "reachable",
+]
+
+#: How often a field can be there. ``implicit``: its default value is not written (proto3 without ``optional``).
 Label = Literal["implicit", "explicit", "required", "repeated", "map"]
 
-#: What a message is seen as: itself, or one of Google's types with a natural value of its own.
+#: Form of a message: its fields, or one of Google's types with a natural value of its own.
 Shape = Literal["message", "timestamp", "duration", "wrapper", "json"]
 
 _JSON: Final[Mapping[str, list[str]]] = {
@@ -46,7 +81,7 @@ _KINDS: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnumPlan:
-    """An enum; the first of several names of a number counts."""
+    """An enum. The first of several names of a number is the one that is read."""
 
     name: str
     names: Mapping[int, str]
@@ -68,7 +103,7 @@ class FieldPlan:
     """Whether it is written packed; both forms can be read."""
     oneof: str | None
     message: MessagePlan | None
-    """Of a map, the message of its entries."""
+    """Its message; of a map, the message of its entries."""
     enum: EnumPlan | None
 
 
@@ -88,12 +123,12 @@ class MessagePlan:
 
 
 def plan(descriptor: Descriptor) -> MessagePlan:
-    """The plan of a message type, and of all that are in it."""
+    """Plan of a message type, and of all that are in it."""
     return _Planner().message(descriptor)
 
 
 def reachable(plan: MessagePlan) -> list[MessagePlan]:
-    """A message type, and all that are in it."""
+    """Plans of a message type and of all that are in it."""
     found: dict[str, MessagePlan] = {}
     left = [plan]
     while left:
@@ -166,3 +201,68 @@ def _enum(descriptor: EnumDescriptor) -> EnumPlan:
     for name, number in numbers.items():
         names.setdefault(number, name)
     return EnumPlan(descriptor.full_name, names, numbers, descriptor.is_closed)
+
+
+#: Arrow type of unsigned numbers of 64 bits.
+UINT64: Final = pa.decimal128(20, 0)
+
+#: Arrow types of the kinds of fields.
+LEAVES: Final[Mapping[str, pa.DataType]] = {
+    "bool": pa.bool_(),
+    "bytes": pa.binary(),
+    "double": pa.float64(),
+    "enum": pa.string(),
+    "fixed32": pa.int64(),
+    "fixed64": UINT64,
+    "float": pa.float32(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "sfixed32": pa.int32(),
+    "sfixed64": pa.int64(),
+    "sint32": pa.int32(),
+    "sint64": pa.int64(),
+    "string": pa.string(),
+    "uint32": pa.int64(),
+    "uint64": UINT64,
+}
+
+_SHAPE_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "timestamp": pa.timestamp("us", "UTC"),
+    "duration": pa.duration("us"),
+    "json": pa.string(),
+}
+
+
+def arrow_type(message: MessagePlan) -> pa.DataType:
+    """Arrow type of a message; :class:`SchemaError` if it contains itself, or unfolds into too many columns."""
+    return _Types().message(message)
+
+
+class _Types:
+    def __init__(self) -> None:
+        self._columns = ColumnCount()
+        self._inside: list[str] = []
+
+    def message(self, plan: MessagePlan) -> pa.DataType:
+        if plan.shape in _SHAPE_TYPES:
+            return _SHAPE_TYPES[plan.shape]
+        if plan.shape == "wrapper":
+            return LEAVES[plan.fields[0].kind]
+        if plan.name in self._inside:
+            raise SchemaError(f"the message {plan.name} contains itself; Arrow cannot hold that, read it by rows")
+        self._inside.append(plan.name)
+        fields = [plan.fields[index] for index in plan.order]
+        kind = pa.struct([pa.field(f.name, self._field(f)) for f in fields])
+        self._inside.pop()
+        return kind
+
+    def _field(self, f: FieldPlan) -> pa.DataType:
+        self._columns.add()
+        if f.label == "map":
+            assert f.message is not None
+            key, value = f.message.fields
+            return pa.map_(LEAVES[key.kind], self._single(value))
+        return pa.list_(pa.field("element", self._single(f))) if f.label == "repeated" else self._single(f)
+
+    def _single(self, f: FieldPlan) -> pa.DataType:
+        return LEAVES[f.kind] if f.message is None else self.message(f.message)

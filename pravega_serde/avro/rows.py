@@ -1,20 +1,26 @@
-"""The plain path: one event at a time, by a tree of closures made from the plan. It is the authority on what is valid.
+"""Rows: reading one event at a time, by a tree of closures made from the plan. The authority on what is valid.
 
 The values of a union are bare: the branch is known by the value's type. Only where two branches would give the same
 Python type (two records, an enum and a string) is a named type's value the pair ``(full name, value)``, which the
 writer takes, too.
+
+An item of one byte may be a record of many fields: nulls, defaults, records in records. A mebibyte of them would be
+gigabytes. The memory that a value takes at the least is known from the plan, so it is counted (:class:`Budget`,
+:class:`Weights`) before the items of a block are read, and where an event chooses: at the branches of unions, and at
+records inside themselves.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pravega_serde.avro._budget import Budget, TooMuchError, Weights
-from pravega_serde.avro._model import Field
-from pravega_serde.avro._nodes import (
+import pyarrow as pa
+
+from pravega_serde.avro.resolve import (
     ArrayNode,
     EnumNode,
     Leaf,
@@ -26,28 +32,28 @@ from pravega_serde.avro._nodes import (
     UnionNode,
     ambiguous_labels,
     min_size,
+    resolve,
 )
-from pravega_serde.avro._plan import plan
-from pravega_serde.avro._read_values import PRIMITIVES, Read, converted, read_fixed, read_long, read_string
-from pravega_serde.avro._values import (
-    arrow_converter,
-    natural_converter,
-    promoter,
-)
-from pravega_serde.avro._write_rows import encode_default
-from pravega_serde.columnar import MalformedError
+from pravega_serde.avro.schema import Field
+from pravega_serde.avro.values import Converter, arrow_converter, natural_converter, promoter
+from pravega_serde.avro.write_rows import encode_default
+from pravega_serde.columnar import MalformedError, MemoryLimit
+from pravega_serde.columnar.bad_rows import invalid_utf8
 from pravega_serde.errors import DeserializationError, LimitExceededError
 
-__all__ = ["RowReader", "row_reader"]
+__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "RowReader", "default_array"]
 
-#: A record may contain itself this often. Each level takes Python frames, of which there are 1000 by default.
+#: A value from the data at a position, and the position behind it.
+Read = Callable[[bytes, int], tuple[Any, int]]
+
+#: How often a record may contain itself. Each level takes Python frames, of which there are 1000 by default.
 MAX_DEPTH: Final = 200
 
 #: Memory of an item's place in a list; of an entry: its key, its place in a dict, and a tuple for a while.
 _SLOT: Final = 8
 _ENTRY: Final = 200
 
-#: What stands between a reader's error and the event's: everything that reading beyond the end or wrong bytes cause.
+#: Raised by reading wrong bytes, and beyond the end of the event.
 _WRONG: Final = (IndexError, struct.error, MalformedError)
 
 
@@ -63,21 +69,18 @@ class RowReader:
         self._weight = compiler.weights.of(node)
 
     def __call__(self, data: bytes) -> Any:
-        """The value of an event. Zeros behind it are ignored: some of Java's writers pad; anything else is an error."""
+        """Value of an event. Zeros behind it are ignored: some of Java's writers pad; anything else is an error."""
         self._budget.start(len(data))
         try:
             self._budget.spend(self._weight)
             value, end = self._read(data, 0)
-        except TooMuchError as error:
-            raise LimitExceededError(error.reason, field_path=error.field_path()) from error
         except _WRONG as error:
-            wrong = _as_malformed(error)
-            raise DeserializationError(f"not Avro: {wrong.reason}", field_path=wrong.field_path()) from error
+            raise _as_malformed(error).in_event("Avro") from error
         except RecursionError as error:
             raise LimitExceededError("records inside records beyond the interpreter's recursion limit") from error
         if end < len(data) and data[end:].strip(b"\0"):
             raise DeserializationError(
-                f"not Avro of this schema: {len(data) - end} bytes follow the value; written with another schema?"
+                f"invalid Avro: {len(data) - end} bytes follow the value; written with another schema?"
             )
         return value
 
@@ -102,9 +105,9 @@ class _Compiler:
 
     def _leaf(self, node: Leaf) -> Read:
         target = node.target
-        read = read_fixed(target.size) if node.wire == "fixed" else PRIMITIVES[node.wire]  # type: ignore[union-attr]
+        read = _read_fixed(target.size) if node.wire == "fixed" else _PRIMITIVES[node.wire]  # type: ignore[union-attr]
         convert = arrow_converter if self._arrow else natural_converter
-        return converted(converted(read, promoter(node.wire, target)), convert(target))
+        return _converted(_converted(read, promoter(node.wire, target)), convert(target))
 
     def _enum(self, node: EnumNode) -> Read:
         symbols = node.symbols
@@ -176,7 +179,7 @@ class _Compiler:
 
     def _default(self, entry: Field) -> Callable[[], Any]:
         data = encode_default(entry)
-        read = self.compile(plan(entry.type))
+        read = self.compile(resolve(entry.type))
         # Made anew for each record: a list given to the caller is the caller's.
         return lambda: read(data, 0)[0]
 
@@ -235,7 +238,7 @@ class _Linked:
         read = self._compiler.compile(self._link.target)
         depth = getattr(self._depth, "value", 0) + 1
         if depth > MAX_DEPTH:
-            raise TooMuchError(f"{self._link.name} inside itself more than {MAX_DEPTH} times")
+            raise MalformedError(f"{self._link.name} inside itself more than {MAX_DEPTH} times", limit=True)
         self._budget.spend(self._compiler.weights.of(self._link.target))
         self._depth.value = depth
         try:
@@ -324,6 +327,236 @@ def _block(data: bytes, at: int) -> tuple[int, int]:
     return abs(count), at
 
 
-def row_reader(node: Node, *, arrow: bool = False) -> Callable[[bytes], Any]:
-    """The reader of single events: natural values, or those that pyarrow takes for the plan's Arrow type."""
-    return RowReader(node, arrow=arrow)
+def default_array(entry: Field, kind: pa.DataType) -> pa.Array:
+    """Default of a field, as an array of one."""
+    return pa.array([RowReader(resolve(entry.type), arrow=True)(encode_default(entry))], kind)
+
+
+_unpack_float: Final = struct.Struct("<f").unpack_from
+_unpack_double: Final = struct.Struct("<d").unpack_from
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """Read a zigzag varint of up to 64 bits."""
+    byte = data[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    value = byte & 0x7F
+    shift = 7
+    while True:
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise MalformedError("invalid number: more than ten bytes")
+    if value >> 64:
+        raise MalformedError("invalid number: more than 64 bits")
+    return (value >> 1) ^ -(value & 1), at + 1
+
+
+def _read_int(data: bytes, at: int) -> tuple[int, int]:
+    value, at = read_long(data, at)
+    if not -0x80000000 <= value <= 0x7FFFFFFF:
+        raise MalformedError(f"invalid 32-bit int {value}")
+    return value, at
+
+
+def _read_null(data: bytes, at: int) -> tuple[None, int]:  # noqa: ARG001
+    return None, at
+
+
+def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
+    # Java takes any other byte for false; so much leniency would hide a wrong schema.
+    byte = data[at]
+    if byte > 1:
+        raise MalformedError(f"invalid boolean {byte}")
+    return byte == 1, at + 1
+
+
+def _read_float(data: bytes, at: int) -> tuple[float, int]:
+    return _unpack_float(data, at)[0], at + 4
+
+
+def _read_double(data: bytes, at: int) -> tuple[float, int]:
+    return _unpack_double(data, at)[0], at + 8
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = read_long(data, at)
+    end = at + size
+    if size < 0 or end > len(data):
+        raise MalformedError(f"{size} bytes are announced where {len(data) - at} are left")
+    return data[at:end], end
+
+
+def read_string(data: bytes, at: int) -> tuple[str, int]:
+    """Read a string, after its length in bytes."""
+    raw, end = _read_bytes(data, at)
+    try:
+        return raw.decode(), end
+    except UnicodeDecodeError as error:
+        raise invalid_utf8(error) from error
+
+
+_PRIMITIVES: Final[Mapping[str, Read]] = {
+    "null": _read_null,
+    "boolean": _read_boolean,
+    "int": _read_int,
+    "long": read_long,
+    "float": _read_float,
+    "double": _read_double,
+    "bytes": _read_bytes,
+    "string": read_string,
+}
+
+
+def _read_fixed(size: int) -> Read:
+    """Reads a fixed number of bytes."""
+
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        end = at + size
+        if end > len(data):
+            raise MalformedError(f"{size} bytes are expected where {len(data) - at} are left")
+        return data[at:end], end
+
+    return read
+
+
+def _converted(read_raw: Read, convert: Converter | None) -> Read:
+    """Reads, then converts."""
+    if convert is None:
+        return read_raw
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        value, at = read_raw(data, at)
+        return convert(value), at
+
+    return read
+
+
+#: Items that take no bytes (nulls, empty records) can be claimed in any number by a few bytes: so many are allowed.
+MAX_EMPTY_ITEMS: Final = 65_536
+
+#: 60 MiB for an event of one.
+_MEMORY: Final = MemoryLimit(36, base=24 << 20)
+
+#: Memory of CPython's values of logical types. Numbers and texts take in proportion to their bytes, or little.
+_LOGICAL: Final = {"decimal": 112, "uuid": 80, "timestamp": 56, "local-timestamp": 56, "time": 48, "date": 40}
+_LIST: Final = 88
+_MAP: Final = 128
+_MEMBER: Final = 184
+_PAIR: Final = 64
+#: Memory of a value in an Arrow column, whether it is null or not.
+_CELL: Final = 16
+
+
+class Budget(threading.local):
+    """Items without bytes, and bytes of memory, that the event being read may still take."""
+
+    _items = 0
+    _memory = 0
+    _size = 0
+
+    def start(self, size: int) -> None:
+        """Begin an event of so many bytes."""
+        self._items, self._memory, self._size = MAX_EMPTY_ITEMS, _MEMORY.of(size), size
+
+    def spend(self, weight: int) -> None:
+        """Take memory; raises MalformedError if there is not as much left."""
+        self._memory -= weight
+        if self._memory < 0:
+            raise _MEMORY.exceeded(self._size)
+
+    def for_items(self, weight: int, size: int) -> Callable[[int, int], None] | None:
+        """Check of a block, from the number of its items and of the bytes left; None where the bytes are limit enough.
+
+        ``weight`` and ``size`` are the memory and the bytes that an item takes at the least.
+        """
+        if size and weight <= _MEMORY.per_byte * size:
+            return None
+
+        def spend(count: int, left: int) -> None:
+            if not size:
+                self._spend_empty(count)
+            # What the event is too short for is never read.
+            self.spend(weight * min(count, left // size + 1 if size else count))
+
+        return spend
+
+    def for_value(self, weight: int, size: int) -> Callable[[], None] | None:
+        """Check of a single value; None where its bytes are limit enough."""
+        return None if weight <= _MEMORY.per_byte * size else lambda: self.spend(weight)
+
+    def _spend_empty(self, count: int) -> None:
+        self._items -= count
+        if self._items < 0:
+            raise MalformedError(f"{count} items that take no bytes; {MAX_EMPTY_ITEMS} are allowed", limit=True)
+
+
+class Weights:
+    """Bytes that a value takes at the least; for Arrow, with the columns that it is put into."""
+
+    def __init__(self, *, arrow: bool) -> None:
+        self._arrow = arrow
+        # Records are shared: a small schema may unfold into an enormous tree.
+        self._known: dict[Node, int] = {}
+        self._cells: dict[Node, int] = {}
+
+    def of(self, node: Node) -> int:
+        """Weight of a value, without items, chosen branches and records inside themselves."""
+        if node not in self._known:
+            self._known[node] = self._weigh(node)
+        return self._known[node]
+
+    def _weigh(self, node: Node) -> int:
+        if isinstance(node, Leaf):
+            return _leaf_weight(node) + _CELL * self._arrow
+        if isinstance(node, RecordNode):
+            return self._record(node)
+        if isinstance(node, UnionNode):
+            return self.least(node) + self._choice(node)
+        return {ArrayNode: _LIST, MapNode: _MAP}.get(type(node), 0)
+
+    def _record(self, node: RecordNode) -> int:
+        own = sys.getsizeof(dict.fromkeys(node.names))
+        return (
+            own + sum(self.of(step.node) for step in node.steps) + sum(_deep(each.default) for _, each in node.defaults)
+        )
+
+    def least(self, node: UnionNode) -> int:
+        """Weight of the lightest branch."""
+        return min((self.of(arm.node) for arm in node.arms if arm.node is not None), default=0)
+
+    def _choice(self, node: UnionNode) -> int:
+        """Weight of what says which member it is."""
+        if self._arrow:
+            return _MEMBER + _CELL * self._width(node) if node.members else 0
+        return _PAIR if ambiguous_labels(node) else 0
+
+    def _width(self, node: Node) -> int:
+        """Columns that hold a value: of a union, those of all members."""
+        if node not in self._cells:
+            self._cells[node] = sum(map(self._width, _parts(node))) or 1
+        return self._cells[node]
+
+
+def _leaf_weight(node: Leaf) -> int:
+    logical = node.target.logical
+    return _LOGICAL.get(logical.name.removesuffix("-millis").removesuffix("-micros"), 0) if logical else 0
+
+
+def _parts(node: Node) -> list[Node]:
+    if isinstance(node, RecordNode):
+        return [step.node for step in node.steps]
+    return list(node.members) if isinstance(node, UnionNode) else []
+
+
+def _deep(default: Any) -> int:
+    """Memory of a default, which is JSON."""
+    size = sys.getsizeof(default)
+    if isinstance(default, dict):
+        return size + sum(map(_deep, default.values()))
+    return size + sum(map(_deep, default)) if isinstance(default, list) else size

@@ -1,30 +1,54 @@
-"""From a mapping to a message, by closures made from the plan."""
+"""Writing rows: from a mapping to a message, by closures made from the plan, and from a message to its bytes."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError, EncodeError, Message
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
-from pravega_serde.protobuf._plan import plan as plan_of
-from pravega_serde.protobuf._schema import descriptor_of, same_type
-from pravega_serde.protobuf._stable import StableBytes
-from pravega_serde.protobuf._write_values import Convert, converter, from_duration, from_micros, from_timestamp, wrong
+from pravega_serde.columnar.bad_rows import invalid
+from pravega_serde.errors import SerializationError
+from pravega_serde.protobuf.plan import FieldPlan, MessagePlan, reachable
+from pravega_serde.protobuf.plan import plan as plan_of
+from pravega_serde.protobuf.rows import required_in
+from pravega_serde.protobuf.schema import descriptor_of, same_type
+from pravega_serde.protobuf.values import Convert, converter, from_duration, from_micros, from_timestamp
+from pravega_serde.protobuf.wire import GROUP, LENGTH, MAX_DEPTH, Walker
 
-__all__ = ["Fill", "filler"]
+__all__ = ["Fill", "RowWriter", "StableBytes", "filler"]
 
 #: Puts a value into a message, or into a field of it.
 Fill = Callable[[Any, Any], None]
 
 
+class RowWriter:
+    """Writes mappings as events."""
+
+    __slots__ = ("_fill", "_message", "_write")
+
+    def __init__(self, message: type[Message], fill: Fill, write: StableBytes) -> None:
+        self._message, self._fill, self._write = message, fill, write
+
+    def __call__(self, value: Any) -> bytes:
+        """Event of a value; :class:`SerializationError` names the field that does not fit."""
+        message = self._message()
+        try:
+            self._fill(message, value)
+        except MalformedError as error:
+            raise error.in_value("Protobuf") from error
+        except RecursionError as error:
+            raise SerializationError("cannot write as Protobuf: the value is nested too deeply") from error
+        return self._write(message)
+
+
 def filler(plan: MessagePlan, *, arrow: bool) -> Fill:
-    """What fills messages with natural values, or with those of Arrow columns; it raises :class:`MalformedError`.
+    """Filler of messages with natural values, or with those of Arrow columns; it raises :class:`MalformedError`.
 
     In Arrow columns timestamps and durations are numbers of microseconds, and JSON is text.
     """
@@ -85,7 +109,7 @@ class _Compiler:
 
         def fill_items(message: Any, values: Any) -> None:
             if not isinstance(values, list | tuple):
-                raise wrong("list", values)
+                raise invalid("list", values)
             items = getattr(message, name)
             for index, value in enumerate(values):
                 try:
@@ -104,7 +128,7 @@ class _Compiler:
         def fill_entries(message: Any, values: Any) -> None:
             pairs = values.items() if isinstance(values, Mapping) else values
             if not isinstance(values, Mapping | list):
-                raise wrong("mapping", values)
+                raise invalid("mapping", values)
             entries = getattr(message, name)
             for key, value in pairs:
                 try:
@@ -129,7 +153,7 @@ class _Compiler:
 def _fill_fields(message_name: str, fields: dict[str, Fill], oneofs: dict[str, str]) -> Fill:
     def fill(message: Any, values: Any) -> None:
         if not isinstance(values, Mapping):
-            raise wrong(f"message {message_name}", values)
+            raise invalid(f"message {message_name}", values)
         chosen: dict[str, str] = {}
         for name, value in values.items():
             put = fields.get(name)
@@ -195,11 +219,121 @@ def _parse_value(message: Message, value: Any) -> None:
     try:
         json_format.ParseDict(value, message)
     except (json_format.Error, TypeError, ValueError, AttributeError) as error:
-        raise wrong(f"{message.DESCRIPTOR.name}: {error}", value) from error
+        raise invalid(f"{message.DESCRIPTOR.name}: {error}", value) from error
 
 
 def _parse_text(message: Message, value: Any) -> None:
     try:
         json_format.Parse(value, message)
     except (json_format.Error, TypeError, ValueError, AttributeError) as error:
-        raise wrong(f"JSON of a {message.DESCRIPTOR.name}: {error}", value) from error
+        raise invalid(f"JSON of a {message.DESCRIPTOR.name}: {error}", value) from error
+
+
+class StableBytes:
+    """Writes messages of a type, equal ones with equal bytes: the entries of maps in the order of their keys.
+
+    Google's parser keeps maps in an order of its own, another one in every process. It can sort them when it writes,
+    but by rules that differ between its versions (numbers have been seen descending, and as unsigned ones). So its
+    bytes are sorted here, as Java's deterministic writer sorts them. Sorting moves entries only within their message,
+    so no length changes.
+    """
+
+    __slots__ = ("_any_maps", "_looked_at", "_plan", "_required")
+
+    def __init__(self, plan: MessagePlan) -> None:
+        self._plan, self._required = plan, required_in(plan)
+        self._looked_at = {inner.name: _with_maps(inner) for inner in reachable(plan)}
+        self._any_maps = bool(self._looked_at[plan.name])
+
+    def __call__(self, message: Message) -> bytes:
+        """Event of a message; :class:`SerializationError` if a required field is missing."""
+        if self._required is not None and (missing := self._required.missing(message)):
+            raise SerializationError(f"cannot write as Protobuf: required fields are missing: {missing}")
+        try:
+            data = message.SerializePartialToString()
+        except (EncodeError, ValueError) as error:
+            raise SerializationError(f"cannot write as Protobuf: {error}") from error
+        return self._sorted(data, 0, len(data), self._plan, 0) if self._any_maps else data
+
+    def _sorted(self, data: bytes, start: int, end: int, plan: MessagePlan, group: int) -> bytes:
+        """Part of an event, with all its maps sorted. The entries of a map stand together."""
+        looked_at = self._looked_at[plan.name]
+        parts: list[bytes] = []
+        entries: list[tuple[Any, bytes]] = []
+        before, last = start, 0
+        for number, wire, value, stop in Walker(data).fields(start, end, depth=MAX_DEPTH, group=group):
+            if number != last and entries:
+                parts += _in_order(entries)
+                entries = []
+            last = number
+            field = looked_at.get(number)
+            if field is None or field.message is None or wire not in (LENGTH, GROUP):
+                parts.append(data[before:stop])
+            else:
+                inner = self._sorted(data, value, stop, field.message, number if wire == GROUP else 0)
+                if field.label == "map":
+                    entries.append((_key(inner, field.message.fields[0]), data[before:value] + inner))
+                else:
+                    parts.append(data[before:value] + inner)
+            before = stop
+        return b"".join([*parts, *_in_order(entries), data[before:end]])
+
+
+def _with_maps(plan: MessagePlan) -> dict[int, FieldPlan]:
+    """Fields that are maps, or have any in them."""
+    return {
+        field.number: field
+        for field in plan.fields
+        if (
+            field.message is not None
+            and any(inner.label == "map" for part in reachable(field.message) for inner in part.fields)
+        )
+        or field.label == "map"
+    }
+
+
+def _in_order(entries: list[tuple[Any, bytes]]) -> list[bytes]:
+    return [entry for _, entry in sorted(entries)]
+
+
+def _key(entry: bytes, field: FieldPlan) -> Any:
+    """Key of an entry, in a form that sorts as the key does."""
+    walker = Walker(entry)
+    for number, _, start, stop in walker.fields(0, len(entry), depth=MAX_DEPTH):
+        if number == 1:
+            return entry[start:stop] if field.kind == "string" else _KEYS[field.kind](entry[start:stop])
+    raise AssertionError("both parts of an entry are always written")
+
+
+def _varint(data: bytes) -> int:
+    return Walker(data).varint(0, len(data))[0]
+
+
+def _signed(data: bytes) -> int:
+    number = _varint(data)
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _zigzag(data: bytes) -> int:
+    number = _varint(data)
+    return (number >> 1) ^ -(number & 1)
+
+
+def _fixed(form: str) -> Callable[[bytes], Any]:
+    unpack = struct.Struct(form).unpack
+    return lambda data: unpack(data)[0]
+
+
+_KEYS: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "bool": _varint,
+    "fixed32": _fixed("<I"),
+    "fixed64": _fixed("<Q"),
+    "int32": _signed,
+    "int64": _signed,
+    "sfixed32": _fixed("<i"),
+    "sfixed64": _fixed("<q"),
+    "sint32": _zigzag,
+    "sint64": _zigzag,
+    "uint32": _varint,
+    "uint64": _varint,
+}

@@ -1,6 +1,6 @@
-"""What a value of each type is in Python and in Arrow, and how the one bytes format becomes either.
+"""Values: what each type is in Python and in Arrow, and how the one bytes format becomes either. Defaults, too.
 
-*Natural* values are what ``deserialize`` gives: ``datetime``, ``date``, ``time``, ``Decimal``, ``UUID``. *Arrow* values
+*Natural* values are those of ``deserialize``: ``datetime``, ``date``, ``time``, ``Decimal``, ``UUID``. *Arrow* values
 are what ``pa.array(..., type)`` takes without loss: a timestamp beyond Python's year 9999 is still a number there.
 
 | Avro | natural | Arrow |
@@ -19,7 +19,7 @@ are what ``pa.array(..., type)`` takes without loss: a timestamp beyond Python's
 | array, map | list, dict | list<element>, map<key, value> |
 | record | dict | struct |
 | union with null | value or None | nullable value |
-| any other union | value, see ``_read_rows`` | struct of member0, member1, …: all null but the one that is there |
+| any other union | value, see ``rows`` | struct of member0, member1, …: all null but the one that is there |
 """
 
 from __future__ import annotations
@@ -35,17 +35,33 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.avro._model import Fixed, Logical, Primitive
+from pravega_serde.avro.schema import (
+    MISSING,
+    Array,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    kind_of,
+    label_of,
+)
 from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.bad_rows import invalid_utf8
 
 __all__ = [
+    "INT64_MAX",
+    "PRIMITIVE_TYPES",
     "UUID_PATTERN",
     "Converter",
-    "MalformedError",
     "arrow_converter",
     "arrow_leaf_type",
+    "default_value",
     "is_decimal",
     "is_uuid",
+    "list_type",
     "natural_converter",
     "promoter",
     "shape_of",
@@ -53,7 +69,7 @@ __all__ = [
 
 Converter = Callable[[Any], Any]
 
-#: Spark's, and decimal128's, most digits.
+#: Most digits of a decimal in Spark, and of a decimal128.
 MAX_DECIMAL_DIGITS: Final = 38
 
 INT64_MAX: Final = (1 << 63) - 1
@@ -62,10 +78,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
-#: Enough digits for any decimal that a named limit lets through, so that making one never rounds.
+#: More digits than any event has, so that making a decimal never rounds.
 _EXACT: Final = Context(prec=1_000_000)
 
-_PRIMITIVE_TYPES: Final = {
+#: Arrow type of each primitive without logical type.
+#: Arrow types of the primitives.
+PRIMITIVE_TYPES: Final = {
     "null": pa.null(),
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -96,11 +114,16 @@ def arrow_leaf_type(target: Primitive | Fixed) -> pa.DataType:
         return pa.decimal128(logical.precision, logical.scale)
     if isinstance(target, Fixed):
         return pa.binary()
-    return _LOGICAL_TYPES.get(logical.name if logical else "", _PRIMITIVE_TYPES[target.name])
+    return _LOGICAL_TYPES.get(logical.name if logical else "", PRIMITIVE_TYPES[target.name])
+
+
+def list_type(item: pa.DataType) -> pa.DataType:
+    """Type of lists, with the name that Spark gives their items."""
+    return pa.list_(pa.field("element", item))
 
 
 def promoter(wire: str, target: Primitive | Fixed) -> Converter | None:
-    """What turns the writer's primitive into the reader's; None where nothing has to be done."""
+    """Conversion of the writer's primitive into the reader's; None if there is none."""
     if isinstance(target, Fixed) or wire == target.name:
         return None
     if target.name == "float":
@@ -113,7 +136,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise MalformedError(f"not UTF-8 at byte {error.start} of the string") from error
+        raise invalid_utf8(error) from error
 
 
 _PROMOTERS: Final[dict[str, Converter]] = {"double": float, "bytes": str.encode, "string": _text}
@@ -143,7 +166,7 @@ class SpelledUUID(uuid.UUID):
 
 
 def natural_converter(target: Primitive | Fixed) -> Converter | None:
-    """What turns the reader's primitive into its natural value."""
+    """Conversion of the reader's primitive into its natural value; None if there is none."""
     logical = target.logical
     if logical is None:
         return None
@@ -155,7 +178,10 @@ def natural_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def arrow_converter(target: Primitive | Fixed) -> Converter | None:
-    """What turns the reader's primitive into what pyarrow takes for its type; bad is what is bad in a natural value."""
+    """Conversion of the reader's primitive into the value that pyarrow takes; None if there is none.
+
+    It refuses what :func:`natural_converter` refuses.
+    """
     logical = target.logical
     if logical is None:
         return None
@@ -168,7 +194,7 @@ def arrow_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def _unchanged(check: Converter) -> Converter:
-    """A converter that gives what it gets, if the other one takes it."""
+    """Converter that gives what it gets, if ``check`` takes it."""
 
     def convert(value: Any) -> Any:
         check(value)
@@ -179,7 +205,7 @@ def _unchanged(check: Converter) -> Converter:
 
 def _decimal(data: bytes, logical: Logical) -> Decimal:
     if not data:
-        raise MalformedError("a decimal of no bytes")
+        raise MalformedError("invalid decimal: no bytes")
     unscaled = int.from_bytes(data, "big", signed=True)
     # Java does not check this; but a decimal128 with too many digits is wrong data in Arrow and null in Spark.
     if abs(unscaled) >= 10**logical.precision:
@@ -189,7 +215,7 @@ def _decimal(data: bytes, logical: Logical) -> Decimal:
 
 def _uuid(text: str) -> uuid.UUID:
     if not is_uuid(text):
-        raise MalformedError(f"{text[:40]!r} is not a UUID")
+        raise MalformedError(f"invalid UUID {text[:40]!r}")
     return uuid.UUID(text) if text == text.lower() else SpelledUUID(text)
 
 
@@ -219,7 +245,7 @@ def _day(days: int) -> date:
 
 def _clock(micros: int) -> time:
     if not 0 <= micros < 86_400_000_000:
-        raise MalformedError(f"{micros} µs is not a time of day")
+        raise MalformedError(f"invalid time of day: {micros} µs")
     seconds, micros = divmod(micros, 1_000_000)
     minutes, seconds = divmod(seconds, 60)
     return time(minutes // 60, minutes % 60, seconds, micros)
@@ -246,7 +272,7 @@ _SHAPES: Final = {"int": "int", "long": "int", "float": "float", "double": "floa
 
 
 def shape_of(target: Primitive | Fixed) -> str:
-    """The Python type of a leaf's natural values; leaves of one shape cannot be told apart by their values."""
+    """Python type of a leaf's natural values; leaves of one shape cannot be told apart by their values."""
     logical = target.logical.name if target.logical else ""
     if logical in _NATURAL:
         return logical.rpartition("-")[0] or logical
@@ -255,3 +281,66 @@ def shape_of(target: Primitive | Fixed) -> str:
     if isinstance(target, Fixed) or target.name == "bytes":
         return "bytes"
     return _SHAPES.get(target.name, "str")
+
+
+def default_value(schema: Type, default: Any) -> Any:
+    """Natural value of a default. One that does not fit is left for the writer to refuse."""
+    if isinstance(schema, Union):
+        return _of_union(schema, default)
+    if isinstance(schema, Record) and isinstance(default, dict):
+        given = {entry.name: default.get(entry.name, entry.default) for entry in schema.fields}
+        return {
+            entry.name: default_value(entry.type, given[entry.name])
+            for entry in schema.fields
+            if given[entry.name] is not MISSING
+        }
+    if isinstance(schema, Array) and isinstance(default, list):
+        return [default_value(schema.items, item) for item in default]
+    if isinstance(schema, Map) and isinstance(default, dict):
+        return {key: default_value(schema.values, value) for key, value in default.items()}
+    if isinstance(schema, Primitive | Fixed) and isinstance(default, str):
+        return _of_text(schema, default)
+    return default
+
+
+def _of_union(schema: Union, default: Any) -> Any:
+    """By the first branch that takes it: before Avro 1.12 only the first of all."""
+    labelled = sum(label_of(branch) != "null" for branch in schema.branches) > 1
+    for branch in schema.branches:
+        if _may_be(branch, default):
+            value = default_value(branch, default)
+            return (label_of(branch), value) if labelled and value is not None else value
+    raise MalformedError(f"the default {default!r} belongs to no branch of its union")
+
+
+def _of_text(schema: Primitive | Fixed, default: str) -> Any:
+    """Bytes are written as text, a character for each byte."""
+    if isinstance(schema, Primitive) and schema.name != "bytes":
+        return default
+    try:
+        data = default.encode("latin-1")
+    except UnicodeEncodeError:
+        raise MalformedError(f"the default {default!r} is not a text of bytes") from None
+    convert = natural_converter(schema) if schema.logical and schema.logical.name == "decimal" else None
+    return convert(data) if convert else data
+
+
+def _may_be(branch: Type, default: Any) -> bool:
+    """Whether JSON of this kind can be the default of a branch."""
+    if isinstance(default, bool):
+        # Asked first: Python's bool is an int.
+        return kind_of(branch) == "boolean"
+    return isinstance(default, _JSON_KINDS.get(kind_of(branch), str))
+
+
+_JSON_KINDS: Final[dict[str, Any]] = {
+    "array": list,
+    "boolean": bool,
+    "double": int | float,
+    "float": int | float,
+    "int": int,
+    "long": int,
+    "map": dict,
+    "null": type(None),
+    "record": dict,
+}

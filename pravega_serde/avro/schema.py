@@ -8,29 +8,137 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.avro._model import (
-    MISSING,
-    PRIMITIVES,
-    Array,
-    Enum,
-    Field,
-    Fixed,
-    Logical,
-    Map,
-    Primitive,
-    Record,
-    Type,
-    Union,
-    label_of,
-)
 from pravega_serde.errors import SchemaError
 
-__all__ = ["SchemaLike", "load"]
+__all__ = [
+    "MISSING",
+    "PRIMITIVES",
+    "Array",
+    "Enum",
+    "Field",
+    "Fixed",
+    "Logical",
+    "Map",
+    "Primitive",
+    "Record",
+    "SchemaLike",
+    "Type",
+    "Union",
+    "branches_of",
+    "kind_of",
+    "label_of",
+    "load",
+]
 
-#: What a schema may be given as: JSON text, the name of a primitive type, the path of a file, or parsed JSON.
+PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+#: Default of a field without one (None is a default, too).
+MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """Logical type of a primitive or fixed."""
+
+    name: str
+    precision: int = 0
+    """Digits of a decimal in all."""
+    scale: int = 0
+    """Digits of a decimal behind the point."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive:
+    """One of the eight primitive types."""
+
+    name: str
+    logical: Logical | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """A fixed number of bytes."""
+
+    name: str
+    aliases: frozenset[str]
+    size: int
+    logical: Logical | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enum:
+    """One of several symbols."""
+
+    name: str
+    aliases: frozenset[str]
+    symbols: tuple[str, ...]
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Items of one type."""
+
+    items: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map:
+    """Values of one type under string keys."""
+
+    values: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A field of a record."""
+
+    name: str
+    aliases: tuple[str, ...]
+    type: Type
+    default: Any
+    """JSON, or MISSING. Checked only where it is used: a writer's defaults are not."""
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """Named fields in order. Its fields are set after it is made: one of them may contain the record itself."""
+
+    name: str
+    aliases: frozenset[str]
+    fields: tuple[Field, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """One of several types."""
+
+    branches: tuple[Type, ...]
+
+
+Type = Primitive | Fixed | Enum | Array | Map | Record | Union
+
+
+def kind_of(schema: Type) -> str:
+    """Name of a type in a schema: the primitive's, or the class's."""
+    return schema.name if isinstance(schema, Primitive) else type(schema).__name__.lower()
+
+
+def branches_of(schema: Union) -> list[Type]:
+    """Branches of a union other than null."""
+    return [branch for branch in schema.branches if kind_of(branch) != "null"]
+
+
+def label_of(schema: Type) -> str:
+    """Name of a union's branch: the full name of a named type, otherwise the kind."""
+    return schema.name if isinstance(schema, Fixed | Enum | Record) else kind_of(schema)
+
+
+#: Forms in which a schema is given: JSON text, the name of a primitive type, the path of a file, or parsed JSON.
 SchemaLike = str | Path | Mapping[str, Any] | list[Any]
 
 #: Types inside types. Everything that walks a schema is recursive, and takes up to four Python frames a level.
@@ -55,7 +163,7 @@ _FIXED_SIZE: Final = {"duration": 12, "uuid": 16}
 
 
 def load(schema: SchemaLike) -> tuple[Type, str]:
-    """The checked schema, and its text as compact JSON. :class:`SchemaError` says what is wrong with it."""
+    """Checked schema, and its text as compact JSON. :class:`SchemaError` says what is wrong with it."""
     definition = _definition(schema)
     try:
         return _Parser().parse(definition, ""), json.dumps(definition, separators=(",", ":"))
@@ -66,14 +174,14 @@ def load(schema: SchemaLike) -> tuple[Type, str]:
 
 
 class _Parser:
-    """Walks the JSON once, keeping the named types that it has met."""
+    """Walks the JSON once, and keeps the named types that it has met."""
 
     def __init__(self) -> None:
         self._names: dict[str, Fixed | Enum | Record] = {}
         self._depth = 0
 
     def parse(self, schema: Any, space: str) -> Type:
-        """The type of a schema inside a namespace."""
+        """Type of a schema inside a namespace."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise SchemaError(f"the Avro schema is nested more than {MAX_NESTING} levels deep")
@@ -87,7 +195,7 @@ class _Parser:
         if isinstance(schema, list):
             return self._union(schema, space)
         if not isinstance(schema, Mapping):
-            raise SchemaError(f"not an Avro schema: {_short(schema)}")
+            raise SchemaError(f"invalid Avro schema: {_short(schema)}")
         kind = _need(schema, "type", (str, Mapping, list), "schema")
         if not isinstance(kind, str):
             return self.parse(kind, space)
@@ -127,7 +235,7 @@ class _Parser:
         if kind == "fixed":
             size = _need(schema, "size", (int,), f"fixed {name}")
             if isinstance(size, bool) or size < 0:
-                raise SchemaError(f"fixed {name}: {size!r} is no size")
+                raise SchemaError(f"fixed {name}: invalid size {size!r}")
             self._names[name] = fixed = Fixed(name, aliases, size, _logical(schema, kind, size))
             return fixed
         if kind == "enum":
@@ -141,7 +249,7 @@ class _Parser:
         parsed: dict[str, Field] = {}
         for entry in fields:
             if not isinstance(entry, Mapping):
-                raise SchemaError(f"record {record}: {_short(entry)} is no field")
+                raise SchemaError(f"record {record}: invalid field {_short(entry)}")
             name = _need(entry, "name", (str,), f"a field of record {record}")
             if name in parsed or not name:
                 raise SchemaError(f"record {record} has the field {name!r} twice, or no name for it")
@@ -189,12 +297,12 @@ def _logical(schema: Mapping[str, Any], kind: str, size: int) -> Logical | None:
 
 
 def _full_name(schema: Mapping[str, Any], kind: str, space: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace for what stands inside it."""
+    """Full name of a named type, and the namespace for what stands inside it."""
     name = _need(schema, "name", (str,), kind)
     if "." not in name:
         own = schema.get("namespace", space)
         if not isinstance(own, str):
-            raise SchemaError(f"{kind} {name}: {_short(own)} is no namespace")
+            raise SchemaError(f"{kind} {name}: invalid namespace {_short(own)}")
         name = f"{own}.{name}" if own else name
     if not name.rpartition(".")[2]:
         raise SchemaError(f"{kind} without a name")

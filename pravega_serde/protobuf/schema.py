@@ -1,4 +1,4 @@
-"""From what the user has of a message type (a class, a descriptor, a descriptor set) to its message class."""
+"""Protobuf schemas: the message class of a class, a descriptor or a descriptor set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pravega_serde.errors import SchemaError
 
 __all__ = ["ProtobufSchema", "descriptor_of", "descriptor_set", "is_importable", "load", "same_type"]
 
-#: What a message type can be given as; ``str`` and ``Path`` are the path of a descriptor set's file.
+#: Forms in which a message type is given; ``str`` and ``Path`` are the path of a descriptor set's file.
 ProtobufSchema = type[Message] | Descriptor | FileDescriptorSet | bytes | str | Path
 
 #: Google's own files, which Python's package brings as ``google.protobuf.<name>_pb2``.
@@ -31,7 +31,7 @@ _BUNDLED: Final = frozenset(
 
 
 def load(schema: ProtobufSchema, message_type: str | None) -> type[Message]:
-    """The message class; :class:`SchemaError` says what is wrong with the schema, and what to do.
+    """Message class of a schema; :class:`SchemaError` says what is wrong with it, and what to do.
 
     Descriptor sets are put into a pool of their own: the default one, which a whole program shares, stays as it is.
     """
@@ -74,7 +74,7 @@ def _parse(data: bytes) -> FileDescriptorSet:
     try:
         files = FileDescriptorSet.FromString(data)
     except DecodeError as error:
-        raise SchemaError(f"these {len(data)} bytes are no FileDescriptorSet; {_HOW}") from error
+        raise SchemaError(f"invalid FileDescriptorSet of {len(data)} bytes; {_HOW}") from error
     if not files.file:
         raise SchemaError(f"the FileDescriptorSet has no file; {_HOW}")
     return files
@@ -154,12 +154,12 @@ def _proto_of(file: FileDescriptor) -> FileDescriptorProto:
 
 
 def descriptor_of(message: type[Message] | Message) -> Descriptor:
-    """A message's descriptor, whose class is another one than its type says."""
+    """Descriptor of a message, which type stubs give another class."""
     return cast("Descriptor", message.DESCRIPTOR)
 
 
 def descriptor_set(descriptor: Descriptor) -> FileDescriptorSet:
-    """The file of a message and all that it imports, imports first."""
+    """File of a message and all that it imports, imports first."""
     files: dict[str, FileDescriptor] = {}
 
     def visit(file: FileDescriptor) -> None:

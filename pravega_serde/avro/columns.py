@@ -1,4 +1,4 @@
-"""The fast path: all events of a column at once, by a tree of closures made from the plan.
+"""Columns: reading all events of a column at once, by a tree of closures made from the plan.
 
 Where events take different ways (another branch of a union, one more item of an array) the rows that go one way are
 selected, read on, and put back. Any schema can be read so, except where items take no bytes: those are counted by the
@@ -8,27 +8,38 @@ plain path, which bounds them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pravega_serde.avro._arrow import arrow_type
-from pravega_serde.avro._cursor import Bools, Cursor
-from pravega_serde.avro._model import Fixed
-from pravega_serde.avro._nodes import ArrayNode, EnumNode, Leaf, MapNode, Node, RecordNode, UnionNode, min_size
-from pravega_serde.avro._plan import plan
-from pravega_serde.avro._read_leaves import NotByColumnsError, Read, read_enum, read_leaf
-from pravega_serde.avro._read_rows import row_reader
-from pravega_serde.avro._write_rows import encode_default
-from pravega_serde.columnar import Attempt, ByteColumn, bounds_of, expand
-from pravega_serde.columnar.arrays import Int64s
+from pravega_serde.avro.resolve import (
+    ArrayNode,
+    EnumNode,
+    Leaf,
+    MapNode,
+    Node,
+    RecordNode,
+    UnionNode,
+    arrow_type,
+    min_size,
+)
+from pravega_serde.avro.rows import default_array
+from pravega_serde.avro.schema import Fixed, Primitive
+from pravega_serde.avro.values import INT64_MAX, UUID_PATTERN
+from pravega_serde.columnar import Attempt, ByteColumn, Cursor, FallbackError, bounds_of, cut, expand, list_offsets
+from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s
 from pravega_serde.errors import SchemaError
 
-__all__ = ["ColumnReader", "column_reader"]
+__all__ = ["fast_path", "within"]
+
+#: Reads the next value of each row.
+Read = Callable[[Cursor], pa.Array]
 
 
-class ColumnReader:
+class FastReader:
     """Reads columns of events by a plan."""
 
     __slots__ = ("_read",)
@@ -37,20 +48,21 @@ class ColumnReader:
         self._read = _compile(node, kind)
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
-        """Values, and the rows that the plain path should look at."""
+        """Values, and the rows left to the plain path."""
         cursor = Cursor.of(ByteColumn.of(column))
         values = self._read(cursor)
-        cursor.fail_unread()
+        cursor.end_zeros()
+        cursor.fail_unfinished()
         return Attempt(values, np.flatnonzero(cursor.bad))
 
 
-def column_reader(node: Node, kind: pa.DataType) -> ColumnReader | None:
-    """The reader of columns for a plan and its Arrow type; None if the plan has to be read by rows."""
+def fast_path(node: Node, kind: pa.DataType) -> FastReader | None:
+    """Fast path for a plan and its Arrow type; None if the plan has to be read by rows."""
     if _has_empty_items(node):
         return None
     try:
-        return ColumnReader(node, kind)
-    except NotByColumnsError:
+        return FastReader(node, kind)
+    except FallbackError:
         return None
 
 
@@ -74,7 +86,7 @@ def _record(node: RecordNode, kind: pa.DataType) -> Read:
         skipped = step.slot is None
         read_field = _compile_skip(step.node) if skipped else _compile(step.node, kind.field(step.slot).type)
         steps.append((read_field, step.slot))
-    defaults = [(slot, _constant(entry, kind.field(slot).type)) for slot, entry in node.defaults]
+    defaults = [(slot, default_array(entry, kind.field(slot).type)) for slot, entry in node.defaults]
     fields = list(kind)
 
     def read(cursor: Cursor) -> pa.Array:
@@ -92,21 +104,16 @@ def _record(node: RecordNode, kind: pa.DataType) -> Read:
     return read
 
 
-def _constant(entry: Any, kind: pa.DataType) -> pa.Array:
-    """A field's default, as an array of one."""
-    return pa.array([row_reader(plan(entry.type), arrow=True)(encode_default(entry))], kind)
-
-
 def _compile_skip(node: Node) -> Read:
     """Reads over a value. Bytes are not copied; the rest is read and forgotten."""
     if isinstance(node, Leaf) and node.wire in ("bytes", "fixed"):
-        size = node.target.size if isinstance(node.target, Fixed) else None
-        return lambda cursor: cursor.spans(size)
+        size = _size_of(node)
+        return lambda cursor: cursor.spans(_lengths(cursor, size))
     try:
         return _compile(node, arrow_type(node))
     except SchemaError:
         # Recursive: it has no type, though nobody would see it.
-        raise NotByColumnsError from None
+        raise FallbackError from None
 
 
 def _union(node: UnionNode, kind: pa.DataType) -> Read:
@@ -114,7 +121,7 @@ def _union(node: UnionNode, kind: pa.DataType) -> Read:
 
 
 def _bare(node: UnionNode, kind: pa.DataType) -> Read:
-    """A union of which the reader sees only values and nulls."""
+    """A union that the reader sees as values and nulls."""
     arms = [None if arm.node is None else _compile(arm.node, _arm_type(arm.node, kind)) for arm in node.arms]
 
     def read(cursor: Cursor) -> pa.Array:
@@ -134,7 +141,7 @@ def _bare(node: UnionNode, kind: pa.DataType) -> Read:
 
 
 def _members(node: UnionNode, kind: pa.DataType) -> Read:
-    """A union of which the reader sees a struct of members."""
+    """A union that the reader sees as a struct of members."""
     arms: list[Read | None] = []
     for arm in node.arms:
         inner = pa.null() if arm.member is None else kind.field(arm.member).type
@@ -159,7 +166,7 @@ def _members(node: UnionNode, kind: pa.DataType) -> Read:
 
 
 def _branches(cursor: Cursor, arms: list[Read | None]) -> Int64s:
-    """Which arm each row takes; -1 for rows that are bad, or take one that the reader does not have."""
+    """Index of the arm of each row; -1 for rows that are bad, or take one that the reader does not have."""
     index = cursor.longs()
     known = np.array([arm is not None for arm in arms])
     outside = (index < 0) | (index >= len(arms))
@@ -195,7 +202,7 @@ def _interleave(parts: list[pa.Array], rows: list[Int64s], count: int, kind: pa.
 
 
 def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:
-    """Two of the writer's branches can become the same member of the reader."""
+    """Values of one member from two branches of the writer."""
     if first.null_count == len(first):
         return second
     index = np.arange(len(first))
@@ -216,7 +223,7 @@ def _array(node: ArrayNode, kind: pa.DataType) -> Read:
 
     def read(cursor: Cursor) -> pa.Array:
         counts, (items,) = _read_items(cursor, [(read_item, kind.value_type)])
-        return pa.ListArray.from_arrays(pa.array(bounds_of(counts), pa.int32()), items, type=kind)
+        return pa.ListArray.from_arrays(list_offsets(counts), items, type=kind)
 
     return read
 
@@ -225,15 +232,15 @@ def _map(node: MapNode, kind: pa.DataType) -> Read:
     read_value = _compile(node.value, kind.item_type)
 
     def read(cursor: Cursor) -> pa.Array:
-        counts, (keys, values) = _read_items(cursor, [(Cursor.strings, pa.string()), (read_value, kind.item_type)])
+        counts, (keys, values) = _read_items(cursor, [(_strings, pa.string()), (read_value, kind.item_type)])
         cursor.fail(_with_repeated_key(counts, keys))
-        return pa.MapArray.from_arrays(pa.array(bounds_of(counts), pa.int32()), keys, values, type=kind)
+        return pa.MapArray.from_arrays(list_offsets(counts), keys, values, type=kind)
 
     return read
 
 
 def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
-    """Rows whose map has a key twice: of these, which nobody's map writes, the plain path keeps the last."""
+    """Rows whose map has a key twice, of which the plain path keeps the last."""
     repeated = np.zeros(len(counts), np.bool_)
     if not len(keys) or counts.max() < 2:
         return repeated
@@ -282,7 +289,7 @@ def _in_order(rounds: list[pa.Array], kind: pa.DataType, order: pa.Array) -> pa.
 
 
 def _with_items(cursor: Cursor, rows: Int64s, left: Int64s) -> Int64s:
-    """Of these rows, those with an item to read: rows at the end of a block start the next, or are done."""
+    """Those of the rows that have an item to read: rows at the end of a block start the next, or are done."""
     ended = rows[left[rows] == 0]
     if len(ended):
         selected = cursor.select(ended)
@@ -301,10 +308,183 @@ def _with_items(cursor: Cursor, rows: Int64s, left: Int64s) -> Int64s:
     return rows[(left[rows] > 0) & ~cursor.bad[rows]]
 
 
+def _leaf(node: Leaf, kind: pa.DataType) -> Read:
+    """Reads a primitive or fixed."""
+    if node.wire == "null":
+        # The reader may have a union with null there: then nulls of its type.
+        return lambda cursor: pa.nulls(len(cursor), kind)
+    if node.wire in ("int", "long"):
+        return _integer(node, kind)
+    if node.wire in ("bytes", "string", "fixed"):
+        return _bytes(node, kind)
+    return _FIXED_WIDTH[node.wire if node.wire != "float" or kind == pa.float32() else "float to double"]
+
+
+def _bytes(node: Leaf, kind: pa.DataType) -> Read:
+    target, size = node.target, _size_of(node)
+    if pa.types.is_decimal(kind):
+        if node.wire == "string":
+            raise FallbackError
+        return lambda cursor: _decimals(cursor, size, kind.precision, kind.scale)
+    logical = target.logical
+    if logical is not None and logical.name == "uuid" and kind == pa.string():
+        return _uuid
+    if logical is not None and logical.name == "decimal":
+        if node.wire == "string":
+            raise FallbackError
+        return partial(_large_decimal, size=size, surely=logical.precision * 3321 // 8000)
+    if kind == pa.string():
+        return _strings
+    if node.wire == "string":
+        # Bytes are made of a string: it must be one all the same.
+        return lambda cursor: _strings(cursor).cast(pa.binary())
+    return lambda cursor: cursor.binaries(_lengths(cursor, size))
+
+
+def _size_of(node: Leaf) -> int | None:
+    """Bytes of a fixed; None for what says its length itself."""
+    return node.target.size if isinstance(node.target, Fixed) else None
+
+
+def _lengths(cursor: Cursor, size: int | None) -> Int64s:
+    return cursor.longs() if size is None else np.full(len(cursor), size)
+
+
+def _strings(cursor: Cursor) -> pa.StringArray:
+    return cursor.strings(cursor.longs())
+
+
+def _uuid(cursor: Cursor) -> pa.Array:
+    text = _strings(cursor)
+    cursor.fail(~pc.match_substring_regex(text, UUID_PATTERN).to_numpy(zero_copy_only=False))
+    return text
+
+
+def _large_decimal(cursor: Cursor, *, size: int | None, surely: int) -> pa.Array:
+    """Bytes of a decimal that Arrow has no type for; the plain path counts digits where there may be too many."""
+    starts, ends = cursor.spans(_lengths(cursor, size))
+    cursor.fail((ends == starts) | (ends - starts > surely))
+    return cut(cursor.data, starts, np.where(cursor.bad, starts, ends))
+
+
+def _boolean(cursor: Cursor) -> pa.Array:
+    byte = cursor.data[cursor.position]
+    cursor.skip(1)
+    cursor.fail(byte > 1)
+    return pa.array(byte == 1)
+
+
+def _float(cursor: Cursor) -> pa.Array:
+    return pa.array(cursor.fixed(4).astype(np.uint32).view(np.float32))
+
+
+def _float_to_double(cursor: Cursor) -> pa.Array:
+    floats = cursor.fixed(4).astype(np.uint32).view(np.float32)
+    # A signalling NaN is a NaN like any other.
+    with np.errstate(invalid="ignore"):
+        return pa.array(floats.astype(np.float64))
+
+
+def _double(cursor: Cursor) -> pa.Array:
+    return pa.array(np.ascontiguousarray(cursor.fixed(8)).view(np.float64))
+
+
+_FIXED_WIDTH: Final[Mapping[str, Read]] = {
+    "boolean": _boolean,
+    "double": _double,
+    "float": _float,
+    "float to double": _float_to_double,
+}
+
+
+#: Units of a day.
+_DAY: Final = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+
+
+def _integer(node: Leaf, kind: pa.DataType) -> Read:
+    narrow = node.wire == "int"
+    assert isinstance(node.target, Primitive)
+    logical = node.target.logical.name if node.target.logical else ""
+    millis = logical in ("timestamp-millis", "local-timestamp-millis")
+    day = _DAY.get(logical)
+    number = (
+        kind.to_pandas_dtype()
+        if kind in (pa.float32(), pa.float64())
+        else np.int32
+        if kind.bit_width == 32
+        else np.int64
+    )
+
+    def read(cursor: Cursor) -> pa.Array:
+        values = cursor.longs()
+        if narrow:
+            cursor.fail((values < -0x80000000) | (values > 0x7FFFFFFF))
+        if millis:
+            cursor.fail((values > INT64_MAX // 1000) | (values < -(INT64_MAX // 1000)))
+            values *= 1000
+        if day is not None:
+            cursor.fail((values < 0) | (values >= day))
+        return pa.array(values.astype(number, copy=False)).view(kind)
+
+    return read
+
+
+def _enum(node: EnumNode, kind: pa.DataType) -> Read:
+    """Reads a symbol."""
+    known = np.array([symbol is not None for symbol in node.symbols], np.bool_)
+    symbols = pa.array([symbol or "" for symbol in node.symbols], kind)
+
+    def read(cursor: Cursor) -> pa.Array:
+        index = cursor.longs()
+        outside = (index < 0) | (index >= len(known))
+        index[outside] = 0
+        cursor.fail(outside | ~known[index])
+        return symbols.take(pa.array(index))
+
+    return read
+
+
+def _decimals(cursor: Cursor, size: int | None, precision: int, scale: int) -> pa.Array:
+    """Next decimals, two's complement of any size; rows with too many digits, or more than sixteen bytes, fail."""
+    starts, ends = cursor.spans(_lengths(cursor, size))
+    lengths = ends - starts
+    cursor.fail((lengths < 1) | (lengths > 16))
+    lengths = np.where(cursor.bad, 1, lengths)
+    starts = np.where(cursor.bad, 0, starts)
+    high, low = _from_big_endian(cursor.words, starts, lengths)
+    cursor.fail(~within(high, low, 10**precision))
+    both = np.empty((len(low), 2), np.uint64)
+    both[:, 0], both[:, 1] = low, high.view(np.uint64)
+    return pa.Array.from_buffers(pa.decimal128(precision, scale), len(low), [None, pa.py_buffer(both)])
+
+
+def _from_big_endian(words: UInt64s, starts: Int64s, lengths: Int64s) -> tuple[Int64s, UInt64s]:
+    """High and low halves of numbers of 1 to 16 bytes."""
+    first = words[starts].byteswap().view(np.int64)
+    short = lengths <= 8
+    # The first (up to eight) bytes, shifted down with their sign: the lower half, or the upper one of longer numbers.
+    head = first >> (8 * (8 - np.where(short, lengths, lengths - 8)))
+    if short.all():
+        return head >> 63, head.view(np.uint64)
+    tail = words[np.where(short, starts, starts + lengths - 8)].byteswap()
+    return np.where(short, head >> 63, head), np.where(short, head.view(np.uint64), tail)
+
+
+def within(high: Int64s, low: UInt64s, limit: int) -> Bools:
+    """Whether each number lies strictly between -limit and limit."""
+    return _less(high, low, limit) & ~_less(high, low, 1 - limit)
+
+
+def _less(high: Int64s, low: UInt64s, bound: int) -> Bools:
+    top, bottom = bound >> 64, np.uint64(bound & 0xFFFFFFFFFFFFFFFF)
+    less: Bools = (high < top) | ((high == top) & (low < bottom))
+    return less
+
+
 _BUILDERS: Final[Mapping[type, Callable[[Any, pa.DataType], Read]]] = {
     ArrayNode: _array,
-    EnumNode: read_enum,
-    Leaf: read_leaf,
+    EnumNode: _enum,
+    Leaf: _leaf,
     MapNode: _map,
     RecordNode: _record,
     UnionNode: _union,

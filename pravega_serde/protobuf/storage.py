@@ -1,28 +1,36 @@
-"""Bringing a column into the one form that is written: storage arrays.
+"""Storage: the one Arrow form that a message type is written from, and how columns are brought into it.
 
-Columns come in many Arrow types that mean the same. Storage has those of ``_arrow``, with numbers of microseconds for
-timestamps and durations, and structs with all of a message's fields in the order of their numbers. Which types fit is
-decided here, before any data is touched.
+It has the Arrow types of ``plan``, but numbers of microseconds for timestamps and durations, and structs with all of a
+message's fields in the order of their numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import pyarrow as pa
 
-from pravega_serde.columnar import Lower, at_path, is_text, list_items, list_offsets, map_entries, to_micros
-from pravega_serde.columnar.arrays import holds_bytes
+from pravega_serde.columnar import Lower, at_path, holds_bytes, is_text, to_micros
+from pravega_serde.columnar.lowering import (
+    Absent,
+    dictionary_lowering,
+    is_any_list,
+    itself,
+    list_lowering,
+    map_lowering,
+    null_lowering,
+    struct_lowering,
+)
 from pravega_serde.errors import SchemaError
-from pravega_serde.protobuf._arrow import LEAVES, arrow_type
-from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
+from pravega_serde.protobuf.plan import LEAVES, FieldPlan, MessagePlan, arrow_type
 
 __all__ = ["lowering", "storage_type"]
 
 
 def storage_type(message: MessagePlan) -> pa.DataType:
-    """The type in which a message's columns are written."""
+    """Arrow type that a message's columns are written from."""
     if message.shape == "message":
         return pa.struct([pa.field(f.name, _storage(f)) for f in message.fields])
     if message.shape == "wrapper":
@@ -43,18 +51,16 @@ def _single(field: FieldPlan) -> pa.DataType:
 
 
 def lowering(message: MessagePlan, kind: pa.DataType) -> Lower:
-    """What brings columns of a type into storage form; :class:`SchemaError` if the type does not fit."""
+    """Lowering of columns of a type; :class:`SchemaError` if the type does not fit."""
     # Columns of types without times, as they are read, are in it already.
-    return _itself if kind == storage_type(message) == arrow_type(message) else _message(message, kind, "$")
+    return itself if kind == storage_type(message) == arrow_type(message) else _message(message, kind, "$")
 
 
 def _message(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if pa.types.is_dictionary(kind):
-        inner = _message(message, kind.value_type, path)
-        return lambda column: inner(column.dictionary_decode())
+        return dictionary_lowering(_message(message, kind.value_type, path))
     if pa.types.is_null(kind):
-        target = storage_type(message)
-        return lambda column: pa.nulls(len(column), target)
+        return null_lowering(storage_type(message))
     if message.shape == "message":
         return _struct(message, kind, path)
     if message.shape == "wrapper":
@@ -72,16 +78,11 @@ def _item(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
 
 def _leaf(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if pa.types.is_dictionary(kind):
-        inner = _leaf(field, kind.value_type, path)
-        return lambda column: inner(column.dictionary_decode())
+        return dictionary_lowering(_leaf(field, kind.value_type, path))
     target = LEAVES[field.kind]
     if not pa.types.is_null(kind) and not _TAKES[field.kind](kind):
         raise _misfit(field.kind, kind, path)
-    return _itself if kind == target else at_path(lambda column: column.cast(target), path)
-
-
-def _itself(column: pa.Array) -> pa.Array:
-    return column
+    return itself if kind == target else at_path(lambda column: column.cast(target), path)
 
 
 def _is_small(kind: pa.DataType) -> bool:
@@ -144,60 +145,35 @@ _SHAPES: Final[Mapping[str, Callable[[MessagePlan, pa.DataType, str], Lower]]] =
 def _struct(message: MessagePlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_struct(kind):
         raise _misfit(f"message {message.name}", kind, path, "; it takes a struct, or a record batch")
-    columns = [entry.name for entry in kind]
-    known = {f.name for f in message.fields}
-    for name in columns:
-        if name not in known or columns.count(name) > 1:
-            why = "twice" if name in known else f"and {message.name} has no such field; drop it"
-            raise SchemaError(f"the column {path}.{name} is there {why}")
-    parts = [_part(f, kind, columns, path) for f in message.fields]
-    fields = list(storage_type(message))
+    fields = message.fields
 
-    def lower(column: pa.Array) -> pa.Array:
-        flat = column.flatten()
-        inside = [part(column, flat) for part in parts]
-        if not inside:
-            return pa.array([{} if there else None for there in column.is_valid().to_pylist()], pa.struct([]))
-        return pa.StructArray.from_arrays(inside, fields=fields, mask=column.is_null())
+    def absent(index: int, path: str) -> Absent:
+        if fields[index].label == "required":
+            raise SchemaError(f"there is no column for the required field {path}")
+        return partial(pa.nulls, type=_storage(fields[index]))
 
-    return lower
-
-
-def _part(
-    field: FieldPlan, kind: pa.DataType, columns: list[str], path: str
-) -> Callable[[pa.Array, list[pa.Array]], pa.Array]:
-    """A field's column in storage form; nulls, where there is no column for it."""
-    if field.name in columns:
-        index = columns.index(field.name)
-        lower = _field(field, kind.field(index).type, f"{path}.{field.name}")
-        return lambda column, flat: lower(flat[index])  # noqa: ARG005
-    if field.label == "required":
-        raise SchemaError(f"there is no column for the required field {path}.{field.name}")
-    target = _storage(field)
-    return lambda column, flat: pa.nulls(len(column), target)  # noqa: ARG005
+    return struct_lowering(
+        kind,
+        [field.name for field in fields],
+        lower=lambda index, inner, path: _field(fields[index], inner, path),
+        absent=absent,
+        path=path,
+        what=message.name,
+    )
 
 
 def _field(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if field.label not in ("repeated", "map"):
         return _item(field, kind, path)
     if pa.types.is_null(kind):
-        target = _storage(field)
-        return lambda column: pa.nulls(len(column), target)
+        return null_lowering(_storage(field))
     return _list(field, kind, path) if field.label == "repeated" else _map(field, kind, path)
 
 
 def _list(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
-    t = pa.types
-    if not (t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind)):
+    if not is_any_list(kind):
         raise _misfit(f"repeated {field.kind}", kind, path, "; it takes a list")
-    inner = _item(field, kind.value_type, f"{path}[]")
-    target = _storage(field)
-
-    def lower(column: pa.Array) -> pa.Array:
-        lengths, items = list_items(column)
-        return pa.ListArray.from_arrays(list_offsets(lengths), inner(items), type=target, mask=column.is_null())
-
-    return lower
+    return list_lowering(_item(field, kind.value_type, f"{path}[]"), _storage(field))
 
 
 def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
@@ -206,12 +182,4 @@ def _map(field: FieldPlan, kind: pa.DataType, path: str) -> Lower:
     if not pa.types.is_map(kind):
         raise _misfit("map", kind, path, "; it takes a map")
     lower_key = _leaf(key, kind.key_type, f"{path}{{}}.key")
-    lower_item = _item(item, kind.item_type, f"{path}{{}}")
-    target: Any = _storage(field)
-
-    def lower(column: pa.Array) -> pa.Array:
-        lengths, keys, values = map_entries(column)
-        parts = lower_key(keys), lower_item(values)
-        return pa.MapArray.from_arrays(list_offsets(lengths), *parts, type=target, mask=column.is_null())
-
-    return lower
+    return map_lowering(lower_key, _item(item, kind.item_type, f"{path}{{}}"), _storage(field))

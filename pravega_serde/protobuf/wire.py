@@ -1,36 +1,144 @@
-"""A walk over an event's bytes, to say what is wrong with them, where padding begins, or what they would take.
+"""The wire format: numbers and tags as they stand in an event, and a walk over its bytes.
 
-Events are read by Google's parser; this is for those that it refuses, and for large ones of types that can expand.
+Events are read by Google's parser. The walk is for those that it refuses, to say what is wrong with them and where
+padding begins; for large ones of types that can expand, to count what they would take; and to sort maps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.protobuf._cursor import LONGEST_LENGTH
-from pravega_serde.protobuf._numbers import FIXED32, FIXED64, LENGTH, NUMBERS, VARINT
-from pravega_serde.protobuf._plan import FieldPlan, MessagePlan
+from pravega_serde.columnar.arrays import UInt64s
+from pravega_serde.columnar.bad_rows import invalid_utf8
+from pravega_serde.protobuf.plan import UINT64, FieldPlan, MessagePlan
 
-__all__ = ["GROUP", "MAX_DEPTH", "TooDeepError", "Walker", "padding_start", "walk"]
+__all__ = [
+    "FIXED32",
+    "FIXED64",
+    "GROUP",
+    "LENGTH",
+    "LONGEST_LENGTH",
+    "MAX_DEPTH",
+    "NUMBERS",
+    "VARINT",
+    "Number",
+    "Tag",
+    "Walker",
+    "padding_start",
+    "walk",
+]
+
+#: Wire types.
+VARINT, FIXED64, LENGTH, GROUP, _END_GROUP, FIXED32 = range(6)
+
+#: Bytes of a length, or a tag; Google's parser takes no more.
+LONGEST_LENGTH: Final = 5
+
+Values = npt.NDArray[Any]
+
+_U: Final = np.uint64
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One kind of number."""
+
+    wire: int
+    dtype: type[np.generic]
+    decode: Callable[[UInt64s], Values]
+    """Values of 64 bits each, of which those beyond a fixed size are arbitrary."""
+    to_arrow: Callable[[Values], pa.Array]
+
+
+def _int32(x: UInt64s) -> Values:
+    return x.astype(np.int32)
+
+
+def _int64(x: UInt64s) -> Values:
+    return x.view(np.int64)
+
+
+def _uint32(x: UInt64s) -> Values:
+    return (x & _U(0xFFFFFFFF)).view(np.int64)
+
+
+def _sint32(x: UInt64s) -> Values:
+    low = x.astype(np.uint32)
+    return ((low >> np.uint32(1)) ^ (~(low & np.uint32(1)) + np.uint32(1))).view(np.int32)
+
+
+def _sint64(x: UInt64s) -> Values:
+    sign = (x & _U(1)).view(np.int64)
+    return (x >> _U(1)).view(np.int64) ^ -sign
+
+
+def _decimal(values: Values) -> pa.Array:
+    """Unsigned numbers of 64 bits as decimals: two words each, the upper one zero."""
+    words = np.zeros((len(values), 2), _U)
+    words[:, 0] = values
+    return pa.Array.from_buffers(UINT64, len(values), [None, pa.py_buffer(words)])
+
+
+NUMBERS: Final[Mapping[str, Number]] = {
+    "bool": Number(VARINT, np.bool_, lambda x: x != 0, pa.array),
+    "double": Number(FIXED64, np.float64, lambda x: x.view(np.float64), pa.array),
+    "enum": Number(VARINT, np.int32, _int32, pa.array),
+    "fixed32": Number(FIXED32, np.int64, _uint32, pa.array),
+    "fixed64": Number(FIXED64, np.uint64, lambda x: x, _decimal),
+    "float": Number(FIXED32, np.float32, lambda x: x.astype(np.uint32).view(np.float32), pa.array),
+    "int32": Number(VARINT, np.int32, _int32, pa.array),
+    "int64": Number(VARINT, np.int64, _int64, pa.array),
+    "sfixed32": Number(FIXED32, np.int32, _int32, pa.array),
+    "sfixed64": Number(FIXED64, np.int64, _int64, pa.array),
+    "sint32": Number(VARINT, np.int32, _sint32, pa.array),
+    "sint64": Number(VARINT, np.int64, _sint64, pa.array),
+    "uint32": Number(VARINT, np.int64, _uint32, pa.array),
+    "uint64": Number(VARINT, np.uint64, lambda x: x, _decimal),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Number and wire type of a field as they stand in an event."""
+
+    size: int
+    word: int
+    mask: int
+
+    @classmethod
+    def of(cls, number: int, wire: int) -> Tag:
+        """Tag in as few bytes as it takes."""
+        left, word, size = number << 3 | wire, 0, 0
+        while left > 0x7F:
+            word |= (left & 0x7F | 0x80) << 8 * size
+            left >>= 7
+            size += 1
+        return cls(size + 1, word | left << 8 * size, (1 << 8 * (size + 1)) - 1)
+
+    @property
+    def data(self) -> bytes:
+        """Bytes of the tag."""
+        return self.word.to_bytes(self.size, "little")
+
 
 #: Messages in messages; protobuf-java's ``DEFAULT_RECURSION_LIMIT`` and Google's parser have the same.
 MAX_DEPTH: Final = 100
 
-GROUP, _END_GROUP = 3, 4
 _SIZES: Final = {FIXED32: 4, FIXED64: 8}
 
 #: Called with a message, or with the field of packed enum values, and its size.
 Visit = Callable[[MessagePlan | FieldPlan, int], None]
 
 
-class TooDeepError(MalformedError):
-    """Messages nested beyond the limit."""
-
-
 def padding_start(data: bytes) -> int:
-    """Where the zeros begin that some of Java's writers put behind a message; its end, if there are none.
+    """Position of the zeros that some of Java's writers put behind a message; its end, if there are none.
 
     A field's tag is never 0, so the first one that is ends the message.
     """
@@ -46,6 +154,8 @@ def walk(data: bytes, plan: MessagePlan, visit: Visit | None = None, *, texts: b
 
 
 class Walker:
+    """Goes through the bytes of an event."""
+
     __slots__ = ("_data", "_texts", "_visit")
 
     def __init__(self, data: bytes, visit: Visit | None = None, *, texts: bool = False) -> None:
@@ -83,7 +193,7 @@ class Walker:
             while position < end:
                 _, position = self.varint(position, end)
         elif (end - position) % _SIZES[wire]:
-            raise MalformedError(f"{end - position} bytes of packed numbers of {_SIZES[wire]} bytes each")
+            raise MalformedError(f"invalid packed numbers: {end - position} bytes, {_SIZES[wire]} each")
 
     def fields(self, position: int, end: int, *, depth: int, group: int = 0) -> Iterator[tuple[int, int, int, int]]:
         """Number, wire type, start and end of each field; at the top, zeros may follow the last one."""
@@ -97,12 +207,12 @@ class Walker:
             if wire == _END_GROUP and number == group:
                 return
             if number == 0 or tag >= 1 << 32:
-                raise MalformedError(f"{number} is no field number (byte {position})")
+                raise MalformedError(f"invalid field number {number} (byte {position})")
             start, position = self._value(number, wire, start, end, depth=depth)
             yield number, wire, start, position
 
     def _value(self, number: int, wire: int, position: int, end: int, *, depth: int) -> tuple[int, int]:
-        """Where a field's value starts and ends."""
+        """Start and end of a field's value."""
         if wire == VARINT:
             return position, self.varint(position, end)[1]
         if wire == LENGTH:
@@ -113,23 +223,23 @@ class Walker:
             return position, _end(position, _SIZES[wire], end)
         if wire == GROUP:
             return position, self._group(number, position, end, depth=depth)
-        what = "the end of a group that did not start" if wire == _END_GROUP else f"the wire type {wire}, which is none"
-        raise MalformedError(f"field {number} has {what} (byte {position - 1})")
+        what = "end of a group that did not start" if wire == _END_GROUP else f"invalid wire type {wire}"
+        raise MalformedError(f"{what} in field {number} (byte {position - 1})")
 
     def _group(self, number: int, position: int, end: int, *, depth: int) -> int:
-        """Behind the end tag of a group that starts here."""
+        """Position behind the end tag of a group that starts here."""
         _deeper(depth)
         while position < end:
             tag, start = self.varint(position, end)
             if tag == number << 3 | _END_GROUP:
                 return start
             if tag >> 3 == 0:
-                raise MalformedError(f"0 is no field number (byte {position})")
+                raise MalformedError(f"invalid field number 0 (byte {position})")
             position = self._value(tag >> 3, tag & 7, start, end, depth=depth - 1)[1]
         raise MalformedError(f"the group of field {number} does not end")
 
     def varint(self, position: int, end: int) -> tuple[int, int]:
-        """A number, and where it ends."""
+        """Number at a position, and its end."""
         value = shift = 0
         first = position
         while position < end:
@@ -140,28 +250,28 @@ class Walker:
                 return value & 0xFFFFFFFFFFFFFFFF, position
             shift += 7
             if shift >= 70:
-                raise MalformedError(f"a number of more than ten bytes (byte {first})")
+                raise MalformedError(f"invalid number: more than ten bytes (byte {first})")
         raise MalformedError(f"the event ends inside a number (byte {first})")
 
 
 def _short(size: int, position: int) -> None:
     if size > LONGEST_LENGTH:
-        raise MalformedError(f"a tag or length of {size} bytes, more than {LONGEST_LENGTH} (byte {position})")
+        raise MalformedError(f"invalid tag or length: {size} bytes, more than {LONGEST_LENGTH} (byte {position})")
 
 
 def _deeper(depth: int) -> None:
     if depth <= 0:
-        raise TooDeepError(f"messages nested more than {MAX_DEPTH} levels deep")
+        raise MalformedError(f"messages nested more than {MAX_DEPTH} levels deep", limit=True)
 
 
 def _text(data: bytes) -> None:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        raise MalformedError(f"a string that is not UTF-8: {error.reason} at its byte {error.start}") from error
+        raise invalid_utf8(error) from error
 
 
 def _end(position: int, length: int, end: int) -> int:
     if length > end - position:
-        raise MalformedError(f"{length} bytes announced at byte {position}, and only {end - position} left")
+        raise MalformedError(f"{length} bytes announced at byte {position}, only {end - position} left")
     return position + length

@@ -1,4 +1,4 @@
-"""The Avro serializer: rows and columns of one plan."""
+"""Avro serializer: rows and columns of one plan."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_serde.avro._arrow import arrow_type
-from pravega_serde.avro._model import Type
-from pravega_serde.avro._nodes import RecordNode, may_be_null
-from pravega_serde.avro._plan import plan
-from pravega_serde.avro._read_columns import column_reader
-from pravega_serde.avro._read_rows import row_reader
-from pravega_serde.avro._schema import SchemaLike, load
-from pravega_serde.avro._write_columns import AvroColumnWriter
-from pravega_serde.avro._write_rows import RowWriter
+from pravega_serde.avro.columns import fast_path
+from pravega_serde.avro.resolve import RecordNode, arrow_type, may_be_null, resolve
+from pravega_serde.avro.rows import RowReader
+from pravega_serde.avro.schema import SchemaLike, Type, load
+from pravega_serde.avro.write_columns import AvroColumnWriter
+from pravega_serde.avro.write_rows import RowWriter
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath
 
 __all__ = ["AvroSerializer"]
@@ -30,11 +27,11 @@ class AvroSerializer(ColumnSerializer):
     ``schema`` is the writer's: JSON text, parsed JSON, or the path of a file. ``reader_schema`` is what to make of the
     events instead, by Avro's schema resolution; values are always written with ``schema``.
 
-    What values look like in Python and in Arrow is told in ``pravega_serde.avro._values``. Zeros behind a datum are
+    What values look like in Python and in Arrow is described in ``pravega_serde.avro.values``. Zeros behind a datum are
     ignored, because some of Java's writers pad; any other bytes there are an error, because they most likely mean that
     the event was written with another schema. (Java ignores them all.)
 
-    Raises :class:`SchemaError` for a schema that is none, and for a reader's that does not fit the writer's.
+    Raises :class:`SchemaError` for an invalid schema, and for a reader's that does not fit the writer's.
     """
 
     def __init__(self, schema: SchemaLike, *, reader_schema: SchemaLike | None = None) -> None:
@@ -43,8 +40,8 @@ class AvroSerializer(ColumnSerializer):
         self._reader_text: str | None = None
         if reader_schema is not None:
             self._reader, self._reader_text = load(reader_schema)
-        self._node = plan(self._writer, self._reader)
-        self._read = row_reader(self._node)
+        self._node = resolve(self._writer, self._reader)
+        self._read = RowReader(self._node)
         self._write = RowWriter(self._writer)
 
     def _arguments(self) -> dict[str, str | None]:
@@ -58,30 +55,29 @@ class AvroSerializer(ColumnSerializer):
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns; :class:`SchemaError` for a schema that contains itself."""
-        return arrow_type(plan(self._reader))
+        return arrow_type(resolve(self._reader))
 
     @cached_property
     def never_null(self) -> frozenset[str]:
         """Fields of a record that are null in no value that an event decodes to."""
-        node = plan(self._reader)
+        node = resolve(self._reader)
         if not isinstance(node, RecordNode):
             return frozenset()
         return frozenset(step.name for step in node.steps if not may_be_null(step.node))
 
     def serialize(self, value: Any) -> bytes:
-        """The event of a natural value."""
+        """Event of a natural value."""
         return self._write(value)
 
     def deserialize(self, data: bytes) -> Any:
-        """The natural value of an event."""
+        """Natural value of an event."""
         return self._read(data if isinstance(data, bytes) else bytes(data))
 
     def _make_reader(self) -> ColumnReader:
         kind = self.arrow_type
-        return ColumnReader(
-            PlainPath(row_reader(self._node, arrow=True), kind), column_reader(self._node, kind), few=_FEW
-        )
+        plain = PlainPath(RowReader(self._node, arrow=True), kind)
+        return ColumnReader(plain, fast_path(self._node, kind), few=_FEW)
 
     def _make_writer(self) -> AvroColumnWriter:
-        arrow_type(plan(self._writer))  # or a SchemaError, for one that contains itself
+        arrow_type(resolve(self._writer))  # raises SchemaError for a schema that contains itself
         return AvroColumnWriter(self._writer, self._text, few=_FEW)

@@ -1,4 +1,4 @@
-"""What reader makes of what writer wrote, worked out once for each pair of schemas.
+"""Schema resolution: what a reader makes of what a writer wrote, worked out once for each pair of schemas.
 
 The plan is a tree over the writer's bytes in which every step already knows its result in the reader's terms: which
 promotion, which member of a union, which field, which default. Rows and columns are two interpreters of the same
@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from pravega_serde.avro._model import (
+import pyarrow as pa
+
+from pravega_serde.avro.schema import (
     MISSING,
     Array,
     Enum,
@@ -25,15 +28,168 @@ from pravega_serde.avro._model import (
     Record,
     Type,
     Union,
+    branches_of,
     kind_of,
     label_of,
 )
-from pravega_serde.avro._nodes import Arm, ArrayNode, EnumNode, Leaf, Link, MapNode, Node, RecordNode, Step, UnionNode
+from pravega_serde.avro.values import arrow_leaf_type, list_type, shape_of
+from pravega_serde.columnar.limits import ColumnCount
 from pravega_serde.errors import SchemaError
 
-__all__ = ["match_fields", "plan"]
+__all__ = [
+    "Arm",
+    "ArrayNode",
+    "EnumNode",
+    "Leaf",
+    "Link",
+    "MapNode",
+    "Node",
+    "RecordNode",
+    "Step",
+    "UnionNode",
+    "ambiguous_labels",
+    "arrow_type",
+    "match_fields",
+    "may_be_null",
+    "min_size",
+    "resolve",
+]
 
-#: What the reader may have where the writer has the key, beyond the same.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A primitive or fixed value."""
+
+    wire: str
+    """Type that is written: the name of a primitive, or ``fixed``."""
+    target: Primitive | Fixed
+    """Type that it becomes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnumNode:
+    """A symbol."""
+
+    symbols: tuple[str | None, ...]
+    """Symbols of the reader for those of the writer; None where the reader has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayNode:
+    """Blocks of items."""
+
+    item: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapNode:
+    """Blocks of keys and values."""
+
+    value: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One of the writer's fields."""
+
+    name: str
+    node: Node
+    slot: int | None
+    """Index of the reader's field that it becomes; None to skip it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordNode:
+    """Fields in the writer's order, for slots in the reader's order."""
+
+    name: str
+    names: tuple[str, ...]
+    steps: tuple[Step, ...]
+    defaults: tuple[tuple[int, Field], ...]
+    """Slots that the writer does not fill, and the reader's fields whose defaults do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm:
+    """One branch of the writer's union, and what it becomes."""
+
+    node: Node | None
+    """None if the reader has no place for it: an event with this branch is an error."""
+    member: int | None
+    """Index of the reader's member that it is; None for null, and where the reader has no choice of members."""
+    label: str
+    """Name of the branch in the reader."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnionNode:
+    """A choice, made by the writer (arms) or by the reader (members) or by both."""
+
+    indexed: bool
+    """Whether the event has the index of the arm; otherwise there is just one."""
+    arms: tuple[Arm, ...]
+    members: tuple[Node, ...]
+    """Branches of the reader other than null, if they are more than one: then the value is one of these members.
+    Otherwise it is bare: the only member's, or null."""
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A record inside itself. Its target is set when that is complete."""
+
+    name: str
+    target: RecordNode | None = None
+
+
+Node = Leaf | EnumNode | ArrayNode | MapNode | RecordNode | UnionNode | Link
+
+
+def min_size(node: Node) -> int:
+    """Whether a value takes at least one byte (1), or may take none (0)."""
+    if isinstance(node, Leaf):
+        empty = node.wire == "null" or (node.wire == "fixed" and node.target.size == 0)  # type: ignore[union-attr]
+        return 0 if empty else 1
+    if isinstance(node, RecordNode):
+        return max((min_size(step.node) for step in node.steps), default=0)
+    if isinstance(node, UnionNode) and not node.indexed:
+        only = node.arms[0].node
+        assert only is not None
+        return min_size(only)
+    return 1
+
+
+def may_be_null(node: Node) -> bool:
+    """Whether a value can be null itself."""
+    if isinstance(node, UnionNode):
+        return any(arm.node is not None and may_be_null(arm.node) for arm in node.arms)
+    return isinstance(node, Leaf) and node.wire == "null"
+
+
+def ambiguous_labels(node: UnionNode) -> set[str]:
+    """Names of the arms whose values are tagged with them: named types that share a Python type with another."""
+    shapes: dict[str, int] = {}
+    for member in node.members:
+        shapes[_shape(member)] = shapes.get(_shape(member), 0) + 1
+    return {
+        arm.label
+        for arm in node.arms
+        if arm.node is not None and _is_named(arm.node) and shapes.get(_shape(arm.node), 0) > 1
+    }
+
+
+def _is_named(node: Node) -> bool:
+    return isinstance(node, RecordNode | Link | EnumNode) or (isinstance(node, Leaf) and node.wire == "fixed")
+
+
+def _shape(node: Node) -> str:
+    if isinstance(node, Leaf):
+        return shape_of(node.target)
+    if isinstance(node, EnumNode):
+        return "str"
+    return "list" if isinstance(node, ArrayNode) else "dict"
+
+
+#: Types that the reader may have where the writer has the key, beyond the same.
 _PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),
@@ -43,12 +199,12 @@ _PROMOTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def plan(writer: Type, reader: Type | None = None) -> Node:
-    """The plan for reading what ``writer`` wrote as ``reader``; :class:`SchemaError` if no event could be read."""
-    return _Planner().resolve(writer, writer if reader is None else reader, "$")
+def resolve(writer: Type, reader: Type | None = None) -> Node:
+    """Plan for reading events of ``writer`` as ``reader``; :class:`SchemaError` if no event could be read."""
+    return _Resolver().resolve(writer, writer if reader is None else reader, "$")
 
 
-class _Planner:
+class _Resolver:
     def __init__(self) -> None:
         self._records: dict[tuple[int, int, bool], RecordNode | Link] = {}
         self._skipping = False
@@ -113,7 +269,7 @@ class _Planner:
         return RecordNode(reader.name, names, tuple(steps), _defaults(reader, set(matches.values()), path))
 
     def _skip(self, writer: Type, path: str) -> Node:
-        """A field that is only read over: by its own schema, and whatever its values stand for."""
+        """A field that is only read over: by its own schema, without logical types."""
         outer, self._skipping = self._skipping, True
         try:
             return self.resolve(writer, writer, path)
@@ -127,7 +283,7 @@ class _Planner:
         return UnionNode(indexed=True, arms=tuple(arms), members=self._members(reader, path))
 
     def _arm(self, branch: Type, reader: Type, path: str) -> Arm:
-        """One branch of the writer's union; that the reader lacks it is an error only when it turns up."""
+        """One branch of the writer's union; a reader that lacks it is an error only when it turns up."""
         try:
             if not isinstance(reader, Union):
                 return Arm(self.resolve(branch, reader, path), None, label_of(branch))
@@ -149,11 +305,11 @@ class _Planner:
     def _members(self, reader: Type, path: str) -> tuple[Node, ...]:
         if not isinstance(reader, Union):
             return ()
-        others = [branch for branch in reader.branches if kind_of(branch) != "null"]
+        others = branches_of(reader)
         return tuple(self.resolve(branch, branch, path) for branch in others) if len(others) > 1 else ()
 
     def _choose(self, writer: Type, reader: Union, path: str) -> int:
-        """Which branch of the reader takes the writer's type: its own kind before promotions, in Java's order."""
+        """Index of the reader's branch for the writer's type: its own kind before promotions, in Java's order."""
         same = [index for index, branch in enumerate(reader.branches) if kind_of(branch) == kind_of(writer)]
         named = isinstance(writer, Record | Enum | Fixed)
         for exact in (True, False):
@@ -178,12 +334,12 @@ class _Planner:
         raise _mismatch(writer, reader, path)
 
 
-_RESOLVERS: Final[Mapping[type, Callable[[_Planner, Any, Any, str], Node]]] = {
-    Array: _Planner._array,
-    Enum: _Planner._enum,
-    Fixed: _Planner._fixed,
-    Map: _Planner._map,
-    Record: _Planner._record,
+_RESOLVERS: Final[Mapping[type, Callable[[_Resolver, Any, Any, str], Node]]] = {
+    Array: _Resolver._array,
+    Enum: _Resolver._enum,
+    Fixed: _Resolver._fixed,
+    Map: _Resolver._map,
+    Record: _Resolver._record,
 }
 
 
@@ -216,7 +372,7 @@ def _same_name(writer: Type, reader: Type) -> bool:
 
 
 def match_fields(writer: Record, reader: Record) -> dict[str, int]:
-    """The writer's field name -> the reader's slot. A field's own name comes before its aliases."""
+    """Slots of the reader by the names of the writer's fields. A field's own name comes before its aliases."""
     written = {entry.name for entry in writer.fields}
     matches: dict[str, int] = {}
     for slot, entry in enumerate(reader.fields):
@@ -238,7 +394,7 @@ def _defaults(reader: Record, filled: set[int], path: str) -> tuple[tuple[int, F
 
 
 def _member_index(reader: Union, chosen: int) -> int | None:
-    """Position among the branches other than null; None for null, and where there is only one."""
+    """Index among the branches other than null; None for null, and where there is only one."""
     others = [index for index, branch in enumerate(reader.branches) if kind_of(branch) != "null"]
     return others.index(chosen) if chosen in others and len(others) > 1 else None
 
@@ -252,3 +408,45 @@ def _show(schema: Type) -> str:
         return f"[{', '.join(_show(branch) for branch in schema.branches)}]"
     size = f" of {schema.size} bytes" if isinstance(schema, Fixed) else ""
     return f"{kind_of(schema)} {schema.name}{size}" if isinstance(schema, Fixed | Enum | Record) else kind_of(schema)
+
+
+def arrow_type(node: Node) -> pa.DataType:
+    """Arrow type of the values of a plan whose writer is its reader; :class:`SchemaError` if there is none."""
+    return _Types().of(node)
+
+
+class _Types:
+    def __init__(self) -> None:
+        self._columns = ColumnCount()
+
+    def of(self, node: Node) -> pa.DataType:
+        self._columns.add()
+        if isinstance(node, Leaf):
+            return arrow_leaf_type(node.target)
+        if isinstance(node, EnumNode):
+            return pa.string()
+        if isinstance(node, ArrayNode):
+            return list_type(self.of(node.item))
+        if isinstance(node, MapNode):
+            return pa.map_(pa.string(), self.of(node.value))
+        return self._nested(node)
+
+    def _nested(self, node: RecordNode | UnionNode | Link) -> pa.DataType:
+        if isinstance(node, Link):
+            raise SchemaError(f"the Avro record {node.name} contains itself; Arrow cannot hold that, read it by rows")
+        if isinstance(node, UnionNode):
+            return self._union(node)
+        inner: list[pa.DataType | None] = [None] * len(node.names)
+        for step in node.steps:
+            assert step.slot is not None, "only plans whose writer is their reader have types"
+            inner[step.slot] = self.of(step.node)
+        return pa.struct([pa.field(name, kind) for name, kind in zip(node.names, inner, strict=True)])
+
+    def _union(self, node: UnionNode) -> pa.DataType:
+        if node.members:
+            kinds = [self.of(member) for member in node.members]
+            return pa.struct([pa.field(f"member{index}", kind) for index, kind in enumerate(kinds)])
+        for arm in node.arms:
+            if arm.node is not None and not (isinstance(arm.node, Leaf) and arm.node.wire == "null"):
+                return self.of(arm.node)
+        return pa.null()

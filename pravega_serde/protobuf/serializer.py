@@ -1,4 +1,4 @@
-"""The Protobuf serializer: rows and columns of one message type."""
+"""Protobuf serializer: rows and columns of one message type."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from google.protobuf.message import Message
 
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath
 from pravega_serde.errors import SerializationError
-from pravega_serde.protobuf._arrow import arrow_type
-from pravega_serde.protobuf._limits import Meter, value_cost
-from pravega_serde.protobuf._plan import plan
-from pravega_serde.protobuf._read_columns import column_reader
-from pravega_serde.protobuf._read_values import value_reader
-from pravega_serde.protobuf._rows import RowReader, RowWriter, value_of
-from pravega_serde.protobuf._schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
-from pravega_serde.protobuf._stable import StableBytes
-from pravega_serde.protobuf._write_columns import ProtobufColumnWriter
-from pravega_serde.protobuf._write_rows import filler
+from pravega_serde.protobuf.columns import fast_path
+from pravega_serde.protobuf.plan import arrow_type, plan
+from pravega_serde.protobuf.rows import Meter, RowReader, value_cost, value_of
+from pravega_serde.protobuf.schema import ProtobufSchema, descriptor_of, descriptor_set, is_importable, load, same_type
+from pravega_serde.protobuf.values import value_reader
+from pravega_serde.protobuf.write_columns import ProtobufColumnWriter
+from pravega_serde.protobuf.write_rows import RowWriter, StableBytes, filler
 
 __all__ = ["ProtobufSerializer"]
 
@@ -37,7 +34,7 @@ class ProtobufSerializer(ColumnSerializer):
 
     Values are written from messages of the type and from mappings of field names to natural values; read, they are
     messages: of the generated class, where one was given. :meth:`as_dict` makes a message natural. What natural values
-    and Arrow columns look like is told in ``pravega_serde.protobuf._arrow``.
+    and Arrow columns look like is described in ``pravega_serde.protobuf.plan``.
 
     Zeros behind a message are cut off, because some of Java's writers pad. A string of proto3 that is not UTF-8 is an
     error, as in Java; in one of proto2 the wrong bytes are replaced when it is looked at, as in Java.
@@ -65,7 +62,7 @@ class ProtobufSerializer(ColumnSerializer):
 
     @property
     def message_class(self) -> type[Message]:
-        """The class of the messages that are read."""
+        """Class of the messages that are read."""
         return self._message
 
     @cached_property
@@ -74,22 +71,24 @@ class ProtobufSerializer(ColumnSerializer):
         return arrow_type(self._plan)
 
     def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
-        """The event of a message, or of a mapping. Equal values have equal bytes: maps are sorted by their keys."""
+        """Event of a message, or of a mapping. Equal values have equal bytes: maps are sorted by their keys."""
         if type(value) is self._message:
             return self._to_bytes(value)
         if not isinstance(value, Message):
             return self._write(value)
         if not same_type(descriptor_of(value), descriptor_of(self._message)):
             name = descriptor_of(value).full_name
-            raise SerializationError(f"a message {name} is no {self._plan.name} of this serializer's schema")
+            raise SerializationError(
+                f"invalid message: {name} is not the {self._plan.name} of this serializer's schema"
+            )
         return self._to_bytes(value)
 
     def deserialize(self, data: bytes) -> Any:
-        """The message of an event, unknown fields included."""
+        """Message of an event, unknown fields included."""
         return self._read(data if isinstance(data, bytes) else bytes(data))
 
     def as_dict(self, message: Message) -> Any:
-        """A message as natural values; fields that are not there are None. Unknown fields are left out."""
+        """Natural values of a message; fields that are not there are None. Unknown fields are left out."""
         if message.ByteSize() > self._meter.safe_size:
             self._meter.measure(message.SerializePartialToString())
         return value_of(message, self._natural)
@@ -97,9 +96,9 @@ class ProtobufSerializer(ColumnSerializer):
     def _make_reader(self) -> ColumnReader:
         kind = self.arrow_type
         read = RowReader(self._message, self._plan, value_reader(self._plan, arrow=True))
-        return ColumnReader(PlainPath(read, kind), column_reader(self._plan, kind), few=_FEW_TO_READ)
+        return ColumnReader(PlainPath(read, kind), fast_path(self._plan, kind), few=_FEW_TO_READ)
 
     def _make_writer(self) -> ProtobufColumnWriter:
-        arrow_type(self._plan)  # or a SchemaError, for one that contains itself
+        arrow_type(self._plan)  # raises SchemaError for a message that contains itself
         write = RowWriter(self._message, filler(self._plan, arrow=True), self._to_bytes)
         return ProtobufColumnWriter(self._plan, descriptor_of(self._message), write)

@@ -1,0 +1,313 @@
+"""Values: from messages to natural values or those that Arrow arrays are made of, and back from single ones.
+
+Writing is strict where a wrong value would become a wrong event: a float is not an int, a bool is not an int, a number
+must fit its type.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.bad_rows import invalid, lone_surrogate
+from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
+from pravega_serde.text import java_decode
+
+__all__ = ["Convert", "Read", "converter", "from_duration", "from_micros", "from_timestamp", "value_reader"]
+
+#: Reads the value of something in a message.
+Read = Callable[[Any], Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def value_reader(plan: MessagePlan, *, arrow: bool) -> Read:
+    """Reader of messages; it raises :class:`MalformedError` for one that Python or Arrow cannot hold."""
+    return _Compiler(arrow=arrow).message(plan)
+
+
+class _Compiler:
+    def __init__(self, *, arrow: bool) -> None:
+        self._arrow = arrow
+        self._done: dict[str, Read] = {}
+
+    def message(self, plan: MessagePlan) -> Read:
+        if plan.name not in self._done:
+            # A message inside itself finds its reader when it is first read.
+            self._done[plan.name] = lambda value: self._done[plan.name](value)  # noqa: PLW0108 -- it is another one then
+            self._done[plan.name] = self._shape(plan)
+        return self._done[plan.name]
+
+    def _shape(self, plan: MessagePlan) -> Read:
+        if plan.shape == "json":
+            return _json_text if self._arrow else json_format.MessageToDict
+        if plan.shape == "wrapper":
+            inner = self._item(plan.fields[0])
+            return lambda value: inner(value.value)
+        if plan.shape != "message":
+            return _micros if self._arrow else _NATURAL[plan.shape]
+        return _read_fields([(plan.fields[i].name, self._field(plan.fields[i])) for i in plan.order])
+
+    def _field(self, field: FieldPlan) -> Read:
+        name = field.name
+        if field.label == "map":
+            return self._map(field)
+        item = self._item(field)
+        if field.label == "repeated":
+            return _read_list(name, item)
+        if field.label == "implicit":
+            return lambda message: item(getattr(message, name))
+        return lambda message: item(getattr(message, name)) if message.HasField(name) else None
+
+    def _map(self, field: FieldPlan) -> Read:
+        assert field.message is not None
+        name, item = field.name, self._item(field.message.fields[1])
+        if self._arrow:
+            return lambda message: [(key, item(value)) for key, value in sorted(_pairs(message, name), key=_key)]
+        return lambda message: {key: item(value) for key, value in _pairs(message, name)}
+
+    def _item(self, field: FieldPlan) -> Read:
+        if field.message is not None:
+            return self.message(field.message)
+        if field.enum is not None:
+            return _enum(field.enum)
+        return _text if field.kind == "string" else _itself
+
+
+_key: Final = itemgetter(0)
+
+
+def _pairs(message: Message, name: str) -> list[tuple[Any, Any]]:
+    try:
+        return list(getattr(message, name).items())
+    except UnicodeDecodeError as error:
+        # Google's parser lets it pass in proto2, and then cannot find it.
+        raise MalformedError("invalid UTF-8 in a key") from error
+
+
+def _read_fields(fields: list[tuple[str, Read]]) -> Read:
+    def read(message: Message) -> dict[str, Any]:
+        values = {}
+        for name, read_field in fields:
+            try:
+                values[name] = read_field(message)
+            except MalformedError as error:
+                raise error.within(f".{name}") from error
+        return values
+
+    return read
+
+
+def _read_list(name: str, item: Read) -> Read:
+    def read(message: Message) -> list[Any]:
+        values: list[Any] = []
+        try:
+            for value in getattr(message, name):
+                values.append(item(value))  # noqa: PERF401 -- the error tells how many there were
+        except MalformedError as error:
+            raise error.within(f"[{len(values)}]") from error
+        return values
+
+    return read
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _text(value: Any) -> Any:
+    """A string of proto2 is not checked for being UTF-8: Java replaces what is not when it is looked at."""
+    return java_decode(value) if isinstance(value, bytes) else value
+
+
+def _enum(enum: EnumPlan) -> Read:
+    names = dict(enum.names)
+
+    def read(number: int) -> str:
+        if number not in names and len(names) < _MOST_NAMES:
+            names[number] = str(number)
+        return names.get(number) or str(number)
+
+    return read
+
+
+#: One text for each number without a name, not one for each time it is there; so many are remembered.
+_MOST_NAMES: Final = 1 << 16
+
+
+def _micros(value: Any) -> int:
+    """Microseconds of a timestamp or duration; what is left of the nanoseconds is dropped, as Java divides."""
+    nanos = value.nanos
+    micros: int = value.seconds * 1_000_000 + (nanos // 1000 if nanos >= 0 else -(-nanos // 1000))
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise MalformedError(f"invalid time: {value.seconds} seconds are beyond the range of microseconds")
+    return micros
+
+
+def _datetime(value: Any) -> datetime:
+    micros = _micros(value)
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise MalformedError(f"invalid datetime: {value.seconds} seconds are beyond Python's years") from None
+
+
+def _timedelta(value: Any) -> timedelta:
+    micros = _micros(value)
+    try:
+        return timedelta(microseconds=micros)
+    except OverflowError:
+        raise MalformedError(f"invalid timedelta: {value.seconds} seconds are more than Python's holds") from None
+
+
+_NATURAL: Final = {"timestamp": _datetime, "duration": _timedelta}
+
+
+def _json_text(value: Message) -> str:
+    """JSON without spaces, keys sorted: the order of a Struct's fields is not the same twice."""
+    try:
+        found = json_format.MessageToDict(value)
+    except (json_format.Error, ValueError) as error:
+        raise MalformedError(f"invalid JSON: {error}") from error
+    return json.dumps(found, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+#: Makes the value to put into a message; raises :class:`MalformedError` for one that does not fit.
+Convert = Callable[[Any], Any]
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+_MAX_FLOAT: Final = float(np.finfo(np.float32).max)
+
+
+def converter(kind: str, enum: EnumPlan | None) -> Convert:
+    """Conversion of values into those of a field's kind."""
+    return _CONVERTERS[kind] if enum is None else _enum_number(enum)
+
+
+def _integer(kind: str, low: int, high: int) -> Convert:
+    def convert(value: Any) -> Any:
+        if type(value) is not int:
+            if isinstance(value, bool | np.bool_):
+                raise invalid(kind, value)
+            if isinstance(value, Decimal) and value == value.to_integral_value():
+                value = int(value)
+            try:
+                value = int(operator.index(value))
+            except TypeError:
+                raise invalid(kind, value) from None
+        if not low <= value < high:
+            raise invalid(kind, value)
+        return value
+
+    return convert
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise invalid("bool", value)
+    return bool(value)
+
+
+def _double(value: Any) -> float:
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, int | np.integer | np.floating) or isinstance(value, bool):
+        raise invalid("double", value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise invalid("double", value) from None
+
+
+def _float(value: Any) -> float:
+    number = _double(value)
+    if math.isfinite(number) and abs(number) > _MAX_FLOAT:
+        raise invalid("float", value)
+    return number
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise invalid("string", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise lone_surrogate() from None
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise invalid("bytes", value)
+    return bytes(value)
+
+
+_CONVERTERS: Final[Mapping[str, Convert]] = {
+    "bool": _bool,
+    "bytes": _bytes,
+    "double": _double,
+    "float": _float,
+    "string": _string,
+    **{kind: _integer(kind, -(1 << 31), 1 << 31) for kind in ("int32", "sint32", "sfixed32")},
+    **{kind: _integer(kind, -(1 << 63), 1 << 63) for kind in ("int64", "sint64", "sfixed64")},
+    **{kind: _integer(kind, 0, 1 << 32) for kind in ("uint32", "fixed32")},
+    **{kind: _integer(kind, 0, 1 << 64) for kind in ("uint64", "fixed64")},
+}
+
+
+def _enum_number(enum: EnumPlan) -> Convert:
+    """A name, a number, or a number as text, as it is read where it has no name."""
+    numbers, integer = dict(enum.numbers), _integer(f"number of {enum.name}", -(1 << 31), 1 << 31)
+
+    def convert(value: Any) -> int:
+        if isinstance(value, str):
+            if value in numbers:
+                return numbers[value]
+            if not _is_number(value):
+                raise invalid(f"value of the enum {enum.name}", value)
+            value = int(value)
+        number: int = integer(value)
+        if enum.closed and number not in enum.names:
+            raise invalid(f"value of the enum {enum.name}", value)
+        return number
+
+    return convert
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 11
+
+
+def from_timestamp(value: Any) -> int:
+    """Microseconds since 1970 of a datetime."""
+    if not isinstance(value, datetime):
+        raise invalid("datetime", value)
+    if value.tzinfo is None:
+        raise MalformedError(f"{value!r} needs a time zone")
+    return (value - _EPOCH) // _MICROSECOND
+
+
+def from_duration(value: Any) -> int:
+    """Microseconds of a timedelta."""
+    if not isinstance(value, timedelta):
+        raise invalid("timedelta", value)
+    return value // _MICROSECOND
+
+
+def from_micros(shape: str, micros: int) -> tuple[int, int]:
+    """Seconds and nanoseconds. Those of a timestamp are never negative; those of a duration have its sign."""
+    seconds, rest = divmod(micros, 1_000_000)
+    if shape == "duration" and micros < 0 and rest:
+        seconds, rest = seconds + 1, rest - 1_000_000
+    return seconds, rest * 1000
