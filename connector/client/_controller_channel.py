@@ -38,8 +38,10 @@ CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict;
 # Seconds for which they are repeated where they cannot: twice a failover, during which the controller's own metadata is
 # away (25 to 30 s). What lasts longer has another reason, which waiting would hide.
 PASSING_SECONDS: Final = 60.0
-# Seconds for an answer that waits for work: to create a stream, say, whose segments' stores are told one by one.
-QUIET_WORK: Final = 15.0
+# Seconds for an answer that waits for work (to create a stream, say, whose segments' stores are told one by one) when
+# it is asked for again, and for one that cannot be asked for again.
+QUIET_WORK: Final = 7.0
+QUIET_ONCE: Final = 15.0
 QUOTED: Final = 160  # characters of a server's text that an error repeats
 MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
 
@@ -223,7 +225,9 @@ class ControllerChannel:
         # Where there is another controller, one that is silent is left sooner. Work has its time when it is asked for
         # again: it is done in a moment by a controller that is well, and one that stands still must not have it first.
         quiet = QUIET if len(self._endpoints) == 1 else QUIET / 2
-        if rpc.works and (attempts.in_trouble or not rpc.repeatable):
+        if rpc.works and not rpc.repeatable:
+            quiet = QUIET_ONCE
+        elif rpc.works and attempts.in_trouble:
             quiet = QUIET_WORK
         try:
             answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=self._metadata)

@@ -45,10 +45,10 @@ class Deadline:
         """The deadline of one attempt: seconds without a sign of life, and never later than this one.
 
         ``quiet`` is how long a healthy server may be silent, ``troubled`` how many seconds have gone by in attempts
-        that failed. An attempt gets a fifth of them if that is more: so an answer that is slow gets its time, and a
-        recovery is noticed at most a fifth later.
+        that failed. An attempt gets a tenth of them if that is more: so an answer that is slow gets its time, and a
+        recovery is noticed at most a tenth later.
         """
-        quiet = max(min(quiet, self.seconds / 3), _SHORTEST_QUIET, troubled / 5)
+        quiet = max(min(quiet, self.seconds / 3), _SHORTEST_QUIET, troubled / 10)
         part = Deadline(min(quiet, self.left))
         part._end = self._at
         return part
