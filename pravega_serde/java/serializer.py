@@ -221,7 +221,8 @@ class JavaSerializer(ColumnSerializer):
 
     def _make_reader(self) -> ColumnReader:
         kind = self._typed()
-        return ColumnReader(PlainPath(lambda event: self._plain(event, kind), kind.arrow_type), fast_path(kind))
+        plain = PlainPath(lambda event: self._plain(event, kind), kind.arrow_type)
+        return ColumnReader(plain, fast_path(kind), few=_few_rows(kind))
 
     def _make_writer(self) -> ColumnWriter:
         return ColumnWriter(self._column_writer_of)
@@ -247,6 +248,14 @@ class JavaSerializer(ColumnSerializer):
         except SerializationError as error:
             path = None if error.field_path is None else f"${error.field_path}"
             raise DeserializationError(error.reason, field_path=path) from error
+
+
+def _few_rows(kind: ColumnType) -> int:
+    """Rows of a column below which reading row by row is faster, as measured."""
+    if not isinstance(kind.java_type, ClassDescriptor):
+        return 24
+    # A primitive field is one NumPy operation; a string or box takes many, whatever the number of rows.
+    return 6 + 5 * sum(not each.primitive for _, each in kind.java_type.all_fields)
 
 
 def _made(kind: ColumnType, value: Any) -> Any:

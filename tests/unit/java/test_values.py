@@ -51,7 +51,7 @@ def test_the_quick_ways_of_single_boxes_are_the_long_ones(value: Any) -> None:
     assert SERIALIZER.serialize(value) == event
     (found,) = load_stream(event)
     assert type(SERIALIZER.deserialize(event)) is type(found)
-    assert repr(SERIALIZER.deserialize(event)) == repr(found) or isinstance(found, set)
+    assert dump_stream([SERIALIZER.deserialize(event)]) == dump_stream([found])
 
 
 @given(texts)
