@@ -442,6 +442,8 @@ MAX_EMPTY_ITEMS: Final = 65_536
 
 #: 60 MiB for an event of one.
 _MEMORY: Final = MemoryLimit(36, base=24 << 20)
+# By themselves: they are needed for every event, which takes some microseconds.
+_BASE, _PER_BYTE = _MEMORY.base, _MEMORY.per_byte
 
 #: Memory of CPython's values of logical types. Numbers and texts take in proportion to their bytes, or little.
 _LOGICAL: Final = {"decimal": 112, "uuid": 80, "timestamp": 56, "local-timestamp": 56, "time": 48, "date": 40}
@@ -462,7 +464,7 @@ class Budget(threading.local):
 
     def start(self, size: int) -> None:
         """Begin an event of so many bytes."""
-        self._items, self._memory, self._size = MAX_EMPTY_ITEMS, _MEMORY.of(size), size
+        self._items, self._memory, self._size = MAX_EMPTY_ITEMS, _BASE + _PER_BYTE * size, size
 
     def spend(self, weight: int) -> None:
         """Take memory; raises MalformedError if there is not as much left."""
@@ -475,7 +477,7 @@ class Budget(threading.local):
 
         ``weight`` and ``size`` are the memory and the bytes that an item takes at the least.
         """
-        if size and weight <= _MEMORY.per_byte * size:
+        if size and weight <= _PER_BYTE * size:
             return None
 
         def spend(count: int, left: int) -> None:
@@ -488,7 +490,7 @@ class Budget(threading.local):
 
     def for_value(self, weight: int, size: int) -> Callable[[], None] | None:
         """Check of a single value; None where its bytes are limit enough."""
-        return None if weight <= _MEMORY.per_byte * size else lambda: self.spend(weight)
+        return None if weight <= _PER_BYTE * size else lambda: self.spend(weight)
 
     def _spend_empty(self, count: int) -> None:
         self._items -= count
