@@ -67,8 +67,11 @@ class Budget(threading.local):
         def spend(count: int, left: int) -> None:
             if not size:
                 self._spend_empty(count)
-            # What the event is too short for is never read.
-            self.spend(weight * min(count, left // size + 1 if size else count))
+            elif count > left // size:
+                count = left // size + 1  # what the event is too short for is never read
+            memory = self._memory = self._memory - weight * count
+            if memory < 0:
+                self.spend(0)
 
         return spend
 
