@@ -115,9 +115,10 @@ _SPECIAL: Final[Special] = {
 
 
 def _without_cycles(files: FileDescriptorSet, root: str) -> FileDescriptorSet:
-    """The set without fields that lead from a message inside ``root`` to one that it is in."""
+    """The set without fields that lead from a message inside ``root`` to one that it is in, or itself."""
     copy = FileDescriptorSet.FromString(files.SerializeToString())
     types: dict[str, DescriptorProto] = {}
+    left_out: list[str] = []
 
     def collect(prefix: str, messages: Sequence[DescriptorProto]) -> None:
         for each in messages:
@@ -136,11 +137,12 @@ def _without_cycles(files: FileDescriptorSet, root: str) -> FileDescriptorSet:
                 target = types[target].field[1].type_name
             if target in inside:
                 message.field.remove(field)
+                left_out.append(field.name)
             elif target in types.keys() - done and not target.startswith(f".{_WELL_KNOWN}"):
                 visit(target, inside, done)
 
     visit(f".{root}", (), set())
-    return copy
+    return copy if left_out else files
 
 
 def _alike(column: Any, row: Any, kind: pa.DataType) -> bool:
@@ -217,7 +219,8 @@ def compare(files: FileDescriptorSet, count: int, source: random.Random, counts:
         messages = _messages(serializer, count, source)
         counts.types, counts.messages = counts.types + 1, counts.messages + count
         yield from (f"{name}: {what}" for what in _rows(serializer, messages))
-        flat = ProtobufSerializer(_without_cycles(files, name), message_type=name)
+        kept = _without_cycles(files, name)
+        flat = serializer if kept is files else ProtobufSerializer(kept, message_type=name)
         if pa.types.is_struct(flat.arrow_type) and flat.arrow_type.num_fields:
             counts.in_columns += count
             yield from (f"{name}: {what}" for what in _columns(flat, _messages(flat, count, source)))
