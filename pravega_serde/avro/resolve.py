@@ -266,7 +266,7 @@ class _Resolver:
                 node = self.resolve(entry.type, reader.fields[slot].type, f"{path}.{entry.name}")
             steps.append(Step(entry.name, node, slot))
         names = tuple(entry.name for entry in reader.fields)
-        return RecordNode(reader.name, names, tuple(steps), _defaults(reader, set(matches.values()), path))
+        return RecordNode(reader.name, names, tuple(steps), _defaults(writer, reader, set(matches.values()), path))
 
     def _skip(self, writer: Type, path: str) -> Node:
         """A field that is only read over: by its own schema, without logical types."""
@@ -372,23 +372,41 @@ def _same_name(writer: Type, reader: Type) -> bool:
 
 
 def match_fields(writer: Record, reader: Record) -> dict[str, int]:
-    """Slots of the reader by the names of the writer's fields. A field's own name comes before its aliases."""
+    """Slots of the reader by the names of the writer's fields. A field's own name comes before its aliases.
+
+    Aliases of fields are those of a record by its full name, as ``org.apache.avro.Schema.applyAliases`` has it: between
+    records that stand for each other under different names they do not count.
+    """
     written = {entry.name for entry in writer.fields}
+    renaming = _takes_aliases(writer, reader)
     matches: dict[str, int] = {}
     for slot, entry in enumerate(reader.fields):
         own = entry.name in written
-        name = entry.name if own else next((alias for alias in entry.aliases if alias in written), None)
+        aliases = entry.aliases if renaming else ()
+        name = entry.name if own else next((alias for alias in aliases if alias in written), None)
         if name is not None and (own or name not in {other.name for other in reader.fields}):
             matches.setdefault(name, slot)
     return matches
 
 
-def _defaults(reader: Record, filled: set[int], path: str) -> tuple[tuple[int, Field], ...]:
+def _takes_aliases(writer: Record, reader: Record) -> bool:
+    space = reader.name.rpartition(".")[0]
+    aliases = (alias.removeprefix(".") if "." in alias or not space else f"{space}.{alias}" for alias in reader.aliases)
+    return writer.name == reader.name or writer.name in aliases
+
+
+def _defaults(writer: Record, reader: Record, filled: set[int], path: str) -> tuple[tuple[int, Field], ...]:
     rest = [(slot, entry) for slot, entry in enumerate(reader.fields) if slot not in filled]
     for _, entry in rest:
         if entry.default is MISSING:
+            unused = ""
+            if entry.aliases and not _takes_aliases(writer, reader):
+                unused = (
+                    f", or give {reader.name} the alias {writer.name}, without which its fields' aliases do not count"
+                )
             raise SchemaError(
-                f"the reader's field {path}.{entry.name} is not in the writer's schema and has no default; give it one"
+                f"the reader's field {path}.{entry.name} is not in the writer's schema and has no default; "
+                f"give it one{unused}"
             )
     return tuple(rest)
 

@@ -135,6 +135,8 @@ class _Compiler:
                     for _ in range(count):
                         item, at = read_item(data, at)
                         items.append(item)
+                    if not data[at]:  # no further block: what _block says, without the call
+                        return items, at + 1
                     count, at = _block(data, at)
             except _WRONG as error:
                 raise _as_malformed(error).within(f"[{len(items)}]") from error
@@ -320,6 +322,9 @@ def _last_of_each(entries: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def _block(data: bytes, at: int) -> tuple[int, int]:
     """Number of items in the next block of an array or map; 0 at its end."""
+    byte = data[at]
+    if byte < 0x80 and not byte & 1:  # nearly always: less than 64 items, without the block's size
+        return byte >> 1, at + 1
     count, at = read_long(data, at)
     if count < 0:
         # A negative count is followed by the block's size in bytes, for readers that skip it.
@@ -483,8 +488,11 @@ class Budget(threading.local):
         def spend(count: int, left: int) -> None:
             if not size:
                 self._spend_empty(count)
-            # What the event is too short for is never read.
-            self.spend(weight * min(count, left // size + 1 if size else count))
+            elif count > left // size:
+                count = left // size + 1  # what the event is too short for is never read
+            memory = self._memory = self._memory - weight * count
+            if memory < 0:
+                self.spend(0)
 
         return spend
 

@@ -113,8 +113,12 @@ class ByFunction:
         return _text(self.function(value))
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """What the function says of every row."""
-        return pa.array([self.key(row) for row in batch.to_pylist()], pa.string())
+        """What the function says of every row; :class:`SerializationError` for a row that Python cannot hold."""
+        try:
+            rows = batch.to_pylist()
+        except (OverflowError, ValueError):
+            raise _no_python_value(batch) from None
+        return pa.array([self.key(row) for row in rows], pa.string())
 
     def check(self, schema: pa.Schema) -> None:
         """Nothing can be known of a function."""
@@ -159,6 +163,18 @@ def _member(value: Any, name: str) -> Any:
         return value[name] if isinstance(value, Mapping) else getattr(value, name)
     except (KeyError, AttributeError):
         raise SerializationError(f"no routing key: a {type(value).__name__} has no field {name!r}") from None
+
+
+def _no_python_value(batch: pa.RecordBatch) -> SerializationError:
+    """The error of the first value that has no counterpart in Python, such as a timestamp of the year 10000."""
+    for row in range(len(batch)):
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column[row].as_py()
+            except (OverflowError, ValueError) as error:
+                reason = f"no routing key: Python cannot hold the value of type {column.type}: {error}"
+                return SerializationError(reason, field_path=f"$.{name}", row=row)
+    raise AssertionError("each value by itself has one")
 
 
 def _text(key: object) -> str | None:

@@ -6,17 +6,16 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from pravega_serde.protobuf import ProtobufSerializer
+from tests.fuzz._messages import fill
 from tests.fuzz._target import Format, Target
 from tests.interop.java_proto._descriptors import everything, older
 
 __all__ = ["FORMAT"]
 
 _SIZE: Final = (1 << 20) - 64
-_F: Final = FieldDescriptor
 
 
 def _varint(number: int) -> bytes:
@@ -35,69 +34,12 @@ def _framed(number: int, payload: bytes) -> bytes:
     return _tag(number, 2) + _varint(len(payload)) + payload
 
 
-def _integer(bits: int, *, signed: bool) -> Callable[[random.Random], int]:
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return lambda source: source.choice((low, high, 1, min(100, high), max(-1, low)))
-
-
-_SCALARS: Final[Mapping[int, Callable[[random.Random], Any]]] = {
-    _F.CPPTYPE_INT32: _integer(32, signed=True),
-    _F.CPPTYPE_INT64: _integer(64, signed=True),
-    _F.CPPTYPE_UINT32: _integer(32, signed=False),
-    _F.CPPTYPE_UINT64: _integer(64, signed=False),
-    _F.CPPTYPE_FLOAT: lambda source: source.choice((0.5, -1e30, float("inf"))),
-    _F.CPPTYPE_DOUBLE: lambda source: source.choice((0.1, -1e300, 0.0)),
-    _F.CPPTYPE_BOOL: lambda source: source.random() < 0.5,
-}
-
-
-def _scalar(field: Any, source: random.Random) -> Any:
-    if field.type == _F.TYPE_BYTES:
-        return source.randbytes(source.randrange(5))
-    if field.cpp_type == _F.CPPTYPE_STRING:
-        return source.choice(("", "a", "ü€😀", "some words " * 3))
-    if field.cpp_type == _F.CPPTYPE_ENUM:
-        return source.choice([each.number for each in field.enum_type.values])
-    return _SCALARS[field.cpp_type](source)
-
-
-def _fill(message: Any, source: random.Random, depth: int) -> None:
-    """Set a few fields."""
-    for field in message.DESCRIPTOR.fields:
-        required = getattr(field, "is_required", False)
-        if not required and source.random() > (0.25 if depth else 0.0):
-            continue
-        value = getattr(message, field.name)
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            _put(value, field.message_type, source, depth)
-        elif field.is_repeated:
-            for _ in range(source.randrange(4)):
-                if field.message_type is None:
-                    value.append(_scalar(field, source))
-                else:
-                    _fill(value.add(), source, depth - 1)
-        elif field.message_type is None:
-            setattr(message, field.name, _scalar(field, source))
-        else:
-            value.SetInParent()
-            _fill(value, source, depth - 1)
-
-
-def _put(entries: Any, entry: Any, source: random.Random, depth: int) -> None:
-    key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
-    for _ in range(source.randrange(3)):
-        if value.message_type is None:
-            entries[_scalar(key, source)] = _scalar(value, source)
-        else:
-            _fill(entries[_scalar(key, source)], source, depth - 1)
-
-
 def _target(name: str, files: FileDescriptorSet, bombs: Mapping[str, Callable[[], bytes]], **more: Any) -> Target:
     serializer, source = ProtobufSerializer(files, message_type=name), random.Random(1)
     events = []
     for _ in range(60):
         message = serializer.message_class()
-        _fill(message, source, 3)
+        fill(message, source, 3)
         events.append(message.SerializeToString())
     # What a message holds is looked at when it is asked for: a time beyond Python's, a proto2 text that is not UTF-8.
     return Target(name=name, serializer=serializer, corpus=events, bombs=bombs, rows_take_more=True, **more)

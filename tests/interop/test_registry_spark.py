@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from connector.client import PravegaClient
@@ -16,10 +17,22 @@ from tests.interop._java_registry import JavaRegistry
 from tests.interop._registry_values import VALUES
 
 COUNT = 10_000
+#: Where Spark finds the codec of the group that Java writes "encrypted": a module that every worker gets.
+MASK = "their_codecs:MASK"
+THEIR_CODECS = """
+from pravega_serde.registry import Codec
+
+def mask(data, properties=None):
+    key = 85 if properties is None else int(properties["mask"])
+    return bytes(each ^ key for each in data)
+
+MASK = Codec("com.example/mask", mask, mask, {"mask": "85"})
+"""
 #: Group -> what Spark has to be told to write back as Java wrote.
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "avro": {},
     "avro-gzip": {"codec": "gzip"},
+    "avro-mask": {"codec": MASK},
     "avro-snappy": {"codec": "snappy"},
     "avro-multi": {},
     "json": {},
@@ -29,8 +42,18 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "proto-gzip": {"codec": "gzip", "typed_java_readers": "false"},
     "proto-multi": {},
 }
+#: What Spark has to be told to read a group.
+TO_READ: Final[dict[str, dict[str, str]]] = {"avro-mask": {"codecs": MASK}}
 #: Columns of the groups with several types, and a field that tells them.
 TYPES: Final = {"beats": "Pulse", "temp": "Sensor", "domain": "ErrorInfo", "units": "Money", "age": "User"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def their_codecs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The module of codecs, shipped as applications ship theirs."""
+    module = tmp_path_factory.mktemp("codecs") / "their_codecs.py"
+    module.write_text(THEIR_CODECS)
+    spark.sparkContext.addPyFile(str(module))
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +111,7 @@ def test_java_to_spark_to_java(
         client.create_stream(target)
         java.write(source, [("key", event) for event in events])
 
-        frame = read(spark, source, options)
+        frame = read(spark, source, options | TO_READ.get(group, {}))
         found = rows(frame)
         counts[group] = len(found)
         wrong = [i for i, row in enumerate(found) if row != expected(group, i)]
@@ -103,7 +126,20 @@ def test_java_to_spark_to_java(
     assert {answer["group"]: answer["events"] for answer in answers} == counts
     readers = {(answer["group"], answer["reader"]) for answer in answers}
     assert {(group, "typed") for group in GROUPS if group not in ("json-snappy", "proto-gzip")} <= readers
-    assert {(group, "generic") for group in GROUPS if not group.endswith("-multi")} <= readers
+    assert {(group, "generic") for group in GROUPS if not group.endswith(("-multi", "-mask"))} <= readers
+
+
+def test_a_codec_that_was_not_told_is_named(
+    spark: SparkSession, client: PravegaClient, java: JavaPeer, serializers: JavaRegistry, scope: str,
+    options: dict[str, str],
+) -> None:  # fmt: skip
+    stream = StreamName(scope, "avro-mask")
+    client.create_stream(stream)
+    java.write(stream, [("key", event) for event in serializers.events("avro-mask")[:3]])
+    with pytest.raises(PySparkException, match=r"com\.example/mask"):
+        read(spark, stream, options)
+    found = rows(read(spark, stream, options | TO_READ["avro-mask"]))
+    assert found == [expected("avro-mask", number) for number in range(3)]
 
 
 @pytest.mark.parametrize("made", ["avro", "json", "protobuf"])

@@ -15,12 +15,12 @@ __all__ = ["compile_protos", "everything", "older"]
 _FOLDER = Path(__file__).parent
 
 
-def compile_protos(folder: Path, name: str) -> FileDescriptorSet:
-    """The set of one file and all that it imports."""
+def compile_protos(folder: Path, *names: str) -> FileDescriptorSet:
+    """The set of files and all that they import."""
     google = Path(grpc_tools.__file__).parent / "_proto"
     with tempfile.TemporaryDirectory() as output:
         target = Path(output) / "set"
-        arguments = [f"-I{folder}", f"-I{google}", "--include_imports", f"--descriptor_set_out={target}", name]
+        arguments = [f"-I{folder}", f"-I{google}", "--include_imports", f"--descriptor_set_out={target}", *names]
         assert protoc.main(["protoc", *arguments]) == 0
         return FileDescriptorSet.FromString(target.read_bytes())
 

@@ -21,12 +21,12 @@ _SECONDS: Final = 120
 
 
 class ProtoPeer:
-    """The compiled program."""
+    """The compiled program; ``newer`` are jars that go before those of the registry."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, newer: Sequence[Path] = ()) -> None:
         self._folder = folder
         java, jars = find_java(), registry_jars()
-        self._java, self._classpath = java.path, f"{folder}:{jars}/*"
+        self._java, self._classpath = java.path, ":".join([str(folder), *map(str, newer), f"{jars}/*"])
         compile_java(java, [_SOURCE], folder, jars)
 
     def _run(self, mode: str, files: FileDescriptorSet, *arguments: object, text: str = "") -> list[dict[str, Any]]:

@@ -90,9 +90,9 @@ def test_long_arrays_of_few_rows_take_the_plain_path(count: int, rows: int) -> N
 def test_arrays_in_arrays_of_one_event_do_not_take_forever() -> None:
     serializer = AvroSerializer({"type": "array", "items": ARRAY_OF_INT})
     event = serializer.serialize([[1] * 500] * 500)
-    started = clock.monotonic()
+    started = clock.process_time()
     assert len(serializer.decode_column(pa.array([event, event]))[0]) == 500
-    assert clock.monotonic() - started < 5, "a round for each of 250,000 items would take much longer"
+    assert clock.process_time() - started < 5, "a round for each of 250,000 items would take much longer"
 
 
 def test_blocks_may_be_many_and_say_their_size() -> None:

@@ -87,6 +87,22 @@ def test_a_fields_own_name_comes_before_its_aliases() -> None:
     assert AvroSerializer(writer, reader_schema=reader).deserialize(b"\x02\x04") == {"b": 2}
 
 
+def test_aliases_of_fields_count_only_where_the_record_has_the_name() -> None:
+    """As Java: elsewhere the default is taken, or there is none."""
+
+    def record(name: str, *fields: dict[str, object], **more: object) -> dict[str, object]:
+        return {"type": "record", "name": name, "fields": list(fields), **more}
+
+    renamed = {"name": "b", "type": "int", "aliases": ["a"]}
+    writer = record("shop.Old", {"name": "a", "type": "int"})
+    known = record("shop.New", renamed, aliases=["Old"])
+    assert AvroSerializer(writer, reader_schema=known).deserialize(b"\x02") == {"b": 1}
+    unknown = record("shop.New", {**renamed, "default": 7})
+    assert AvroSerializer(writer, reader_schema=unknown).deserialize(b"\x02") == {"b": 7}
+    with pytest.raises(SchemaError, match=r"\$\.b .* or give shop\.New the alias shop\.Old, without which"):
+        AvroSerializer(writer, reader_schema=record("shop.New", renamed))
+
+
 def test_a_missing_default_is_named() -> None:
     writer = {"type": "record", "name": "R", "fields": []}
     reader = {"type": "record", "name": "R", "fields": [{"name": "new", "type": "int"}]}

@@ -171,6 +171,18 @@ def test_wrong_values_are_refused(router: Any) -> None:
         router.key({"order": {}})
 
 
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(2**62, pa.timestamp("us")), (2**62, pa.timestamp("us", "UTC")), (-(2**60), pa.timestamp("us"))],
+)
+def test_a_row_that_python_cannot_hold_is_an_error_with_its_place(number: int, kind: pa.DataType) -> None:
+    times = pa.StructArray.from_arrays([pa.array([0, number]).view(kind)], ["at"])
+    batch = pa.record_batch({"id": [1, 2], "order": times})
+    with pytest.raises(SerializationError, match="no routing key: Python cannot hold the value of type") as caught:
+        ByFunction(lambda row: str(row["id"])).keys(batch)
+    assert (caught.value.row, caught.value.field_path) == (1, "$.order")
+
+
 def test_a_dictionary_of_keys_is_not_unfolded() -> None:
     column = pa.array(["a", "b", "a"]).dictionary_encode()
     assert pa.types.is_dictionary(ByColumn("k").keys(pa.record_batch({"k": column})).type)
