@@ -18,12 +18,6 @@ from tests.faults.cluster._stage import Record, Stage, table
 from tests.faults.exactly_once._summary import write_into
 
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "guarantees.md"
-_MARKERS = """
-## Faults of a cluster
-
-<!-- generated cluster: python -m tests.faults.cluster --runs 20 --json FILE; … --json FILE --document -->
-<!-- end of generated -->
-"""
 
 
 @click.group(help=__doc__, invoke_without_command=True)
@@ -66,9 +60,6 @@ def main(
         sys.exit(not names)
     record = Record(file)
     if document:
-        page = _DOCUMENT.read_text() if _DOCUMENT.exists() else "# Guarantees\n"
-        if "<!-- generated cluster:" not in page:
-            _DOCUMENT.write_text(page + _MARKERS)
         write_into(_DOCUMENT, "cluster", table(record.verdicts))
         return
     play(record, names, runs, seed, queries=queries, logs=logs)

@@ -83,6 +83,13 @@ class Fault:
     """Clients whose users are to see an error."""
     allowed: float = LAG
     """Seconds that clients have after the first success of a new one."""
+    commits: float = LAG
+    """Those that clients have whose transactions the controller may have begun to commit."""
+
+    def allows(self, client: str) -> float:
+        """Seconds that a client has."""
+        commits = client in ("transactions", "ingester") or client.startswith("query")
+        return max(self.allowed, self.commits if commits else 0.0)
 
     @property
     def of_query(self) -> bool:
@@ -326,8 +333,12 @@ FAULTS: Final[dict[str, Fault]] = {
         for n in (1, 2)
     },
     **{
+        # The controller waits for the frozen store, up to 120 s, with whatever it has asked it for; the next commits of
+        # that stream wait behind it, while those of another one go on.
         f"freeze-store-{n}": Fault(
-            f"segment store {n} stands still for 60 s", partial(_freeze_store, name=f"store-{n}")
+            f"segment store {n} stands still for 60 s",
+            partial(_freeze_store, name=f"store-{n}"),
+            commits=_FROZEN + LAG,
         )
         for n in (1, 2)
     },

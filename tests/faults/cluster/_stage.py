@@ -131,7 +131,7 @@ class Stage:
         wells = [(moment, timeline.well(moment)) for moment in run.moments]
         # A moment before the servers were made well again tells nothing of their recovery.
         verdict.recovery = round(max((well - moment for moment, well in wells if well is not None), default=0.0), 1)
-        allowed = FAULTS[verdict.fault].allowed if verdict.fault in FAULTS else LAG
+        fault = FAULTS.get(verdict.fault)
         for client in self.scene.clients:
             verdict.stalls[client] = round(timeline.stall(client, begin, end), 1)
             lag = timeline.lag(client, run.moments)
@@ -139,7 +139,7 @@ class Stage:
                 verdict.failures.append(f"{client} has not gone on")
             else:
                 verdict.lags[client] = round(lag, 1)
-            if lag is not None and lag > allowed:
+            if lag is not None and lag > (fault.allows(client) if fault else LAG):
                 verdict.failures.append(f"{client} went on {lag:.1f} s after a new client")
             if shown := [text for _, text in timeline.errors[client]]:
                 verdict.errors[client] = dict(Counter(shown))
