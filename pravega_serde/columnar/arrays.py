@@ -70,18 +70,17 @@ class ByteColumn:
     ends: Int64s
 
     @classmethod
-    def of(cls, column: pa.BinaryArray | pa.StringArray, *, before: int = 0) -> ByteColumn:
-        """Open a column; its bytes are copied once, to add the slack, and ``before`` zeros in front of them."""
+    def of(cls, column: pa.BinaryArray | pa.StringArray) -> ByteColumn:
+        """Open a column; its bytes are copied once, to add the slack."""
         offsets = offsets_of(column)
         low, high = int(offsets[0]), int(offsets[-1])
         # Arrow's allocator keeps freed memory, which numpy would have to fault in again page by page.
-        data = np.frombuffer(pa.allocate_buffer(before + high - low + SLACK), np.uint8)
-        data[:before] = 0
+        data = np.frombuffer(pa.allocate_buffer(high - low + SLACK), np.uint8)
         if high > low:
-            data[before:-SLACK] = np.frombuffer(column.buffers()[2], np.uint8)[low:high]
+            data[:-SLACK] = np.frombuffer(column.buffers()[2], np.uint8)[low:high]
         data[-SLACK:] = 0
         wide = offsets.astype(np.int64)
-        wide += before - low
+        wide -= low
         return cls(data=data, words=word_view(data), starts=wide[:-1], ends=wide[1:])
 
 

@@ -28,7 +28,6 @@ __all__ = [
     "MalformedError",
     "PlainPath",
     "bisecting",
-    "chained",
     "decode_rows",
     "invalid",
     "invalid_utf8",
@@ -141,26 +140,6 @@ def bisecting(whole: Callable[[pa.BinaryArray], pa.Array], *, refusals: tuple[ty
                     good.append(stop - start)
                     suspects.extend(range(start, stop))
         return Attempt(_join(good), np.array(suspects, np.int64))
-
-    return attempt
-
-
-def chained(first: FastPath, second: FastPath) -> FastPath:
-    """Fast path whose suspects are those that neither of two fast paths decodes."""
-
-    def attempt(column: pa.BinaryArray) -> Attempt:
-        tried = first(column)
-        if not len(tried.suspects):
-            return tried
-        rest = second(column.take(pa.array(tried.suspects)))
-        if len(tried.suspects) == len(column):
-            return rest
-        index = np.arange(len(column))
-        index[tried.suspects] = len(column) + np.arange(len(tried.suspects))
-        if len(rest.suspects) == len(tried.suspects):
-            return tried
-        values = pa.concat_arrays([tried.values, rest.values]).take(pa.array(index))
-        return Attempt(values, tried.suspects[rest.suspects])
 
     return attempt
 
