@@ -11,7 +11,7 @@ def test_a_quick_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_subject, "SHORTEST", 0.001)
     notes: list[str] = []
     results = {result.case: result for result in _run.run_serde(rounds=1, quick=True, only="flat", note=notes.append)}
-    assert len(results) == 16
+    assert len(results) == 20
     assert any("fastavro 1" in note and "Java " in note for note in notes)
     columns = results["Avro flat, decode columns"]
     assert columns.baseline in ("pyruhvro", "fastavro, pyarrow")

@@ -118,12 +118,13 @@ class Served:
     def write(self, request, name, data):
         for place in range(0, len(data), 10_000):
             piece = data[place : place + 10_000]
+            self.sent[name] += len(piece)  # before the client has it, and looks here
             try:
                 request.wfile.write(piece)
             except ConnectionError:
+                self.sent[name] -= len(piece)
                 request.close_connection = True
                 return
-            self.sent[name] += len(piece)
             time.sleep(self.pause)
 
 
