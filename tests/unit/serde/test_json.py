@@ -350,8 +350,10 @@ def assert_alike(serializer: JsonSerializer, events: list[bytes]) -> None:
 def shown_column(column: pa.Array) -> list[Any]:
     """Values of a column, a struct's timestamps as numbers: Python has none beyond the year 9999."""
     if pa.types.is_struct(column.type):
-        kinds = [pa.int64() if pa.types.is_timestamp(entry.type) else entry.type for entry in column.type]
-        column = column.cast(pa.struct([pa.field(e.name, kind) for e, kind in zip(column.type, kinds, strict=True)]))
+        # Field by field: Arrow's cast of a struct breaks a map of nulls in it.
+        fields = [f.cast(pa.int64()) if pa.types.is_timestamp(f.type) else f for f in column.flatten()]
+        rows = zip(*(field.to_pylist() for field in fields), strict=True) if fields else [()] * len(column)
+        return [list(row) if there.as_py() else None for row, there in zip(rows, column.is_valid(), strict=True)]
     values: list[Any] = column.to_pylist()
     return values
 
