@@ -276,7 +276,8 @@ class TailReader:
         due += [self._due(endpoint) for endpoint in self._connections]
         for tail in self._tails.values():
             if tail.asked is not None:
-                due.append(tail.asked_at + _PARKED_SECONDS)
+                if not self._errands.is_under_way(("overdue", tail.id)):  # whose result wakes the loop
+                    due.append(tail.asked_at + _PARKED_SECONDS)
                 if tail.attempts.in_trouble:
                     due.append(tail.asked_at + self._settled)
         waiting = min([timeout, *(at - time.monotonic() for at in due)])

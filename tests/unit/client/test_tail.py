@@ -226,6 +226,17 @@ def test_a_read_that_waits_for_long_on_a_quiet_segment_goes_on_waiting(reader, s
     assert sum(isinstance(request, ReadSegment) for request in store.requests) == 1
 
 
+def test_while_a_quiet_segment_is_looked_into_the_loop_rests(reader, stream, store, monkeypatch):
+    monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.2)
+    rounds = []
+    monkeypatch.setattr(_tail, "wait_ready", lambda *args, wait=_tail.wait_ready: rounds.append(0) or wait(*args))
+    asked(reader, store)
+    store.on(GetStreamSegmentInfo, lambda session, request: None)
+    assert reader.poll(1.0) is None
+    assert store.unused_rules == 0
+    assert len(rounds) < 50
+
+
 def test_a_store_that_never_answers_a_parked_read_exceeds_the_deadline(reader, stream, store, monkeypatch):
     monkeypatch.setattr(_tail, "_PARKED_SECONDS", 0.2)
 
