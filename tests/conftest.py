@@ -15,7 +15,7 @@ from hypothesis import settings
 from connector.config import PravegaConfig
 from connector.local import LocalPravega
 from connector.wire import StreamName
-from tests.processes import stat_of
+from tools.processes import stat_of
 
 _TESTS = Path(__file__).parent
 # How long an example takes says nothing on a machine that has other work; pytest's own limit catches what hangs.

@@ -110,10 +110,10 @@ def main(arguments: list[str]) -> int:
     path = JarSet.lock_file(chosen.name, recipe.server.version)
     if chosen.check:
         same = path.read_text() == text
-        print(f"{path} {'is up to date' if same else 'would change'}")  # noqa: T201
+        print(f"{path} {'is up to date' if same else 'would change'}")
         return 0 if same else 1
     path.write_text(text)
-    print(f"{len(jars)} jars in {path}")  # noqa: T201
+    print(f"{len(jars)} jars in {path}")
     return 0
 
 
@@ -170,7 +170,7 @@ def _resolve(module: str, folder: Path) -> list[Jar]:
 def _jars(report: Path, folder: Path) -> list[Jar]:
     """Jars that Ivy's report names, with the digests and sizes of the files."""
     jars = []
-    for module in ElementTree.parse(report).getroot().iter("module"):  # noqa: S314 - Ivy has just written it
+    for module in ElementTree.parse(report).getroot().iter("module"):
         for revision in module.iter("revision"):
             for artifact in revision.iter("artifact"):
                 place = module.attrib["organisation"], artifact.attrib["name"], revision.attrib["name"]

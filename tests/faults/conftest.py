@@ -7,7 +7,7 @@ import pytest
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
-from tests.faults.proxy import Proxy
+from tools.faults.proxy import Proxy
 
 
 @pytest.fixture

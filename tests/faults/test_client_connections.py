@@ -10,7 +10,7 @@ import pytest
 from connector.client import PravegaClient
 from connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
 from tests.fakes import unused_port
-from tests.faults.proxy import read_all
+from tools.faults.proxy import read_all
 
 
 def numbered(count, size):

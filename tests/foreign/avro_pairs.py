@@ -24,7 +24,7 @@ import pyspark
 from connector.local._java import find_java
 from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
-from tests.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
+from tools.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
 
 __all__ = ["answers", "differences", "lines", "meant"]
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.faults.cluster._notes import Notes, Tally, Timeline
+from tools.faults.cluster._notes import Notes, Tally, Timeline
 
 
 def timeline(*, probes=(), done=()):

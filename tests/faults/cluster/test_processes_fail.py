@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.cluster._stage import Stage
+from tools.faults.cluster._stage import Stage
 
 # Longer than ZooKeeper's sessions, so that the containers move.
 FROZEN = 25.0

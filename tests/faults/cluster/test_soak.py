@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from tests.faults.cluster._soak import draw, grown, growth
+from tools.faults.cluster._soak import draw, grown, growth
 
 
 def rows(value):

@@ -1,4 +1,4 @@
-"""The most telling points of the matrix; ``python -m tests.faults.exactly_once`` runs all of them."""
+"""The most telling points of the matrix; ``python -m tools.faults.exactly_once`` runs all of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.local import LocalPravega
-from tests.faults.exactly_once._points import POINTS
-from tests.faults.exactly_once._run import Stage
+from tools.faults.exactly_once._points import POINTS
+from tools.faults.exactly_once._run import Stage
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.faults.exactly_once._matrix import Record
-from tests.faults.exactly_once._points import POINTS
-from tests.faults.exactly_once._summary import summary, write_into
-from tests.faults.exactly_once._verdict import Verdict
+from tools.faults.exactly_once._matrix import Record
+from tools.faults.exactly_once._points import POINTS
+from tools.faults.exactly_once._summary import summary, write_into
+from tools.faults.exactly_once._verdict import Verdict
 
 TWO = [POINTS["worker-begun"], POINTS["torn"]]
 

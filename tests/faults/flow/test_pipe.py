@@ -14,7 +14,7 @@ from pathlib import Path
 from connector.client import PravegaClient
 from connector.errors import DeadlineExceededError
 from connector.pipe import LineFrames, Pipe, standard_input
-from tests.faults.proxy import read_all
+from tools.faults.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
 LARGEST = 1 << 20

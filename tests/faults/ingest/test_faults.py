@@ -1,4 +1,4 @@
-"""A quick form of each scenario; ``python -m tests.faults.ingest`` runs them at length."""
+"""A quick form of each scenario; ``python -m tools.faults.ingest`` runs them at length."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from connector.client import PravegaClient
 from connector.local import LocalPravega
 from connector.wire import StreamName
-from tests.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies
-from tests.faults.ingest._stage import Ingesters
 from tests.interop._java import JavaPeer
+from tools.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies
+from tools.faults.ingest._stage import Ingesters
 
 Set = Callable[[int, int], Scene]
 

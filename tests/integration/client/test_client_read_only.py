@@ -13,7 +13,7 @@ from connector.config import PravegaConfig
 from connector.errors import AuthenticationError
 from connector.wire import StreamName
 from tests.integration._users import as_user, password, server_with_users
-from tests.micro_batches import MicroBatches
+from tools.micro_batches import MicroBatches
 
 STREAM = StreamName("shop", "orders")
 EVENTS = [b"%d" % number for number in range(20)]

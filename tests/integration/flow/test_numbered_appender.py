@@ -7,7 +7,7 @@ import pytest
 
 from connector.client import NumberedAppender, PravegaClient
 from connector.errors import StreamNotFoundError, StreamSealedError
-from tests.faults.proxy import Proxy
+from tools.faults.proxy import Proxy
 
 COUNT = 4000
 EVENTS = [(17 * i, b"%06d" % i + bytes(i % 90)) for i in range(COUNT)]

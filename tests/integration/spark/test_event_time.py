@@ -14,7 +14,7 @@ from connector.client import PravegaClient, StreamConfig
 from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
 from connector.wire import StreamName
-from tests.micro_batches import MicroBatches
+from tools.micro_batches import MicroBatches
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 EPOCH = datetime.datetime(1970, 1, 1)

@@ -9,7 +9,7 @@ from connector.client import PravegaClient, StreamCut
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, MalformedStreamCutError, TimeUnknownError
 from connector.wire import StreamName
-from tests.micro_batches import MicroBatches
+from tools.micro_batches import MicroBatches
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
-from tests.scale._load import Load, read_with_restarts
+from tools.scale._load import Load, read_with_restarts
 
 
 def test_order_per_key_through_scalings_and_restarts(

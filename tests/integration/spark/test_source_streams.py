@@ -13,7 +13,7 @@ from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
 from connector.errors import ConfigError, StreamNotFoundError
 from connector.wire import StreamName
-from tests.micro_batches import MicroBatches
+from tools.micro_batches import MicroBatches
 
 Fill = Callable[..., StreamName]
 

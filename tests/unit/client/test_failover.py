@@ -37,8 +37,8 @@ from connector.wire import (
 )
 from tests.fake_store import FakeSegmentStore, FakeStream, frame
 from tests.fakes import FakeController, SilentServer, unused_port
-from tests.faults.proxy import Proxy
 from tests.unit.client.controller._answers import YES
+from tools.faults.proxy import Proxy
 
 QUICK = 3.0  # seconds of a failover here: attempts have one each
 

@@ -7,8 +7,9 @@ import pytest
 
 from pravega_serde import DeserializationError, SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
-from tests import avro_matrix
-from tests.avro_matrix import (
+from tests.each import each_case
+from tools import avro_matrix
+from tools.avro_matrix import (
     DIFFERENCES,
     FASTAVRO,
     OURS,
@@ -20,7 +21,6 @@ from tests.avro_matrix import (
     cases,
     known,
 )
-from tests.each import each_case
 
 CASES = cases()
 

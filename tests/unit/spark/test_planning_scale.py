@@ -11,7 +11,7 @@ from connector.client import StreamName
 from connector.options import parse_options
 from connector.source import SourceOptions
 from connector.source._plan import QueryPlan
-from tests.scale._planning import (
+from tools.scale._planning import (
     Measured,
     all_at_once,
     epoch_after_epoch,

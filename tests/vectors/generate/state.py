@@ -35,8 +35,8 @@ from connector.local import LocalPravega, pravega_jars, registry_jars
 from connector.options import parse_options
 from connector.source import SourceOptions, with_schema_ids
 from tests.integration.ledger.conftest import Target
-from tests.micro_batches import MicroBatches
 from tests.state_samples import Script, dump, write_lines
+from tools.micro_batches import MicroBatches
 
 NUMBERS = StructType([StructField("n", IntegerType())])
 

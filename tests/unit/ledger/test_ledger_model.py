@@ -1,0 +1,28 @@
+"""The decision table against all that can go wrong in small worlds; ``python -m tools.model`` has larger ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.model.explore import explore
+from tools.model.mutants import MUTANTS
+from tools.model.world import Config
+from tools.model.worlds import NEVER_TORN, SMALL
+
+
+@pytest.mark.parametrize("config", SMALL, ids=str)
+def test_nothing_is_lost_or_doubled_or_torn_in_silence(config: Config) -> None:
+    result = explore(config)
+    assert not result.cut
+    assert result.traces == {}
+    assert result.states > 500, "the faults have made no difference: the world is not the one that was meant"
+
+
+@pytest.mark.parametrize("config", NEVER_TORN[2:], ids=str)
+def test_equal_replays_are_never_torn(config: Config) -> None:
+    assert explore(config).reported == {}
+
+
+@pytest.mark.parametrize(("found", "config"), MUTANTS, ids=lambda value: getattr(value, "commit", type(value)).__name__)
+def test_a_table_with_a_rule_taken_out_is_caught(found: str, config: Config) -> None:
+    assert found in explore(config, first_only=True).traces

@@ -1,0 +1,88 @@
+"""``python -m tools.model [small|full|mutants]``: explore the exactly-once sink's table, and print what was found."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tools.model.explore import explore
+from tools.model.mutants import MUTANTS
+from tools.model.world import Config
+from tools.model.worlds import FULL, NEVER_TORN, SMALL
+
+_Found = dict[str, Any]
+
+
+def _run(config: Config, mutated: bool) -> _Found:
+    start = time.process_time()
+    result = explore(config, first_only=mutated)
+    return {
+        "world": _describe(config, mutated),
+        "states": result.states,
+        "seconds": round(time.process_time() - start, 1),
+        "traces": result.traces,
+        "reported": {outcome: count for outcome, count in result.reported.items() if count},
+        "wrong": bool(result.traces) is not mutated or result.cut or (config in NEVER_TORN and bool(result.reported)),
+    }
+
+
+def _describe(config: Config, mutated: bool) -> str:
+    faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie")}
+    counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
+    name = config.commit.__name__ if mutated else "the table"
+    what = f"{config.parts} partitions, {config.batches} batches, replays {config.placements}, {counted}"
+    return f"{name:20} {what:75}"
+
+
+def _show(found: _Found, traces: bool) -> None:
+    print(f"{found['world']} {found['states']:>9,} states {found['seconds']:7.1f} s  ", end="")
+    print(f"violations {', '.join(found['traces']) or 0}  reported {found['reported'] or 0}", flush=True)
+    for kind, trace in found["traces"].items() if traces or found["wrong"] else ():
+        print(f"    {kind}", *trace, sep="\n        ")
+
+
+def _known(file: Path | None) -> list[_Found]:
+    if file is None or not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@click.command(help=__doc__)
+@click.argument("which", type=click.Choice(["small", "full", "mutants"]), default="full")
+@click.option("--traces", is_flag=True, help="Show the shortest way to each violation, of mutants too.")
+@click.option("--jobs", default=2, show_default=True, help="How many worlds are explored at a time.")
+@click.option(
+    "--json",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Keep what was found there, a line for each world; worlds that are there are not explored again.",
+)
+def main(which: str, traces: bool, jobs: int, file: Path | None) -> None:
+    # The largest worlds stand last, and take longest.
+    worlds = [] if which == "mutants" else SMALL if which == "small" else [*NEVER_TORN, *reversed(FULL)]
+    work = [(config, False) for config in worlds] + [(config, True) for _, config in MUTANTS]
+    found = _known(file)
+    done = {one["world"] for one in found}
+    for one in found:
+        _show(one, traces)
+    with ProcessPoolExecutor(jobs) as pool:
+        for future in as_completed(pool.submit(_run, *job) for job in work if _describe(*job) not in done):
+            found.append(future.result())
+            _show(found[-1], traces)
+            if file is not None:
+                with file.open("a") as lines:
+                    lines.write(json.dumps(found[-1]) + "\n")
+    failed = sum(one["wrong"] for one in found)
+    print(f"{sum(one['states'] for one in found):,} states; ", end="")
+    print("all as it should be" if not failed else f"{failed} NOT as they should be")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
