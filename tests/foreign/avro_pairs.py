@@ -24,6 +24,7 @@ import pyspark
 from connector.local._java import find_java
 from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
+from tests.interop._javac import compile_java
 from tools.avro_matrix import ERROR, Case, by_columns, by_java, by_rows
 
 __all__ = ["answers", "differences", "lines", "meant"]
@@ -198,10 +199,7 @@ def answers(pairs: list[str]) -> list[Case]:
     jars = [str(jar) for pattern in _NEEDED for jar in _JARS.glob(f"{pattern}.jar")]
     with tempfile.TemporaryDirectory() as classes:
         path = ":".join([classes, *jars])
-        beside = java.path.with_name("javac")
-        javac = str(beside) if beside.exists() else "javac"
-        compiling = [javac, "-nowarn", "-cp", path, "-d", classes, str(_PROGRAM)]
-        subprocess.run(compiling, check=True, timeout=_SECONDS, capture_output=True)
+        compile_java(java, [_PROGRAM], Path(classes), _JARS)
         done = subprocess.run(
             [str(java.path), "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", path, "AvroResolution"],
             input="\n".join(pairs) + "\n",
