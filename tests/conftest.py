@@ -13,14 +13,19 @@ import pytest
 from hypothesis import settings
 
 from connector.config import PravegaConfig
-from connector.local import LocalPravega
+from connector.local import LocalPravega, LocalSchemaRegistry
 from connector.wire import StreamName
+from tests.jvm import SOON_READY
 from tools.processes import stat_of
 
 _TESTS = Path(__file__).parent
 # How long an example takes says nothing on a machine that has other work; pytest's own limit catches what hangs.
 settings.register_profile("tests", deadline=None)
+settings.register_profile("short", deadline=None, max_examples=30)  # ./run test; the usual number is 100
 settings.load_profile("tests")
+
+# For every Spark application that a test starts, here or in another process.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(SOON_READY))
 
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 _numbers = itertools.count(1)
@@ -38,8 +43,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def pravega() -> Iterator[LocalPravega]:
     """A Pravega server that the whole session shares."""
-    with LocalPravega() as server:
+    with LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[str]:
+    """Where a schema registry with memory only is that the whole session shares."""
+    with LocalSchemaRegistry() as server:
+        yield server.uri
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 from connector.config import PravegaConfig
 from connector.local import LocalPravega
 from connector.local._security import accounts_file
+from tests.jvm import SOON_READY
 
 ADMIN = "admin"
 
@@ -19,7 +20,9 @@ def server_with_users(folder: Path, rights: Mapping[str, Sequence[str]]) -> Iter
     everybody = {ADMIN: ("prn::*,READ_UPDATE",), **rights}
     accounts = accounts_file(folder, {name: (password(name), allowed) for name, allowed in everybody.items()})
     where = f"-Dsinglenode.security.auth.pwdAuthHandler.accountsDb.location={accounts}"
-    with LocalPravega(username=ADMIN, password=password(ADMIN), heap_mb=768, java_options=(where,)) as server:
+    with LocalPravega(
+        username=ADMIN, password=password(ADMIN), heap_mb=768, java_options=(where, *SOON_READY)
+    ) as server:
         yield server.config
 
 

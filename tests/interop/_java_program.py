@@ -14,6 +14,7 @@ from connector.local import pravega_jars
 from connector.local._java import find_java
 from connector.wire import StreamName
 from tests.interop._javac import compile_java
+from tests.jvm import SOON_READY
 
 __all__ = ["JavaProgram"]
 
@@ -28,7 +29,9 @@ class JavaProgram:
         java = find_java()
         jars = pravega_jars()
         logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
-        self._peer = Peer(name, [str(java.path), "-Xmx512m", logback, "-cp", f"{_classes()}:{jars}/*", name])
+        self._peer = Peer(
+            name, [str(java.path), "-Xmx512m", *SOON_READY, logback, "-cp", f"{_classes()}:{jars}/*", name]
+        )
         self._controller = controller
 
     def close(self) -> None:

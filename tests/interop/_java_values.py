@@ -27,7 +27,7 @@ class JavaValues:
         compile_java(java, _SOURCES.glob("*.java"), folder)
 
     def _run(self, *arguments: str, text: str = "") -> list[str]:
-        command = [str(self._java), "-Xmx256m", "-Xshare:auto", "-cp", str(self._folder), *arguments]
+        command = [str(self._java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(self._folder), *arguments]
         done = subprocess.run(command, input=text, check=True, timeout=_SECONDS, capture_output=True, encoding="ascii")
         return done.stdout.splitlines()
 

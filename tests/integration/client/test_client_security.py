@@ -10,6 +10,7 @@ from connector.client import PravegaClient, _stores
 from connector.config import PravegaConfig
 from connector.errors import AuthenticationError, ControllerUnavailableError
 from connector.local import LocalPravega
+from tests.jvm import SOON_READY
 
 USER, PASSWORD = "admin", "correct horse battery"
 
@@ -17,7 +18,9 @@ USER, PASSWORD = "admin", "correct horse battery"
 @pytest.fixture(scope="module")
 def server() -> Iterator[PravegaConfig]:
     """A server by the name that its certificate has, without credentials."""
-    with LocalPravega(username=USER, password=PASSWORD, tls=True, heap_mb=1024, cache_mb=256) as server:
+    with LocalPravega(
+        username=USER, password=PASSWORD, tls=True, heap_mb=1024, cache_mb=256, java_options=SOON_READY
+    ) as server:
         ((_, port),) = server.config.endpoints
         yield PravegaConfig(controller=f"tls://localhost:{port}", tls_ca_file=server.config.tls_ca_file)
 

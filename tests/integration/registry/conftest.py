@@ -4,15 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.local import LocalSchemaRegistry
 from pravega_serde.registry import SchemaRegistryClient
 
 
 @pytest.fixture(scope="session")
-def uri() -> Iterator[str]:
+def uri(registry: str) -> str:
     """Where a registry with memory only is."""
-    with LocalSchemaRegistry() as registry:
-        yield registry.uri
+    return registry
 
 
 @pytest.fixture(scope="session")

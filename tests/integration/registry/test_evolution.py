@@ -2,14 +2,10 @@
 
 import json
 
-import pytest
-
-from connector.local import LocalSchemaRegistry
 from pravega_serde.registry import (
     Compatibility,
     GroupProperties,
     SchemaInfo,
-    SchemaRegistryClient,
     SerializationFormat,
     check_compatibility,
 )
@@ -61,17 +57,11 @@ SCHEMAS = [
 LENIENT = {(18, 19)}
 
 
-@pytest.fixture(scope="module")
-def client():
-    with LocalSchemaRegistry() as registry, SchemaRegistryClient(registry.uri) as client:
-        yield client
-
-
 def test_the_server_agrees(client):
     infos = [SchemaInfo("n.R", SerializationFormat.AVRO, json.dumps(schema).encode()) for schema in SCHEMAS]
     disagreed = set()
     for index, old in enumerate(infos):
-        group = f"g{index}"
+        group = f"evolution{index}"
         client.add_group(group, GroupProperties(SerializationFormat.AVRO, Compatibility.BACKWARD))
         client.add_schema(group, old)
         for other, new in enumerate(infos):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,13 +15,6 @@ from pyspark.sql import SparkSession
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.ingest import Sizes, ingest, plan
-from connector.local import LocalSchemaRegistry
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[str]:
-    with LocalSchemaRegistry() as server:
-        yield server.uri
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,12 @@ from connector.options import parse_options
 from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
 from connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
+from tests.jvm import SOON_READY
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LocalPravega]:
-    settings = ("-Dcontroller.retention.frequency.minutes=0",)
+    settings = ("-Dcontroller.retention.frequency.minutes=0", *SOON_READY)
     with LocalPravega(heap_mb=512, cache_mb=256, java_options=settings) as server:
         yield server
 

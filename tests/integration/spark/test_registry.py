@@ -15,7 +15,6 @@ from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.functions import from_pravega, to_pravega
-from connector.local import LocalSchemaRegistry
 from connector.wire import StreamName
 from pravega_serde import SchemaError
 from pravega_serde.errors import RegistryNotFoundError
@@ -27,12 +26,6 @@ from tests.integration.spark._registry_proxy import RegistryProxy
 Read = Callable[..., DataFrame]
 Write = Callable[..., None]
 NEW = {"register_schema": "true", "create_group": "true"}
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[str]:
-    with LocalSchemaRegistry() as server:
-        yield server.uri
 
 
 @pytest.fixture
