@@ -72,11 +72,11 @@ def test_columns_agree_with_the_definition(keys: list[str], skipped: int) -> Non
     assert segment_keys(pa.chunked_array([column, column])).tolist() == expected * 2
 
 
-@pytest.mark.parametrize("length", [*range(40), 100, 511, 512, 513, 5000])
 @pytest.mark.parametrize("letter", ["a", "é", "😀"])
-def test_every_length_of_tail(length: int, letter: str) -> None:
-    keys = [letter * length, letter * length + "b", "", "short"]
-    assert segment_keys(pa.array(keys)).tolist() == [java_place(key) for key in keys]
+def test_every_length_of_tail(letter: str) -> None:
+    for length in [*range(40), 100, 511, 512, 513, 5000]:
+        keys = [letter * length, letter * length + "b", "", "short"]
+        assert segment_keys(pa.array(keys)).tolist() == [java_place(key) for key in keys], length
 
 
 @pytest.mark.parametrize("distinct", [3, 3000])
