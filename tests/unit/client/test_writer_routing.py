@@ -38,7 +38,7 @@ def customer(row):
 
 
 @pytest.mark.parametrize("as_batch", [False, True])
-@pytest.mark.parametrize("router", [ByField("order.customer"), ByFunction(customer)], ids=repr)
+@pytest.mark.parametrize("router", [ByField("order.customer"), ByFunction(customer)], ids=["field", "function"])
 def test_a_router_gives_the_keys_of_values_and_of_batches(wide, router, as_batch):
     with wide.client() as client, client.writer(wide.name, JSON, router=router) as writer:
         if as_batch:

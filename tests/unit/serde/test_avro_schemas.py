@@ -56,7 +56,7 @@ BAD_SCHEMAS = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "message"), BAD_SCHEMAS, ids=[str(row[0])[:50] for row in BAD_SCHEMAS])
+@pytest.mark.parametrize(("schema", "message"), BAD_SCHEMAS, ids=[str(row[0])[:40] for row in BAD_SCHEMAS])
 def test_bad_schemas_are_named(schema: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message) as caught:
         AvroSerializer(schema)
