@@ -187,6 +187,7 @@ def test_a_slow_way_changes_nothing(config, stream, proxy):
 # ---------------------------------------------------------------- nobody there
 
 
+@pytest.mark.long
 def test_a_wrong_controller_address_is_told_in_time(stream_name):
     address = f"tcp://127.0.0.1:{unused_port()}"
     began = time.monotonic()

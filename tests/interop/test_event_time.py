@@ -26,6 +26,7 @@ def await_time(client: PravegaClient, stream: StreamName, time: int, eventually)
     return next(mark.cut for mark in client.watermarks(stream) if mark.low == time)
 
 
+@pytest.mark.long
 def test_java_readers_see_our_times(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
     client.create_stream(stream_name, 2)
     cuts = [client.head(stream_name)]
@@ -47,6 +48,7 @@ def test_java_readers_see_our_times(client: PravegaClient, java: JavaTimePeer, s
         assert java.window(cut, window) == window
 
 
+@pytest.mark.long
 def test_we_see_the_times_of_java_writers(client: PravegaClient, java: JavaTimePeer, stream_name, eventually) -> None:
     client.create_stream(stream_name, 2)
     cuts = []

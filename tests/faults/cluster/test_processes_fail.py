@@ -16,7 +16,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.mark.parametrize("fault", ["kill-store-1", "freeze-store-2", "kill-controller"])
+@pytest.mark.parametrize(
+    "fault", ["kill-store-1", "freeze-store-2", pytest.param("kill-controller", marks=pytest.mark.long)]
+)
 @pytest.mark.timeout(300)
 def test_all_clients_go_on_by_themselves_and_nothing_is_lost_or_repeated(stage: Stage, fault: str):
     verdict = stage.play(fault, "short", frozen=FROZEN)

@@ -23,9 +23,11 @@ def stage(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
     [
         "task-retry",  # what a killed worker wrote is never seen
         "driver-pilot",  # a batch of which a part is visible is finished, not repeated
-        "late-second-of-three",  # a lost part is replaced by the same rows of the replay
         "two-drivers-prepared",  # one that was thought dead does no harm
-        "newest-removed",  # a number that Spark plans anew, with other rows, is not skipped
+        # A lost part is replaced by the same rows of the replay.
+        pytest.param("late-second-of-three", marks=pytest.mark.long),
+        # A number that Spark plans anew, with other rows, is not skipped.
+        pytest.param("newest-removed", marks=pytest.mark.long),
     ],
 )
 def test_nothing_is_lost_and_nothing_twice(stage: Stage, name: str):

@@ -63,6 +63,7 @@ def test_woken_up_after_a_takeover(scene: Set, ingesters: Ingesters):
     assert verdict.pauses == verdict.takeovers == 3
 
 
+@pytest.mark.long
 def test_woken_up_after_its_lease(scene: Set, ingesters: Ingesters):
     verdict = zombies(scene(10, 800), ingesters, "file", 1, lease=10.0, takeover_after=None)
     assert verdict.ok, verdict

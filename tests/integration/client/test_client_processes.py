@@ -8,6 +8,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from connector.client import PravegaClient, shared_client
 
 
@@ -63,6 +65,7 @@ def test_forked_children_write_and_read_by_clients_of_their_own(config, stream_n
     assert output == "OK 300\n"
 
 
+@pytest.mark.long
 def test_spark_starts_after_a_client_was_used(config, stream_name):
     """gRPC and forking do not go together, and PySpark forks to start its JVM."""
     output = run(

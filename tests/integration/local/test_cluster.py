@@ -44,6 +44,7 @@ def stores_of(client, stream):
     return {client.controller.endpoint(client.name(stream), number) for number in range(8)}
 
 
+@pytest.mark.long
 def test_each_process_is_one_of_its_own(cluster):
     assert list(cluster.processes) == NAMES
     assert len({process.pid for process in cluster.processes.values()}) == len(NAMES)
@@ -51,11 +52,13 @@ def test_each_process_is_one_of_its_own(cluster):
     assert re.fullmatch(r"tcp://127\.0\.0\.1:\d+,127\.0\.0\.1:\d+", cluster.controller_uri)
 
 
+@pytest.mark.long
 def test_ready_means_that_both_stores_have_work(cluster, client, copy, scope):
     assert stores_of(client, f"{scope}/events") == set(cluster.cluster.stores)
     assert copy(0, 100) == list(range(100))
 
 
+@pytest.mark.long
 def test_what_is_stored_outlives_all_processes(cluster, copy):
     copy(0, 100)
     before = {name: process.pid for name, process in cluster.processes.items()}
@@ -69,6 +72,7 @@ def test_what_is_stored_outlives_all_processes(cluster, copy):
     assert copy(100, 100) == list(range(200))
 
 
+@pytest.mark.long
 def test_a_bookie_that_is_away_is_replaced(cluster, copy):
     copy(0, 10)
     cluster.processes["bookie-1"].kill()
@@ -77,6 +81,7 @@ def test_a_bookie_that_is_away_is_replaced(cluster, copy):
     cluster.processes["bookie-1"].start()
 
 
+@pytest.mark.long
 def test_a_frozen_store_loses_its_containers(cluster, client, copy, scope, eventually):
     copy(0, 10)
     (frozen,) = [endpoint for endpoint, name in cluster.cluster.stores.items() if name == "store-1"]
@@ -87,6 +92,7 @@ def test_a_frozen_store_loses_its_containers(cluster, client, copy, scope, event
         cluster.processes["store-1"].resume()
 
 
+@pytest.mark.long
 def test_a_store_that_ended_is_not_waited_for(cluster):
     cluster.processes["store-2"].kill()
     with pytest.raises(LocalServerError, match=r"store-2 does not run; start it again, or see .*store-2\.log"):
@@ -109,6 +115,7 @@ def home(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
+@pytest.mark.long
 def test_in_the_background(home, start_python, is_gone):
     def cli(*args):
         process = start_python(CLI, "local", *args, PRAVEGA_SERDE_CACHE=str(home))

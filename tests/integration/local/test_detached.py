@@ -58,6 +58,7 @@ def test_up_status_down(cli, is_gone, eventually):
     assert cli("down") == (0, "No Pravega server was up\n", "")
 
 
+@pytest.mark.long
 def test_a_registry_beside_it(cli, is_gone):
     code, output, errors = cli("up", "--port", "0", "--registry", "--registry-port", "0", "--registry-store", "pravega")
     assert code == 0, errors
@@ -81,6 +82,7 @@ def test_a_registry_beside_it(cli, is_gone):
     assert not log.parent.exists()
 
 
+@pytest.mark.long
 def test_a_server_that_died_is_not_up(cli, eventually):
     assert cli("up", "--port", "0")[0] == 0
     pid = int(cli("status")[1].split("pid ")[1].split()[0])

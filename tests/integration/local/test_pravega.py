@@ -68,18 +68,20 @@ def test_the_segment_store_is_on_loopback(pravega):
     assert store[1] != port
 
 
-def test_a_second_server_has_its_own_ports_and_its_own_data(pravega, temp_folder):
+def test_a_second_server_has_the_port_it_is_given_and_its_own_data(pravega, temp_folder, free_port):
     with (
-        LocalPravega() as other,
+        LocalPravega(port=free_port) as other,
         PravegaClient(other.controller_uri) as there,
         PravegaClient(pravega.controller_uri) as here,
     ):
-        assert other.controller_uri != pravega.controller_uri
+        assert other.controller_uri == f"tcp://127.0.0.1:{free_port}" != pravega.controller_uri
         there.create_stream("elsewhere/stream")
         assert there.controller.scope_exists("elsewhere")
         assert not here.controller.scope_exists("elsewhere")
         with pytest.raises(LocalServerError, match="running already"):
             other.start()
+        with pytest.raises(LocalServerError, match=f"port {free_port} is in use; .* port 0"):
+            LocalPravega(port=free_port).start()
         assert len(list(temp_folder.iterdir())) == 1
     assert list(temp_folder.iterdir()) == []
     with pytest.raises(LocalServerError, match="not running"):
@@ -96,6 +98,7 @@ def test_the_server_ends_when_its_parent_is_killed(start_python, is_gone, eventu
     eventually(lambda: not os.path.exists(os.path.dirname(log)))
 
 
+@pytest.mark.long
 def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
     real, given = _server.free_ports, []
 
@@ -113,6 +116,7 @@ def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
     assert list(temp_folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_server_that_never_gets_ready_is_started_once_more(monkeypatch, temp_folder):
     real, limits = _server.await_ready, []
 
@@ -128,6 +132,7 @@ def test_a_server_that_never_gets_ready_is_started_once_more(monkeypatch, temp_f
     assert limits == [pytest.approx(60, abs=1), pytest.approx(60, abs=1)]
 
 
+@pytest.mark.long
 def test_another_server_on_the_controllers_port_is_not_mistaken_for_ours(monkeypatch, pravega, temp_folder):
     taken = int(pravega.controller_uri.rpartition(":")[2])
     real, given = _server.free_ports, []
@@ -139,13 +144,6 @@ def test_another_server_on_the_controllers_port_is_not_mistaken_for_ours(monkeyp
     monkeypatch.setattr(_server, "free_ports", free_ports)
     with LocalPravega() as server:
         assert server.controller_uri == f"tcp://127.0.0.1:{given[1][0]}"
-
-
-def test_a_fixed_port(free_port):
-    with LocalPravega(port=free_port) as server:
-        assert server.controller_uri == f"tcp://127.0.0.1:{free_port}"
-        with pytest.raises(LocalServerError, match=f"port {free_port} is in use; .* port 0"):
-            LocalPravega(port=free_port).start()
 
 
 def test_a_server_that_cannot_start_says_why_and_where_more_is_told(temp_folder):
@@ -165,6 +163,7 @@ def test_a_deadline_that_is_too_short(temp_folder, is_gone):
     assert is_gone(int((folder / "pid").read_text()))
 
 
+@pytest.mark.long
 def test_tls_and_credentials():
     # Characters that a properties file, a URL or a user list might stumble over.
     with LocalPravega(username="ann", password=PASSWORD, tls=True) as server:

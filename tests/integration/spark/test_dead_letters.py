@@ -178,6 +178,7 @@ def each(frame, batch):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("box", ["stream"], indirect=True)
 @pytest.mark.timeout(600)  # a Spark of its own takes its time on a machine that has other work
 def test_a_driver_that_is_killed(query, each_once, box, options, stream, checkpoint, start_python):

@@ -39,6 +39,7 @@ def counted(client: PravegaClient, stream: StreamName) -> list[tuple[str, str, i
     return [(datetime.fromisoformat(r["start"]).isoformat(timespec="seconds"), r["word"], r["count"]) for r in rows]
 
 
+@pytest.mark.long
 def test_words_are_counted_once_for_each_window(
     spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str
 ):

@@ -26,6 +26,7 @@ from connector.options import parse_options
 from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
 from connector.wire import StreamName
 from tests.integration.spark._errors import one_line
+from tests.jvm import SOON_READY
 
 FROZEN = 40.0  # s; the first contact may take 15
 SOURCE, TARGET, PILE = (StreamName("frozen", name) for name in ("source", "target", "pile"))
@@ -47,7 +48,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LocalPravega]:
-    with LocalPravega(heap_mb=768, cache_mb=256) as server:
+    with LocalPravega(heap_mb=768, cache_mb=256, java_options=SOON_READY) as server:
         yield server
 
 
@@ -201,6 +202,7 @@ def test_a_run_that_ends_with_what_is_there_waits_for_it(outcome: Outcome) -> No
     assert outcome.pile == 50 * 100
 
 
+@pytest.mark.long
 def test_a_query_with_a_wrong_address_fails_soon(spark: SparkSession, tmp_path: Path) -> None:
     reading = spark.readStream.format("pravega").schema("event BINARY").option("controller", "tcp://127.0.0.1:1")
     writing = spark.readStream.format("rate").load().selectExpr("string(value) as event").writeStream.format("pravega")

@@ -55,7 +55,9 @@ def said(run: Callable[[], object], code: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
+@pytest.mark.parametrize(
+    "name", ["avro", *(pytest.param(name, marks=pytest.mark.long) for name in ("json", "protobuf"))]
+)
 def test_typed_columns_over_tls_with_users(
     spark: SparkSession, client: PravegaClient, stream_name: StreamName, place: Callable[..., dict[str, str]],
     checkpoint: str, name: str,

@@ -45,6 +45,7 @@ def write(client: PravegaClient, stream: StreamName, first: int, last: int) -> N
             writer.write(b"%d " % n + b"x" * (n % 50), routing_key=str(n % 100))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_batch_is_the_same_after_a_kill(
     client: PravegaClient, config: PravegaConfig, stream_name: StreamName, start_python: Start, tmp_path: Path

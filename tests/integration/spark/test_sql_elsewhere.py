@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from pravega_serde import serializer_for
@@ -34,6 +36,7 @@ def test_spark_connect(config: PravegaConfig, client: PravegaClient, tmp_path: P
     assert sorted(json.loads(event)["id"] for event in client.read("connect/copies")) == [1, 2]
 
 
+@pytest.mark.long
 def test_declarative_pipelines(config: PravegaConfig, client: PravegaClient, tmp_path: Path):
     blocks = dict(sections("sql.md")["Declarative Pipelines"])
     spec = blocks["yaml"].replace("file:///var/lib/orders", (tmp_path / "storage").as_uri())

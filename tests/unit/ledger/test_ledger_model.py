@@ -18,7 +18,7 @@ def test_nothing_is_lost_or_doubled_or_torn_in_silence(config: Config) -> None:
     assert result.states > 500, "the faults have made no difference: the world is not the one that was meant"
 
 
-@pytest.mark.parametrize("config", NEVER_TORN[2:], ids=str)
+@pytest.mark.parametrize("config", [NEVER_TORN[2], pytest.param(NEVER_TORN[3], marks=pytest.mark.long)], ids=str)
 def test_equal_replays_are_never_torn(config: Config) -> None:
     assert explore(config).reported == {}
 
