@@ -15,8 +15,7 @@ from typing import Final
 
 from connector.client import PravegaClient, StreamName
 from connector.errors import ConnectorError
-from connector.ingest._journal import Journal, state_name
-from connector.ingest._state import IngestState
+from connector.ingest.journal import IngestState, Journal, state_name
 from tests.faults.ingest._faults import PLACES
 from tests.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples
 from tests.interop._java import JavaPeer

@@ -17,9 +17,8 @@ from click.testing import CliRunner, Result
 from connector.cli.ingest import ingest
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
-from connector.ingest._journal import Journal
-from connector.ingest._owner import this_run
-from connector.ingest._state import Piece, Step, Update
+from connector.ingest.journal import Journal, Piece, Step, Update
+from connector.ingest.referee import this_run
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from connector.errors import ConfigError, SourceChangedError, SourceError
-from connector.ingest._source import Chunk, ReplayableSource
-from connector.ingest._state import Piece, Progress
+from connector.ingest.journal import Piece, Progress
+from connector.ingest.replayable import Chunk, ReplayableSource
 
 __all__ = ["VARIANTS", "Draft", "Feed", "Sizes"]
 

@@ -11,17 +11,14 @@ import pyarrow as pa
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.errors import SourceError
-from connector.ingest._columns import recorded_schema
-from connector.ingest._content import Counts
-from connector.ingest._dead_letters import DeadLetters
-from connector.ingest._encode import Encoding, encoding_for
-from connector.ingest._feed import Feed, Sizes
-from connector.ingest._files import FileSource
-from connector.ingest._ingester import Ingester, Settings
-from connector.ingest._journal import Journal, state_name
-from connector.ingest._owner import this_run
-from connector.ingest._referee import Referee, Resolution
-from connector.ingest._source import ReplayableSource
+from connector.ingest.content import Counts, DeadLetters
+from connector.ingest.encode import Encoding, encoding_for, recorded_schema
+from connector.ingest.feed import Feed, Sizes
+from connector.ingest.file_source import FileSource
+from connector.ingest.ingester import Ingester, Settings
+from connector.ingest.journal import Journal, state_name
+from connector.ingest.referee import Referee, Resolution, this_run
+from connector.ingest.replayable import ReplayableSource
 from connector.options import parse_options
 from connector.sink import SinkOptions
 

@@ -46,15 +46,12 @@ from connector.errors import (
     StreamSealedError,
     TransactionError,
 )
-from connector.ingest._columns import Columns
-from connector.ingest._content import ContentWriter, Counts
-from connector.ingest._dead_letters import DeadLetters
-from connector.ingest._encode import Encoding
-from connector.ingest._feed import Draft, Feed
-from connector.ingest._journal import Journal
-from connector.ingest._referee import Fate, Referee
-from connector.ingest._source import ReplayableSource
-from connector.ingest._state import Owner, Piece, Progress, Step, Update
+from connector.ingest.content import ContentWriter, Counts, DeadLetters
+from connector.ingest.encode import Columns, Encoding
+from connector.ingest.feed import Draft, Feed
+from connector.ingest.journal import Journal, Owner, Piece, Progress, Step, Update
+from connector.ingest.referee import Fate, Referee
+from connector.ingest.replayable import ReplayableSource
 
 __all__ = ["Ingester", "Settings"]
 
