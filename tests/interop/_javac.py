@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from connector.local._java import Java
+from connector.local.jvm import Java
 
 __all__ = ["compile_java"]
 

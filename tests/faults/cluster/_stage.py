@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 from connector.config import PravegaConfig
 from connector.local import ClusterOptions, LocalPravega
-from connector.local._cluster import Cluster, launch_cluster
-from connector.local._ports import free_ports
+from connector.local.cluster import Cluster, launch_cluster
+from connector.local.launch import free_ports
 from pravega_serde.errors import PravegaError
 from tests.faults.cluster._faults import FAULTS, LAG, Run
 from tests.faults.cluster._notes import Timeline
