@@ -55,10 +55,15 @@ class Referee:
     ) -> None:
         """``takeover_after`` seconds without any step count as a sign that the owner is gone.
 
+        It may be slow instead. So these seconds are doubled for open transactions with each one that was aborted for
+        their sake: otherwise several ingesters whose steps take longer would abort each other's for ever. They are
+        halved again with each commit that was seen.
+
         ``resolution`` is what to take a transaction for that the server has forgotten.
         """
         self._client, self._target, self._me = client, target, me
         self._takeover_after, self._resolution = takeover_after, resolution
+        self._patience = takeover_after or 0.0  # with open transactions
         self._seen: tuple[int, float] = -1, 0.0
 
     def decide(self, number: int, step: Step) -> Fate:
@@ -70,7 +75,12 @@ class Referee:
             return self._forgotten(step)
         if not self._may_take_over(number, step, open_=status is TransactionStatus.OPEN):
             return Fate.AT_WORK
-        return Fate.COMMITTED if status.is_committed else self._abort(step)
+        if status.is_committed:
+            self._patience = max(self._takeover_after or 0.0, self._patience / 2)
+            return Fate.COMMITTED
+        if not self._has_ended(step.owner):
+            self._patience *= 2
+        return self._abort(step)
 
     def status(self, transaction: uuid.UUID) -> TransactionStatus:
         """The status of a transaction of the target; UNKNOWN only if that is said again and again.
@@ -96,15 +106,19 @@ class Referee:
         return Fate.ABORTED
 
     def _may_take_over(self, number: int, step: Step, *, open_: bool) -> bool:
-        if step.owner.run == self._me.run or has_ended(step.owner):
+        if self._has_ended(step.owner):
             return True
         if self._seen[0] != number:
             self._seen = number, time.monotonic()
         quiet = time.monotonic() - self._seen[1]
         if self._takeover_after is not None:
-            return quiet >= self._takeover_after
+            return quiet >= (self._patience if open_ else self._takeover_after)
         # An open transaction is a sign of life: nobody who is gone pings it, and then the server aborts it.
         return not open_ and quiet >= step.lease
+
+    def _has_ended(self, owner: Owner) -> bool:
+        """Whether nobody else works on a step of this owner, for certain."""
+        return owner.run == self._me.run or has_ended(owner)
 
     def _forgotten(self, step: Step) -> Fate:
         self._client.require_stream(self._target)

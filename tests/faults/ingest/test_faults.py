@@ -63,6 +63,13 @@ def test_woken_up_after_a_takeover(scene: Set, ingesters: Ingesters):
     assert verdict.pauses == verdict.takeovers == 3
 
 
+def test_woken_up_when_all_have_stopped(scene: Set, ingesters: Ingesters):
+    # Each has stopped itself and was followed by the next, before anybody looks: the last one has nobody yet.
+    verdict = zombies(scene(10, 800), ingesters, "count", 3, lease=10.0, takeover_after=0.5, late=8.0)
+    assert verdict.ok, verdict
+    assert verdict.pauses == verdict.takeovers == 3
+
+
 def test_woken_up_after_its_lease(scene: Set, ingesters: Ingesters):
     verdict = zombies(scene(10, 800), ingesters, "file", 1, lease=10.0, takeover_after=None)
     assert verdict.ok, verdict
