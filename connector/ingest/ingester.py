@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -64,6 +65,8 @@ _SHORT_POLL: Final = 0.05
 _FIRST_LOOK: Final = 0.005
 # Seconds for an abort that nothing depends on: whoever is next aborts, too, and the lease ends.
 _DROP: Final = 5.0
+# Seconds to record how the last step of a run has ended that is stopped; without it the next run finds out.
+_LEAVE: Final = 3.0
 # Seconds without progress that are worth a line in the log, and between two such lines.
 _WARN_AFTER: Final = 10.0
 _WARN_EVERY: Final = 30.0
@@ -115,8 +118,20 @@ class Ingester:
     def run(self) -> None:
         """Ingest until nothing is left (never, with ``follow``). Raises IngestErrors, ConnectorErrors.
 
-        After any error, and any end of the process, another run goes on where this one was.
+        After any error, and any end of the process, another run goes on where this one was. When it is stopped, as by
+        KeyboardInterrupt, the last step is aborted or was committed, and recorded as such, if that can be done soon.
         """
+        try:
+            self._run()
+        except ConnectorError:
+            raise
+        except BaseException:
+            leaving = threading.Thread(target=self._leave, name="ingestion ends", daemon=True)
+            leaving.start()
+            leaving.join(_LEAVE)
+            raise
+
+    def _run(self) -> None:
         done = False
         with self._keeper:
             while not done:
@@ -144,6 +159,20 @@ class Ingester:
             if not refusal.retriable:
                 raise
         return True
+
+    def _leave(self) -> None:
+        """Record how this run's last step has ended, so that nobody need wait for it."""
+        # A journal of its own: what was stopped may have been in the middle of an update. Errors are the next run's.
+        with contextlib.suppress(Exception), Journal(self._client, self._target, self._journal.name) as journal:
+            state = journal.fetch()
+            if state.step is None or state.step.owner.run != self._me.run:
+                return
+            committed = self._referee.decide(state.number, state.step) is Fate.COMMITTED
+            unseen = state.step.transaction if committed else state.step.after
+            # Once there is no step, nothing tells others to wait for what is not visible yet.
+            while unseen is not None and self._referee.status(unseen) is TransactionStatus.COMMITTING:
+                time.sleep(_SHORT_POLL)
+            journal.record(Update(committed, self._feed.ended))
 
     # ---------------------------------------------------------------- who leads
 
