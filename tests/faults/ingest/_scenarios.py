@@ -165,11 +165,11 @@ def zombies(
     *,
     lease: float,
     takeover_after: float | None,
-    late: float = 0.0,
+    late: bool = False,
 ) -> Verdict:
     """Three ingesters; whoever leads is stopped, and wakes up when another one has taken over.
 
-    ``late`` is how many seconds nobody looks at first: each may have stopped itself and been followed by the next.
+    When ``late``, nobody looks before each has stopped itself and was followed by the next.
     """
     crossed = "a takeover" if takeover_after is not None else "a lease"
     verdict = scene.begin(f"three zombies, {variant}, pauses across {crossed}")
@@ -177,7 +177,8 @@ def zombies(
     suspicion = [] if takeover_after is None else ["--takeover-after", takeover_after]
     arguments = scene.arguments(variant, "--lease", lease, *suspicion)
     runs = [_start_sleeper(scene, ingesters, arguments) for _ in range(3)]
-    time.sleep(late)
+    if late:
+        await_that("all ingesters stop", lambda: all(run.stopped for run in runs), _TAKEOVER_SECONDS)
     while verdict.pauses < pauses and (run := _pause_leader(scene, runs)) is not None:
         verdict.pauses += 1
         await_that("another ingester takes over", lambda p=run.pid: not _leads(scene, p), _TAKEOVER_SECONDS)
