@@ -33,6 +33,7 @@ from connector.local.launch import (
     start_until_ready,
 )
 from connector.local.process import isolated
+from connector.local.security import check_credentials, cluster_auth, with_credentials
 
 __all__ = ["Cluster", "ClusterOptions", "ClusterProcess", "cluster_processes", "is_kept", "launch_cluster"]
 
@@ -68,7 +69,8 @@ class ClusterOptions:
     upper bounds for each segment store, in MiB; ``port`` is the first controller's, 0 for any free one;
     ``start_timeout`` is in seconds, after the jars are there. ``java_options`` are for controllers and segment stores.
     ``ports`` fixes those of processes by name, and ``published`` gives others that segment stores are to name to
-    clients instead of their own: those of proxies.
+    clients instead of their own: those of proxies. With ``username`` and ``password`` nobody else is let in, and
+    ``token_seconds`` is how long a delegation token lives that a client shows to segment stores; None for 600.
     """
 
     controllers: int = 1
@@ -82,6 +84,9 @@ class ClusterOptions:
     java_options: tuple[str, ...] = ()
     ports: Mapping[str, int] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token_seconds: int | None = None
 
     def __post_init__(self) -> None:
         if self.controllers < 1 or self.stores < 1 or self.bookies < _COPIES or self.containers < self.stores:
@@ -93,6 +98,7 @@ class ClusterOptions:
             raise ConfigError("a local cluster needs heap_mb of 128 and cache_mb of 64 at least")
         if not 0 <= self.port < 1 << 16:
             raise ConfigError(f"port {self.port} is not a TCP port")
+        check_credentials(self.username, self.password, self.token_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +118,8 @@ class Cluster(Launched):
 
     @property
     def config(self) -> PravegaConfig:
-        """What clients need."""
-        return PravegaConfig(controller=self.uri)
+        """Address with what clients need to be let in."""
+        return with_credentials(PravegaConfig(controller=self.uri), self.options.username, self.options.password)
 
     @property
     def log(self) -> Path:
@@ -241,11 +247,12 @@ class _Plan:
             if name.startswith("bookie"):
                 (folder / f"{name}.conf").write_text(_lines(self._bookie(name, folder)))
         shutil.copy(folder / "bookie-1.conf", folder / "bookie.conf")
-        commands = {name: self._command(name, folder, properties) for name in self._names}
+        secrets = cluster_auth(folder, self._options.username, self._options.password, self._options.token_seconds)
+        commands = {name: self._command(name, folder, properties, secrets) for name in self._names}
         file = {"processes": commands, "format": self._java_command(folder, _FORMAT, _ZOOKEEPER_MB)}
         (folder / "cluster.json").write_text(json.dumps(file))
 
-    def _command(self, name: str, folder: Path, properties: Path) -> list[str]:
+    def _command(self, name: str, folder: Path, properties: Path, secrets: Sequence[str]) -> list[str]:
         if name == "zookeeper":
             # What it has written outlives its process without being synced.
             options = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no"]
@@ -259,7 +266,7 @@ class _Plan:
             memory = self._options.heap_mb, self._options.cache_mb + _STORE_DIRECT_MB
             settings, main = self._store(name, folder, properties), [_STORE]
         options = [f"-D{key}={value}" for key, value in settings.items()]
-        return self._java_command(folder, main, memory, [*options, *self._options.java_options])
+        return self._java_command(folder, main, memory, [*options, *secrets, *self._options.java_options])
 
     def _java_command(
         self, folder: Path, main: Sequence[str], memory: tuple[int, int], options: Sequence[str] = ()
@@ -299,7 +306,7 @@ class _Plan:
             "controller.service.rpc.published.host.nameOrIp": HOST,
             "controller.service.rpc.published.port": self.ports[name],
             "controller.service.rest.listener.port": self.ports[f"{name} rest"],
-            "controller.security.auth.enable": "false",
+            "controller.security.auth.enable": "false" if self._options.username is None else "true",
         }
 
     def _store(self, name: str, folder: Path, properties: Path) -> dict[str, Any]:
@@ -325,6 +332,8 @@ class _Plan:
             # With its default digest a new ledger hangs on Java 17.
             "bookkeeper.digest.type.name": "DUMMY",
             "autoScale.controller.connect.uri": f"tcp://{HOST}:{self.ports['controller-1']}",
+            # It is also what makes a store ask for tokens.
+            "autoScale.controller.connect.security.auth.enable": "false" if self._options.username is None else "true",
         }
 
 

@@ -89,12 +89,12 @@ class LocalPravega(OwnedServer[Server | Cluster]):
     It ends with this process, however that ends, and what it stored goes with it: events lie in a temporary folder
     (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
     (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
-    ``username`` and ``password`` nobody else is let in; ``tls`` makes a certificate, which ``config`` trusts. Several
-    servers may run at once.
+    ``username`` and ``password`` nobody else is let in, and delegation tokens live for ``token_seconds`` (None: 600);
+    ``tls`` makes a certificate, which ``config`` trusts. Several servers may run at once.
 
     ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (1 or 2, say) and two
     segment stores, which ``processes`` stops, kills, pauses and starts again by name (see ClusterOptions; heap and
-    cache are those of each segment store). A cluster has neither credentials nor TLS.
+    cache are those of each segment store). A cluster has no TLS.
     """
 
     _what = "server"
@@ -112,19 +112,21 @@ class LocalPravega(OwnedServer[Server | Cluster]):
         username: str | None = None,
         password: str | None = None,
         tls: bool = False,
+        token_seconds: int | None = None,
     ) -> None:
         given: dict[str, Any] = {"heap_mb": heap_mb, "cache_mb": cache_mb, "start_timeout": start_timeout}
         common = {name: value for name, value in given.items() if value is not None}
         common |= {"port": port, "java_options": java_options}
+        common |= {"username": username, "password": password, "token_seconds": token_seconds}
         self._options: ServerOptions | ClusterOptions
         if cluster:
-            if tls or username is not None or password is not None:
-                raise ConfigError("a local cluster has neither credentials nor TLS; use a server without cluster=True")
+            if tls:
+                raise ConfigError("a local cluster has no TLS; use a server without cluster=True")
             self._options = ClusterOptions(controllers=controllers, **common)
         else:
             if controllers != 1:
                 raise ConfigError(f"{controllers} controllers need cluster=True")
-            self._options = ServerOptions(username=username, password=password, tls=tls, **common)
+            self._options = ServerOptions(tls=tls, **common)
 
     def _launch(self) -> Server | Cluster:
         if isinstance(self._options, ClusterOptions):

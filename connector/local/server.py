@@ -23,7 +23,15 @@ from connector.local.launch import (
     start_in_folder,
     start_until_ready,
 )
-from connector.local.security import CA_FILE, accounts_file, auth_settings, tls_settings
+from connector.local.security import (
+    CA_FILE,
+    accounts_file,
+    auth_settings,
+    check_credentials,
+    tls_settings,
+    token_life,
+    with_credentials,
+)
 
 __all__ = [
     "ALL_RIGHTS",
@@ -57,7 +65,8 @@ class ServerOptions:
     With the server's own default of 128 MiB for the cache a burst of 160 MB/s breaks it for good; measured with these
     defaults: 3 GB at 250 MB/s.
     ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there. With
-    ``username`` and ``password`` the server lets nobody else in; ``tls`` needs the package ``cryptography``.
+    ``username`` and ``password`` the server lets nobody else in, and ``token_seconds`` is how long a delegation token
+    lives that a client shows to the segment store; None for 600. ``tls`` needs the package ``cryptography``.
     """
 
     heap_mb: int = 2048
@@ -68,14 +77,14 @@ class ServerOptions:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: bool = False
+    token_seconds: int | None = None
 
     def __post_init__(self) -> None:
         if self.heap_mb < 256 or self.cache_mb < 64:
             raise ConfigError("a local Pravega needs heap_mb of 256 and cache_mb of 64 at least")
         if not 0 <= self.port < 1 << 16:
             raise ConfigError(f"port {self.port} is not a TCP port")
-        if (self.username is None) != (self.password is None):
-            raise ConfigError("a local Pravega with credentials needs both username and password")
+        check_credentials(self.username, self.password, self.token_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +108,7 @@ class Server(Launched):
         config = PravegaConfig(controller=self.uri)
         if self.options.tls:
             config = config.with_tls(ca_file=self.folder / CA_FILE)
-        if self.options.username is not None and self.options.password is not None:
-            config = config.with_credentials(self.options.username, self.options.password)
-        return config
+        return with_credentials(config, self.options.username, self.options.password)
 
 
 def launch_server(options: ServerOptions, *, lock: Path | None = None) -> Server:
@@ -124,6 +131,7 @@ def launch_server(options: ServerOptions, *, lock: Path | None = None) -> Server
                 f"-Dsinglenode.configurationFile={properties}",
                 # Settings of the controller's are system properties.
                 f"-Dcontroller.watermarking.frequency.seconds={_WATERMARK_SECONDS}",
+                *token_life(options.token_seconds),
             ]
             return java.command(
                 jars,

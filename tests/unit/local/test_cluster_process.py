@@ -188,11 +188,13 @@ def test_options_that_cannot_be_right(options):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"cluster": True, "tls": True}, "neither credentials nor TLS"),
-        ({"cluster": True, "username": "ann", "password": "x"}, "neither credentials nor TLS"),
+        ({"cluster": True, "tls": True}, "a local cluster has no TLS"),
+        ({"cluster": True, "username": "ann"}, "both username and password"),
+        ({"cluster": True, "token_seconds": 20}, "with credentials"),
+        ({"username": "ann", "password": "x", "token_seconds": 0}, "at least 1"),
         ({"controllers": 2}, "2 controllers need cluster=True"),
     ],
 )
-def test_what_a_cluster_does_not_have(options, told):
+def test_arguments_that_do_not_go_together(options, told):
     with pytest.raises(ConfigError, match=told):
         LocalPravega(**options)
