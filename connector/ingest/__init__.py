@@ -1,4 +1,11 @@
-"""Exactly-once ingestion: files, and whatever else can be read again, into a stream. No Spark is needed."""
+"""Exactly-once ingestion: files, and whatever else can be read again, into a stream. No Spark is needed.
+
+:func:`ingest` and :func:`plan` are in ``run``. What is ingested: ``replayable`` says what a source gives,
+``file_source`` has files as one, ``file_kinds`` and ``lines`` read them. How: ``ingester`` has the protocol, step by
+step; ``feed`` cuts a source into steps, ``encode`` makes events of records, ``content`` writes them into a step's
+transaction and bad records beside it. Who: ``journal`` keeps the state that all runs share, ``referee`` decides what
+became of another run's step.
+"""
 
 from connector.ingest.content import Counts
 from connector.ingest.feed import VARIANTS, Sizes

@@ -31,7 +31,7 @@ _DIGITS: Final = 8
 
 @dataclass(slots=True)
 class Counts:
-    """What one run has done so far."""
+    """Totals of one run so far."""
 
     sources: int = 0
     transactions: int = 0
@@ -42,7 +42,7 @@ class Counts:
     recovered: int = 0
 
     def with_content(self, done: Counts) -> Counts:
-        """These, and the events, rejected records and bytes of another."""
+        """Sum with the events, rejected records and bytes of another."""
         return replace(
             self,
             events=self.events + done.events,
@@ -52,7 +52,7 @@ class Counts:
 
 
 class ContentWriter:
-    """Writes what drafts hold. Not thread safe."""
+    """Writer of the content of drafts. Not thread safe."""
 
     def __init__(self, source: ReplayableSource, keeper: LeaseKeeper, dead_letters: DeadLetters | None) -> None:
         self._source, self._keeper, self._dead_letters = source, keeper, dead_letters
@@ -94,7 +94,7 @@ class ContentWriter:
         return done
 
     def settle(self, draft: Draft) -> None:
-        """What must be before a commit: sources that are as they were recorded, and bad records durable in place.
+        """Check before a commit that sources are as they were recorded, and put bad records in place, durable.
 
         Raises SourceError, IngestError.
         """
@@ -136,7 +136,7 @@ class DeadLetters:
             raise self._failed(self._folder, error) from error
 
     def path(self, piece: Piece) -> Path:
-        """Where the bad records of a piece are."""
+        """File of the bad records of a piece."""
         digest = hashlib.blake2b(piece.source.encode(), digest_size=_DIGITS // 2).hexdigest()
         return self._folder / f"{piece.source.rpartition('/')[2][:100]}.{digest}.{piece.offset}.jsonl"
 

@@ -24,11 +24,11 @@ _NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How records become events."""
+    """Serializer and router of the events, with what is to be told of them."""
 
     encoder: EventEncoder
     by_source: bool
-    """Whether the name of its source is an event's key, so that all of one source stay in order."""
+    """Whether an event's key is the name of its source, so that all of one source stay in order."""
     format: str
     schema_text: str | None
     """The schema that was made for the events, if one was."""
@@ -69,7 +69,7 @@ def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
 
 
 def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
-    """How records of these columns are written.
+    """Encoding of records with these columns.
 
     Without a format, a lone column ``event`` is the event itself, and other columns become JSON. Avro without a schema
     and without a registry gets one that follows from the columns. Without a key, ``ordered`` keys events by their
@@ -95,7 +95,7 @@ class Columns:
         self._current: tuple[str, Encoding] | None = None
 
     def agree(self, recorded: str | None) -> tuple[str | None, Encoding]:
-        """The columns, if they are still to be recorded, and their encoding.
+        """Columns, None if they are recorded already, and their encoding.
 
         Raises SourceError, ColumnTypeError, ConfigError, RegistryErrors.
         """
@@ -109,5 +109,5 @@ class Columns:
 
 
 def recorded_schema(text: str) -> pa.Schema:
-    """The columns that a state has."""
+    """Columns in a state."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

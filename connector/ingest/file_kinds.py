@@ -64,7 +64,7 @@ _ROWS: Final = 16384
 
 
 class FileKind(Protocol):
-    """How files of one kind are read."""
+    """Reader of files of one kind."""
 
     @property
     def sampled(self) -> bool:
@@ -78,7 +78,7 @@ class FileKind(Protocol):
 
 
 def unified(schemas: list[pa.Schema]) -> pa.Schema:
-    """Columns that hold what any of these hold; what does not go together becomes text."""
+    """Columns for the values of all these; types that do not go together become text."""
     types: dict[str, pa.DataType] = {}
     for schema in schemas:
         for field in schema:
@@ -100,7 +100,7 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def kind_of(path: str) -> str | None:
-    """What the name of a file says that it holds; None if it says nothing that is known."""
+    """Kind of a file by its name; None if that tells none."""
     return _KINDS.get(_without_compression(path).suffix.lower())
 
 
@@ -402,7 +402,7 @@ class AvroFiles:
         try:
             return fastavro.block_reader(file)
         except (ValueError, EOFError, StopIteration) as error:
-            raise SourceUnreadableError(f"{path} is no Avro file, or is cut off: {error}") from error
+            raise SourceUnreadableError(f"{path} is an invalid Avro file, or cut off: {error}") from error
 
     @staticmethod
     def _columns(blocks: Any, path: str) -> pa.Schema:

@@ -215,7 +215,7 @@ def _digest(path: str) -> str:
 
 
 def _spread(ids: list[str], count: int) -> list[str]:
-    """Some of them, the first and the last too."""
+    """Selection of so many of them, with the first and the last."""
     if len(ids) <= count:
         return ids
     return [ids[round(number * (len(ids) - 1) / (count - 1))] for number in range(count)]
@@ -247,7 +247,7 @@ class Listing:
 
 
 def list_files(paths: Sequence[str], kind: str | None) -> Listing:
-    """The files that paths name; folders with all that is in them.
+    """Files that paths name; folders with all that is in them.
 
     ``kind`` is what all hold; without it their names tell, and files in folders whose names do not are ignored.
     Hidden files in folders are left out. Raises SourceUnreadableError for a path that is not there or a folder that may
@@ -303,7 +303,7 @@ def parse_types(texts: Iterable[str]) -> dict[str, pa.DataType]:
     for text in texts:
         name, equals, kind = text.rpartition("=") if "tz=" not in text else text.partition("=")
         if not equals or not name:
-            raise ConfigError(f"{text!r} is not COLUMN=TYPE, such as zip=string")
+            raise ConfigError(f"invalid column type {text!r}; write COLUMN=TYPE, such as zip=string")
         found[name.strip()] = _parse(kind.strip())
     return found
 
@@ -317,6 +317,6 @@ def _parse(text: str) -> pa.DataType:
         return pa.type_for_alias(text)
     except (ValueError, pa.ArrowInvalid):
         raise ConfigError(
-            f"there is no column type {text!r}; there are string, int64, int32, double, bool, date32, timestamp[us], "
+            f"invalid column type {text!r}; there are string, int64, int32, double, bool, date32, timestamp[us], "
             "timestamp[us, tz=UTC], decimal(10, 2), binary"
         ) from None

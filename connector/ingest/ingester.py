@@ -198,7 +198,7 @@ class Ingester:
             pause = min(2 * pause, _POLL)
 
     def _take_lead(self, step: Step, fate: Fate) -> None:
-        """Go on after a step that is decided."""
+        """Note a step that is decided, to go on after it."""
         mine = step.owner.run == self._me.run
         self.counts.recovered += not mine
         self.counts.redone += mine and fate is Fate.ABORTED
@@ -248,7 +248,7 @@ class Ingester:
         self._feed.fail(error.source_id, error)
 
     def _rest(self, *, committed: bool) -> bool:
-        """Record that there is no open step, so that nobody need wait for this run; whether that was recorded."""
+        """Record that there is no open step. Returns False if another run has taken over."""
         self._await_visible()
         if self._journal.state.step is None and not self._feed.ended:
             return True
@@ -330,7 +330,7 @@ class Ingester:
         return True
 
     def _record(self, update: Update) -> bool:
-        """Make a conditional update; whether this run was the one that made it."""
+        """Make a conditional update. Returns False if another run was faster."""
         made = self._journal.record(update)
         if made:
             self.counts.sources += len(update.ended)
@@ -349,7 +349,7 @@ class Ingester:
             transaction.flush()
 
     def _commit(self, transaction: OpenTransaction[bytes]) -> bool:
-        """Commit a step; whether it is committed. Raises OutcomeUnknownError: its recovery asks again."""
+        """Commit a step. Returns False if it was aborted. Raises OutcomeUnknownError: its recovery asks again."""
         try:
             # That it is decided is enough for now: the next step can be written before this one is visible.
             transaction.commit(wait=False)
@@ -375,7 +375,7 @@ def _drop(transaction: OpenTransaction[bytes]) -> None:
 
 
 class _Trouble:
-    """Since when nothing has been brought to an end for errors, and what the log is told about it."""
+    """Time for which errors have kept a run from ending anything, and what the log is told about it."""
 
     def __init__(self, target: StreamName, failover_timeout: float) -> None:
         self._what, self.limit = f"ingestion into {target}", failover_timeout
@@ -386,7 +386,7 @@ class _Trouble:
         self._told = False  # of trouble that is not over
 
     def note(self, reason: str) -> bool:
-        """Something has failed, or is not done yet; whether there is time left for it."""
+        """Note that something has failed, or is not done yet. Returns whether there is time left for it."""
         now = time.monotonic()
         self._since = self._moved if self._since is None else self._since
         stands_still, self._reason = now - self._since, reason
@@ -397,18 +397,18 @@ class _Trouble:
         return left > 0
 
     def moves(self) -> None:
-        """Something went well, and what follows may fail again: a step that always fails is trouble that stays."""
+        """Note a success after which the same may fail again: a step that always fails is trouble that stays."""
         self._moved = time.monotonic()
 
     def is_over(self) -> None:
-        """Something was brought to an end."""
+        """Note that something was brought to an end."""
         self.moves()
         if self._told and self._since is not None:
             _log.warning("%s goes on after %.0f s", self._what, self._moved - self._since)
         self._since, self._reason, self._told = None, "", False
 
     def redo(self) -> None:
-        """A step has come to nothing, and is done again."""
+        """Note that a step has come to nothing, and is done again."""
         now = time.monotonic()
         if now - self._redone >= _WARN_EVERY:
             _log.warning("%s does a step again: %s", self._what, self._reason or "its transaction was aborted")

@@ -40,7 +40,7 @@ class Json:
         try:
             value = json.loads(data)
         except ValueError as error:
-            raise DeserializationError(f"this is no JSON: {error}") from None
+            raise DeserializationError(f"invalid JSON: {error}") from None
         if not isinstance(value, dict):
             raise DeserializationError(f"this is a JSON {type(value).__name__}, not an object")
         return value
@@ -131,7 +131,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What became of the step before, and the next one; None when there is none for now."""
+    """End of the step before, and the next step; None when there is none for now."""
 
     committed: bool
     """Whether the transaction of the step before is committed; if not it is aborted, or there was none."""
@@ -151,7 +151,7 @@ class Update:
 
 
 class IngestState:
-    """The state. It is changed in place: nobody keeps older ones, and of many files a copy would be slow."""
+    """State of an ingestion, changed in place: nobody keeps older ones, and a copy of many files would be slow."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -206,7 +206,7 @@ class IngestState:
 
 
 class _explained:  # noqa: N801 - used like a function
-    """Says which entry it is that has not the form that it should have."""
+    """Context that explains which entry of a state is invalid."""
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         self._value = value
@@ -217,18 +217,17 @@ class _explained:  # noqa: N801 - used like a function
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: object) -> None:
         if isinstance(error, (KeyError, TypeError, ValueError, AttributeError)):
             raise IngestStateError(
-                f"an entry of the state is not what it should be ({type(error).__name__}: {error}): "
-                f"{self._value!r:.200}"
+                f"invalid entry of the state ({type(error).__name__}: {error}): {self._value!r:.200}"
             ) from error
 
 
 def state_name(target: StreamName, name: str | None = None) -> StreamName:
-    """The stream that keeps the state: beside the target, by default with ``-ingest`` behind its name."""
+    """Stream of the state: beside the target, by default with ``-ingest`` behind its name."""
     return StreamName(target.scope, name or f"{target.stream}-ingest")
 
 
 class Journal:
-    """The state, and its conditional updates. Creates its stream if there is none."""
+    """State on its way to and from its stream, which is created if there is none."""
 
     def __init__(self, client: PravegaClient, target: StreamName, name: StreamName) -> None:
         """Raises IngestStateError for the state of another target, AuthenticationError, ConfigError."""
@@ -272,7 +271,7 @@ class Journal:
         return self.state
 
     def record(self, update: Update) -> bool:
-        """Make an update if nobody has made one since the state was last looked at; whether it was made.
+        """Make an update. Returns False if another run has made one since the state was last looked at.
 
         Durable on return. When the answer is lost, the same is asked for until the outcome is known: a step is told
         from others by its transaction. Raises OutcomeUnknownError if that takes too long: it may come yet.

@@ -27,7 +27,7 @@ _DOUBT: Final = 1.0
 
 
 class Fate(Enum):
-    """What became of a step."""
+    """End of a step, as far as it has one."""
 
     COMMITTED = "committed"
     """Its pieces are in the stream, for good."""
@@ -67,7 +67,7 @@ class Referee:
         self._seen: tuple[int, float] = -1, 0.0
 
     def decide(self, number: int, step: Step) -> Fate:
-        """What became of the step that made state ``number``. Raises IngestUndecidedError, OutcomeUnknownError."""
+        """Fate of the step that made state ``number``. Raises IngestUndecidedError, OutcomeUnknownError."""
         status = self.status(step.transaction)
         if status.is_aborted:
             return Fate.ABORTED

@@ -29,7 +29,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What one run did."""
+    """Outcome of one run."""
 
     counts: Counts
     failed: Mapping[str, SourceError] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class IngestSummary:
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """What a run would do."""
+    """Outline of what a run would do."""
 
     schema: pa.Schema
     encoding: Encoding
@@ -110,7 +110,7 @@ def plan(
     state: str | None = None,
     ordered: bool = True,
 ) -> IngestPlan:
-    """What :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
+    """Show what :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
     with _Parts(source, stream, client, options, state) as parts:
         known, schema, open_step = {}, None, False
         if parts.client.controller.stream_exists(parts.state):
@@ -130,7 +130,7 @@ def plan(
 
 
 class _Parts:
-    """What both need. Context manager: closes the client if it was made here."""
+    """Client, source, target and options of a run. Context manager: closes the client if it was made here."""
 
     def __init__(
         self,

@@ -1,4 +1,10 @@
-"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it."""
+"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it.
+
+``embedded`` has them as context managers, ``detached`` those that outlive a command. ``server`` (the Pravega
+standalone, the schema registry) and ``cluster`` (a Pravega of several processes) start them by ``launch``, each under a
+program of ``supervisor``, which is run by path; ``process`` is its other end. ``jvm`` finds Java and writes its command
+lines, ``jars`` and ``download`` bring what it runs, ``security`` makes users and certificates.
+"""
 
 from connector.local.cluster import ClusterOptions, ClusterProcess
 from connector.local.detached import (

@@ -26,6 +26,7 @@ from connector.local.launch import (
     await_ready,
     check_log,
     check_port,
+    check_port_number,
     free_ports,
     last_words,
     listens,
@@ -96,8 +97,7 @@ class ClusterOptions:
             )
         if self.heap_mb < 128 or self.cache_mb < 64:
             raise ConfigError("a local cluster needs heap_mb of 128 and cache_mb of 64 at least")
-        if not 0 <= self.port < 1 << 16:
-            raise ConfigError(f"port {self.port} is not a TCP port")
+        check_port_number(self.port)
         check_credentials(self.username, self.password, self.token_seconds)
 
 

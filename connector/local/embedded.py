@@ -153,7 +153,7 @@ class LocalPravega(OwnedServer[Server | Cluster]):
 
     @property
     def cluster(self) -> Cluster:
-        """What else there is to know of a cluster; raises LocalServerError for a server that is one process."""
+        """Ports, folder and segment stores of a cluster; raises LocalServerError for a server that is one process."""
         running = self._running()
         if not isinstance(running, Cluster):
             raise LocalServerError("this server is one process; use LocalPravega(cluster=True) for several")
@@ -210,5 +210,5 @@ class LocalSchemaRegistry(OwnedServer[RegistryServer]):
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate that clients have to trust, None without TLS."""
+        """Certificate that clients have to trust, None without TLS."""
         return self._running().ca_file

@@ -20,7 +20,7 @@ from typing import ClassVar, Final, TypeVar
 
 from connector.client import EventWriter, PravegaClient
 from connector.config import PravegaConfig
-from connector.errors import LocalServerError
+from connector.errors import ConfigError, LocalServerError
 from connector.local.process import SupervisedProcess
 from connector.wire import StreamName
 from pravega_serde.errors import PravegaError
@@ -33,6 +33,7 @@ __all__ = [
     "await_ready",
     "check_log",
     "check_port",
+    "check_port_number",
     "free_ports",
     "is_free",
     "last_words",
@@ -200,6 +201,12 @@ def _clean_up(client: PravegaClient, stream: StreamName) -> None:
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)
         client.controller.delete_scope(stream.scope)
+
+
+def check_port_number(port: int) -> None:
+    """Raise ConfigError for a number that no port has; 0 is any free one."""
+    if not 0 <= port < 1 << 16:
+        raise ConfigError(f"invalid port {port}; a TCP port is a number below 65536, 0 any free one")
 
 
 def check_port(port: int) -> None:

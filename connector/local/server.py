@@ -19,6 +19,7 @@ from connector.local.launch import (
     NotReadyError,
     await_ready,
     check_port,
+    check_port_number,
     free_ports,
     start_in_folder,
     start_until_ready,
@@ -82,8 +83,7 @@ class ServerOptions:
     def __post_init__(self) -> None:
         if self.heap_mb < 256 or self.cache_mb < 64:
             raise ConfigError("a local Pravega needs heap_mb of 256 and cache_mb of 64 at least")
-        if not 0 <= self.port < 1 << 16:
-            raise ConfigError(f"port {self.port} is not a TCP port")
+        check_port_number(self.port)
         check_credentials(self.username, self.password, self.token_seconds)
 
 
@@ -207,8 +207,7 @@ class RegistryOptions:
     java_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port < 1 << 16:
-            raise ConfigError(f"port {self.port} is not a TCP port")
+        check_port_number(self.port)
         if self.heap_mb < 64:
             raise ConfigError("a local schema registry needs heap_mb of 64 at least")
 
