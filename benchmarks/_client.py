@@ -14,7 +14,7 @@ from benchmarks._drive import Peer, PeerError
 from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
 from connector.local import pravega_jars
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 from connector.wire import StreamName
 
 __all__ = ["run_client"]

@@ -25,9 +25,9 @@ from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
 from connector.client import PravegaClient
 from connector.local import pravega_jars
-from connector.local._jars import JarSet, ensure_jars
-from connector.local._java import find_java
-from connector.local._maven import Jar
+from connector.local.download import Jar
+from connector.local.jars import JarSet, ensure_jars
+from connector.local.jvm import find_java
 from connector.wire import StreamName
 
 __all__ = ["run_ingest"]

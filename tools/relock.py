@@ -21,9 +21,9 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from connector.local._jars import JarSet
-from connector.local._java import find_java
-from connector.local._maven import Jar
+from connector.local.download import Jar
+from connector.local.jars import JarSet
+from connector.local.jvm import find_java
 
 __all__ = ["main"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from benchmarks._drive import Peer
 from connector.local import registry_jars
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 
 __all__ = ["JavaPeer", "plain_peer"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -36,6 +38,8 @@ _SETTINGS: Final = Settings()
 _BAD_SOURCE: Final = 3
 _UNDECIDED: Final = 4
 _SHOWN: Final = 10
+# From a signal to the end, whatever servers do: what is not recorded by then, the next run finds out.
+_END_SECONDS: Final = 8.0
 
 
 class _Stopped(BaseException):
@@ -108,7 +112,7 @@ def ingest(
     common = {"options": _sink_options(given), "state": given["state"], "ordered": not given["unordered"]}
     code = 0
     try:
-        with PravegaClient(config, failover_timeout=failover_timeout) as client:
+        with _stopped_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:
             common["client"] = client
             if dry_run:
                 _show_plan(plan(source, stream, **common), source)
@@ -117,7 +121,28 @@ def ingest(
     except (SourceError, IngestUndecidedError) as error:
         click.echo(str(error), err=True)
         code = _BAD_SOURCE if isinstance(error, SourceError) else _UNDECIDED
+    except _Stopped as stopped:
+        code = 128 + int(stopped.args[0])
     sys.exit(code)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Raise _Stopped for SIGTERM and SIGINT, and end the process soon after, whatever it still waits for."""
+    timers: list[threading.Timer] = []
+
+    def stop(number: int, _frame: object) -> None:
+        timers.append(threading.Timer(_END_SECONDS, os._exit, [128 + number]))
+        timers[-1].daemon = True
+        timers[-1].start()
+        raise _Stopped(number)
+
+    try:
+        with arguments.take_signals(stop):
+            yield
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 def _file_options(given: dict[str, Any]) -> FileOptions:
@@ -158,37 +183,24 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
         bytes=given["bytes_per_transaction"],
     )
     settings = Settings(lease=given["lease"], follow=given["follow"], keep_going=given["keep_going"])
-    last = [Counts()]
-    try:
-        with arguments.take_signals(_stop), _progress(source, stream, common, quiet=quiet) as show:
-
-            def tell(what: str, counts: Counts) -> None:
-                last[0] = counts
-                show(what, counts)
-
-            summary = ingest_source(
-                source,
-                stream,
-                sizes=sizes,
-                settings=settings,
-                skip_changed=given["on_change"] == "skip",
-                dead_letters=given["dead_letters"],
-                takeover_after=given["takeover_after"],
-                resolve=given["resolve"],
-                tell=tell,
-                **common,
-            )
-    except _Stopped as stopped:
-        return 128 + int(stopped.args[0])
+    with _progress(source, stream, common, quiet=quiet) as show:
+        summary = ingest_source(
+            source,
+            stream,
+            sizes=sizes,
+            settings=settings,
+            skip_changed=given["on_change"] == "skip",
+            dead_letters=given["dead_letters"],
+            takeover_after=given["takeover_after"],
+            resolve=given["resolve"],
+            tell=show,
+            **common,
+        )
     if not quiet:
         _show_summary(summary)
     for error in summary.failed.values():
         click.echo(str(error), err=True)
     return _BAD_SOURCE if summary.failed else 0
-
-
-def _stop(number: int, _frame: object) -> None:
-    raise _Stopped(number)
 
 
 @contextmanager

@@ -1,14 +1,20 @@
-"""Exactly-once ingestion: files, and whatever else can be read again, into a stream. No Spark is needed."""
+"""Exactly-once ingestion: files, and whatever else can be read again, into a stream. No Spark is needed.
 
-from connector.ingest._content import Counts
-from connector.ingest._feed import VARIANTS, Sizes
-from connector.ingest._files import FileOptions, FileSource
-from connector.ingest._ingester import Settings
-from connector.ingest._referee import RESOLUTIONS
-from connector.ingest._run import IngestPlan, IngestSummary, ingest, plan
-from connector.ingest._source import Chunk, Rejected, ReplayableSource
-from connector.ingest._state import IngestState
-from connector.ingest._types import parse_types
+:func:`ingest` and :func:`plan` are in ``run``. What is ingested: ``replayable`` says what a source gives,
+``file_source`` has files as one, ``file_kinds`` and ``lines`` read them. How: ``ingester`` has the protocol, step by
+step; ``feed`` cuts a source into steps, ``encode`` makes events of records, ``content`` writes them into a step's
+transaction and bad records beside it. Who: ``journal`` keeps the state that all runs share, ``referee`` decides what
+became of another run's step.
+"""
+
+from connector.ingest.content import Counts
+from connector.ingest.feed import VARIANTS, Sizes
+from connector.ingest.file_source import FileOptions, FileSource, parse_types
+from connector.ingest.ingester import Settings
+from connector.ingest.journal import IngestState
+from connector.ingest.referee import RESOLUTIONS
+from connector.ingest.replayable import Chunk, Rejected, ReplayableSource
+from connector.ingest.run import IngestPlan, IngestSummary, ingest, plan
 
 __all__ = [
     "RESOLUTIONS",

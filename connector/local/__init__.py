@@ -1,8 +1,13 @@
-"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it."""
+"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it.
 
-from connector.local._cluster import ClusterOptions
-from connector.local._cluster_process import ClusterProcess
-from connector.local._detached import (
+``embedded`` has them as context managers, ``detached`` those that outlive a command. ``server`` (the Pravega
+standalone, the schema registry) and ``cluster`` (a Pravega of several processes) start them by ``launch``, each under a
+program of ``supervisor``, which is run by path; ``process`` is its other end. ``jvm`` finds Java and writes its command
+lines, ``jars`` and ``download`` bring what it runs, ``security`` makes users and certificates.
+"""
+
+from connector.local.cluster import ClusterOptions, ClusterProcess
+from connector.local.detached import (
     DetachedServer,
     detached_registry,
     detached_server,
@@ -11,12 +16,10 @@ from connector.local._detached import (
     stop_detached,
     stop_detached_registry,
 )
-from connector.local._jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
-from connector.local._maven import REPOSITORY_VARIABLE
-from connector.local._pravega import LocalPravega
-from connector.local._registry import LocalSchemaRegistry
-from connector.local._registry_server import RegistryOptions, RegistryUser
-from connector.local._server import ServerOptions
+from connector.local.download import REPOSITORY_VARIABLE
+from connector.local.embedded import LocalPravega, LocalSchemaRegistry
+from connector.local.jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
+from connector.local.server import RegistryOptions, RegistryUser, ServerOptions
 
 __all__ = [
     "PRAVEGA_VERSION",

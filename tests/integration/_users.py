@@ -8,7 +8,7 @@ from pathlib import Path
 
 from connector.config import PravegaConfig
 from connector.local import LocalPravega
-from connector.local._security import accounts_file
+from connector.local.security import accounts_file
 from tests.jvm import SOON_READY
 
 ADMIN = "admin"

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from benchmarks._drive import Peer
 from connector.local import pravega_jars
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 from connector.wire import StreamName
 from tests.interop._javac import compile_java
 from tests.jvm import SOON_READY

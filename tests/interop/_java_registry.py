@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connector.local import registry_jars
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 from pravega_serde.registry import SchemaInfo, event_type
 from tests.interop._javac import compile_java
 

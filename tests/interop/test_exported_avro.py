@@ -15,7 +15,7 @@ import pytest
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.export import export
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 from connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java

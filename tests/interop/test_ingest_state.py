@@ -11,7 +11,7 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.ingest import IngestState, Sizes, ingest
-from connector.ingest._journal import Journal, state_name
+from connector.ingest.journal import Journal, state_name
 from connector.local import LocalPravega
 from connector.wire import StreamName
 from tests.interop._java_state import JavaStatePeer

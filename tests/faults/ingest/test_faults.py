@@ -64,6 +64,14 @@ def test_woken_up_after_a_takeover(scene: Set, ingesters: Ingesters):
 
 
 @pytest.mark.long
+def test_woken_up_when_all_have_stopped(scene: Set, ingesters: Ingesters):
+    # Nobody makes a newer state then, before one of them goes on.
+    verdict = zombies(scene(10, 800), ingesters, "count", 3, lease=10.0, takeover_after=0.5, late=True)
+    assert verdict.ok, verdict
+    assert verdict.pauses == verdict.takeovers == 3
+
+
+@pytest.mark.long
 def test_woken_up_after_its_lease(scene: Set, ingesters: Ingesters):
     verdict = zombies(scene(10, 800), ingesters, "file", 1, lease=10.0, takeover_after=None)
     assert verdict.ok, verdict

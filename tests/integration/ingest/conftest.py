@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.client import PravegaClient, StreamName
-from connector.ingest._journal import Journal, state_name
+from connector.ingest.journal import Journal, state_name
 
 Events = Callable[[], list[tuple[int, int]]]
 

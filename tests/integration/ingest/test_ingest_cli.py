@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +18,14 @@ from click.testing import CliRunner, Result
 from connector.cli.ingest import ingest
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
-from connector.ingest._journal import Journal
-from connector.ingest._owner import this_run
-from connector.ingest._state import Piece, Step, Update
+from connector.ingest.journal import Journal, Piece, Step, Update
+from connector.ingest.referee import this_run
+from connector.local import LocalPravega
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
+# Seconds after a signal, and records whose step takes a while.
+ENDS_WITHIN, MANY = 10, 200_000
 
 
 @pytest.fixture
@@ -110,4 +113,41 @@ def test_sigterm_ends_it_in_order(
     write(1)
     eventually(lambda: len(events()) == 60, seconds=120)
     follower.send_signal(signal.SIGTERM)
-    assert follower.wait(timeout=60) == 143
+    assert follower.wait(ENDS_WITHIN) == 143
+
+
+def test_sigterm_in_the_middle_of_a_step_is_recorded(
+    follower: subprocess.Popen[str],
+    journal: Journal,
+    run: Callable[..., Result],
+    write: Write,
+    events: Events,
+    eventually: Callable[..., None],
+):
+    write(0, MANY)
+    eventually(lambda: journal.fetch().step is not None, seconds=120)
+    follower.send_signal(signal.SIGTERM)
+    assert follower.wait(ENDS_WITHIN) == 143
+    state = journal.fetch()
+    assert state.step is None
+    assert len(events()) == (MANY if state.sources else 0)
+    assert run().exit_code == 0
+    assert events() == [(0, sample) for sample in range(MANY)]
+
+
+def test_sigterm_ends_it_while_the_server_is_frozen(
+    follower: subprocess.Popen[str],
+    pravega: LocalPravega,
+    write: Write,
+    events: Events,
+    eventually: Callable[..., None],
+):
+    write(0)
+    eventually(lambda: len(events()) == 30, seconds=120)
+    os.kill(pravega.pid, signal.SIGSTOP)
+    try:
+        time.sleep(2)  # it looks for new files, and asks for the state, every second
+        follower.send_signal(signal.SIGTERM)
+        assert follower.wait(ENDS_WITHIN) == 143
+    finally:
+        os.kill(pravega.pid, signal.SIGCONT)

@@ -18,9 +18,8 @@ from connector.client import (
 )
 from connector.errors import IngestStateError, IngestUndecidedError, OutcomeUnknownError, TransactionAbortedError
 from connector.ingest import FileSource, Settings, Sizes, ingest
-from connector.ingest._journal import Journal
-from connector.ingest._owner import _host
-from connector.ingest._state import Owner, Piece, Step, Update
+from connector.ingest.journal import Journal, Owner, Piece, Step, Update
+from connector.ingest.referee import _host
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
@@ -243,8 +242,8 @@ def test_a_compacted_state_goes_on(
     events: Events,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("connector.ingest._journal._COMPACT_AFTER", 1000)
-    monkeypatch.setattr("connector.ingest._journal._LOOK_EVERY", 3)
+    monkeypatch.setattr("connector.ingest.journal._COMPACT_AFTER", 1000)
+    monkeypatch.setattr("connector.ingest.journal._LOOK_EVERY", 3)
     for file in range(12):
         write(file)
         ingest(folder, target, client=client, sizes=Sizes(variant="count", records=7), settings=Settings(lease=20.0))

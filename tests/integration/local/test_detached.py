@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connector.client import PravegaClient
-from connector.local._cache import cache_dir
+from connector.local.jars import cache_dir
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat
 
 CLI = "import sys; from connector.cli import main; main(sys.argv[1:])"

@@ -21,15 +21,15 @@ import pytest
 import trustme
 
 from connector.errors import ConfigError, JarDownloadError
-from connector.local._jars import JarSet, ensure_jars
-from connector.local._maven import Jar
+from connector.local.download import Jar
+from connector.local.jars import JarSet, ensure_jars
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
 FETCH = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of the tests in the background ignores it
-from connector.local._jars import JarSet, ensure_jars
-from connector.local._maven import Jar
+from connector.local.jars import JarSet, ensure_jars
+from connector.local.download import Jar
 jars = tuple(Jar.from_line(line) for line in sys.argv[1].splitlines())
 print(ensure_jars(JarSet("server", "1.0", jars)))
 """
@@ -161,7 +161,7 @@ def serving(answer, *, trust=None):
 def repository(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr("connector.local._maven._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("connector.local.download._FIRST_PAUSE", 0.01)
     monkeypatch.setenv("PRAVEGA_SERDE_CACHE", str(tmp_path / "cache"))
     served = Served()
     with serving(served.serve) as address:
@@ -211,13 +211,13 @@ def test_fetched_once(repository, capsys):
 
 
 def test_connections_are_kept(repository, monkeypatch):
-    monkeypatch.setattr("connector.local._maven._WORKERS", 1)
+    monkeypatch.setattr("connector.local.download._WORKERS", 1)
     assert_complete(fetch(repository), repository)
     assert len(repository.connections) == 1
 
 
 def test_kept_connections_that_the_server_closes(repository, monkeypatch, capsys):
-    monkeypatch.setattr("connector.local._maven._WORKERS", 1)
+    monkeypatch.setattr("connector.local.download._WORKERS", 1)
     repository.close_idle = True
     assert_complete(fetch(repository), repository)
     assert len(repository.connections) == 3

@@ -10,7 +10,8 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.errors import AuthenticationError, ConfigError, DeadlineExceededError, LocalServerError
-from connector.local import LocalPravega, LocalSchemaRegistry, _ready, _server
+from connector.local import LocalPravega, LocalSchemaRegistry, launch
+from connector.local import server as module
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat
 
 PASSWORD = "a:b c\\ü"
@@ -42,7 +43,7 @@ def test_ready_means_that_events_can_be_written_at_once(pravega):
 
 
 def test_a_failure_in_the_middle_of_the_probe_is_no_obstacle(monkeypatch, pravega):
-    real, attempts = _ready._round_trip, []
+    real, attempts = launch._round_trip, []
 
     def round_trip(client, stream, store):
         attempts.append(stream)
@@ -51,11 +52,11 @@ def test_a_failure_in_the_middle_of_the_probe_is_no_obstacle(monkeypatch, praveg
             client.controller.seal_stream(stream)
             raise DeadlineExceededError("too slow")
 
-    monkeypatch.setattr(_ready, "_round_trip", round_trip)
+    monkeypatch.setattr(launch, "_round_trip", round_trip)
     with PravegaClient(pravega.controller_uri) as client:
         client.create_stream("probe/probe")
         store = client.controller.endpoint(client.name("probe/probe"), 0)
-    _ready.await_ready(pravega.config, [store], deadline=time.monotonic() + 60, check=lambda: None)
+    launch.await_ready(pravega.config, [store], deadline=time.monotonic() + 60, check=lambda: None)
     assert len(attempts) == 2
 
 
@@ -100,7 +101,7 @@ def test_the_server_ends_when_its_parent_is_killed(start_python, is_gone, eventu
 
 @pytest.mark.long
 def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
-    real, given = _server.free_ports, []
+    real, given = module.free_ports, []
 
     with socket.create_server(("127.0.0.1", 0)) as thief:
 
@@ -109,7 +110,7 @@ def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
             # The first time ZooKeeper's port is one that somebody else has.
             return [*given[0][:2], thief.getsockname()[1]] if len(given) == 1 else given[-1]
 
-        monkeypatch.setattr(_server, "free_ports", free_ports)
+        monkeypatch.setattr(module, "free_ports", free_ports)
         with LocalPravega() as server:
             assert server.controller_uri == f"tcp://127.0.0.1:{given[1][0]}"
     assert len(given) == 2
@@ -118,15 +119,15 @@ def test_a_port_that_was_taken_meanwhile(monkeypatch, temp_folder):
 
 @pytest.mark.long
 def test_a_server_that_never_gets_ready_is_started_once_more(monkeypatch, temp_folder):
-    real, limits = _server.await_ready, []
+    real, limits = module.await_ready, []
 
     def await_ready(*args, deadline, **others):
         limits.append(deadline - time.monotonic())
         if len(limits) == 1:
-            raise _ready.NotReadyError("too slow")
+            raise launch.NotReadyError("too slow")
         real(*args, deadline=deadline, **others)
 
-    monkeypatch.setattr(_server, "await_ready", await_ready)
+    monkeypatch.setattr(module, "await_ready", await_ready)
     with LocalPravega(start_timeout=120.0):
         assert len(list(temp_folder.iterdir())) == 1
     assert limits == [pytest.approx(60, abs=1), pytest.approx(60, abs=1)]
@@ -135,13 +136,13 @@ def test_a_server_that_never_gets_ready_is_started_once_more(monkeypatch, temp_f
 @pytest.mark.long
 def test_another_server_on_the_controllers_port_is_not_mistaken_for_ours(monkeypatch, pravega, temp_folder):
     taken = int(pravega.controller_uri.rpartition(":")[2])
-    real, given = _server.free_ports, []
+    real, given = module.free_ports, []
 
     def free_ports(count):
         given.append(real(count))
         return [taken, *given[0][1:]] if len(given) == 1 else given[-1]
 
-    monkeypatch.setattr(_server, "free_ports", free_ports)
+    monkeypatch.setattr(module, "free_ports", free_ports)
     with LocalPravega() as server:
         assert server.controller_uri == f"tcp://127.0.0.1:{given[1][0]}"
 

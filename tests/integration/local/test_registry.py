@@ -72,7 +72,7 @@ def test_mistakes_are_one_line(free_port):
             LocalSchemaRegistry(port=free_port).start()
         assert registry.log.exists()
     registry.close()
-    with pytest.raises(ConfigError, match="is not a TCP port"):
+    with pytest.raises(ConfigError, match="invalid port"):
         LocalSchemaRegistry(port=70_000)
     with pytest.raises(ConfigError, match="heap_mb of 64"):
         LocalSchemaRegistry(heap_mb=1)

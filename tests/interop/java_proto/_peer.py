@@ -11,7 +11,7 @@ from typing import Any, Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from connector.local import registry_jars
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 from tests.interop._javac import compile_java
 
 __all__ = ["ProtoPeer"]

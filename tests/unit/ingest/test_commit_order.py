@@ -11,9 +11,8 @@ import pytest
 from connector.client import PravegaClient, TransactionStatus
 from connector.errors import DeadlineExceededError
 from connector.ingest import FileSource, Sizes, ingest
-from connector.ingest._journal import Journal, state_name
-from connector.ingest._owner import _host
-from connector.ingest._state import Owner, Piece, Step, Update
+from connector.ingest.journal import Journal, Owner, Piece, Step, Update, state_name
+from connector.ingest.referee import _host
 from tests.fake_store import Append, FakeSegmentStore
 from tests.unit.ingest._servers import TARGET, Servers
 

@@ -12,8 +12,8 @@ import pytest
 from connector.client import PravegaClient
 from connector.errors import IngestError
 from connector.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
-from connector.ingest._dead_letters import DeadLetters
-from connector.ingest._state import Piece
+from connector.ingest.content import DeadLetters
+from connector.ingest.journal import Piece
 from tests.small_files import no_file_beyond
 from tests.unit.ingest._servers import TARGET, Servers
 

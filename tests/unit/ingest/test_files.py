@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from connector.errors import BadRecordError, ConfigError, SourceChangedError, SourceUnreadableError
-from connector.ingest import FileOptions, FileSource
-from connector.ingest._types import parse_types
+from connector.ingest import FileOptions, FileSource, file_source
+from connector.ingest.file_source import parse_types
 
 ROWS = [{"a": number, "b": f"text {number}"} for number in range(2500)]
 CSV = "a,b\n" + "".join(f"{row['a']},{row['b']}\n" for row in ROWS)
@@ -200,15 +200,14 @@ def test_a_file_that_is_being_written_to_gets_no_mark(tmp_path: Path, monkeypatc
     path.write_text(CSV)
     source = FileSource([path])
     (id_,) = source.ids()
-    from connector.ingest import _files
 
-    digest = _files._digest
+    digest = file_source._digest
 
     def meanwhile(name: str) -> str:
         path.write_text(CSV + CSV)
         return digest(name)
 
-    monkeypatch.setattr(_files, "_digest", meanwhile)
+    monkeypatch.setattr(file_source, "_digest", meanwhile)
     with pytest.raises(SourceChangedError, match="is being written to"):
         source.mark(id_)
 

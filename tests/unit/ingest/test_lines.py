@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import BadRecordError
-from connector.ingest import _lines
-from connector.ingest._lines import lines_of
+from connector.ingest import lines as module
+from connector.ingest.lines import lines_of
 
 
 def records(data: bytes, block: int = 1 << 20, **how: bool) -> list[tuple[int, str]]:
@@ -49,6 +49,6 @@ def test_line_ends_inside_quotes_end_no_record(rows: list[list[str]], block: int
 
 
 def test_a_record_without_end_is_an_error_and_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_lines, "MAX_RECORD", 1000)
+    monkeypatch.setattr(module, "MAX_RECORD", 1000)
     with pytest.raises(BadRecordError, match="file, line 2: a record of more than 1000 bytes"):
         records(b'a\n"' + b"x\n" * 2000, 100, quotes=True)

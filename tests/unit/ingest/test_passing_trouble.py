@@ -28,7 +28,7 @@ from connector.errors import (
     StreamSealedError,
 )
 from connector.ingest import IngestSummary, ingest
-from connector.ingest._ingester import _Trouble
+from connector.ingest.ingester import _Trouble
 from connector.wire import (
     AuthTokenCheckFailed,
     GetStreamSegmentInfo,
@@ -212,7 +212,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     servers: Servers, run: Run, deny: Any, monkeypatch: pytest.MonkeyPatch
 ):
     """It reads its records from segments, too."""
-    monkeypatch.setattr("connector.ingest._referee._DOUBT", 0.01)
+    monkeypatch.setattr("connector.ingest.referee._DOUBT", 0.01)
     status, unknown = servers.transaction_status, []
 
     def blind(stream: StreamName, transaction: uuid.UUID, **options: Any) -> TransactionStatus:
@@ -230,7 +230,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
 
 def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     now = [1000.0]
-    monkeypatch.setattr("connector.ingest._ingester.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("connector.ingest.ingester.time.monotonic", lambda: now[0])
     trouble = _Trouble(TARGET, 60.0)
     with caplog.at_level(logging.INFO, "connector.ingest"):
         for second in range(60):

@@ -4,14 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
 from connector.errors import ConfigError, LocalServerError
-from connector.local import ClusterOptions, LocalPravega, _keeper
-from connector.local._cluster_process import cluster_processes, is_kept
-from connector.local._process import SupervisedProcess
+from connector.local import ClusterOptions, LocalPravega
+from connector.local.cluster import cluster_processes, is_kept
+from connector.local.process import SupervisedProcess, isolated
 
 COMMANDS = {
     "steady": ["sleep", "600"],
@@ -38,8 +37,7 @@ def start(folder):
         (folder / name).mkdir()
     (folder / "cluster.json").write_text(json.dumps({"processes": COMMANDS}))
     os.mkfifo(folder / "control")
-    command = [sys.executable, "-I", "-S", _keeper.__file__, str(folder)]
-    keeper = SupervisedProcess(command, output=subprocess.DEVNULL, folder=folder)
+    keeper = SupervisedProcess(isolated("keep", str(folder)), output=subprocess.DEVNULL, folder=folder)
     while not is_kept(folder):
         assert keeper.exit_code() is None
     return keeper, cluster_processes(folder)
@@ -110,7 +108,7 @@ def test_terminate_waits_for_the_end(processes, monkeypatch, eventually):
     assert steady.exit_code == -signal.SIGTERM
     stubborn.start()
     eventually(lambda: stubborn.log.read_text() == "up\n")
-    monkeypatch.setattr("connector.local._cluster_process._SECONDS", 0.2)
+    monkeypatch.setattr("connector.local.cluster._COMMAND_SECONDS", 0.2)
     with pytest.raises(LocalServerError, match=r"stubborn did not end in .*stubborn\.log"):
         stubborn.terminate()
     assert stubborn.running
@@ -190,11 +188,13 @@ def test_options_that_cannot_be_right(options):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"cluster": True, "tls": True}, "neither credentials nor TLS"),
-        ({"cluster": True, "username": "ann", "password": "x"}, "neither credentials nor TLS"),
+        ({"cluster": True, "tls": True}, "a local cluster has no TLS"),
+        ({"cluster": True, "username": "ann"}, "both username and password"),
+        ({"cluster": True, "token_seconds": 20}, "with credentials"),
+        ({"username": "ann", "password": "x", "token_seconds": 0}, "at least 1"),
         ({"controllers": 2}, "2 controllers need cluster=True"),
     ],
 )
-def test_what_a_cluster_does_not_have(options, told):
+def test_arguments_that_do_not_go_together(options, told):
     with pytest.raises(ConfigError, match=told):
         LocalPravega(**options)

@@ -3,7 +3,7 @@
 import pytest
 
 from connector.errors import JavaNotFoundError
-from connector.local._java import find_java
+from connector.local.jvm import find_java
 
 
 def make_java(home, says, *, code=0):

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from connector.local._ports import free_ports, is_free
+from connector.local.launch import free_ports, is_free
 
 FAMILIES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")]
 if socket.has_ipv6:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from connector.local._progress import JarProgress
+from connector.local.download import JarProgress
 
 
 class Terminal(io.StringIO):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from connector.cli import main
-from connector.ingest._ingester import Ingester
+from connector.ingest.ingester import Ingester
 from tools.faults.cluster._notes import Notes
 
 

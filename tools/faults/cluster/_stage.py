@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from connector.config import PravegaConfig
-from connector.local import ClusterOptions, LocalPravega
-from connector.local._cluster import Cluster, launch_cluster
-from connector.local._ports import free_ports
+from connector.local import ClusterOptions
+from connector.local.cluster import Cluster, launch_cluster
+from connector.local.launch import free_ports
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.cluster._faults import FAULTS, LAG, Run
@@ -28,7 +28,6 @@ from tools.processes import holds_connection
 __all__ = ["Record", "Stage", "Verdict", "table"]
 
 _TOKEN_SECONDS: Final = 20
-_USER: Final = {"username": "ann", "password": "secret"}
 
 
 @dataclass
@@ -77,10 +76,9 @@ class Stage:
         self._stack.close()
 
     def _start(self, stack: ExitStack) -> PravegaConfig:
-        if self.servers == "tokens":
-            ttl = f"-Dcontroller.security.auth.delegationToken.ttl.seconds={_TOKEN_SECONDS}"
-            return stack.enter_context(LocalPravega(**_USER, java_options=(ttl,))).config  # type: ignore[arg-type]
         options = ClusterOptions(controllers=2 if self.servers == "two" else 1)
+        if self.servers == "tokens":
+            options = ClusterOptions(username="ann", password="secret", token_seconds=_TOKEN_SECONDS)
         if self.servers == "proxied":
             ports = dict(zip(("store-1", "store-2"), free_ports(2), strict=True))
             self.proxies = [

@@ -44,9 +44,9 @@ def set_fault(fault: dict[str, Any]) -> None:
 def install() -> None:
     """Wrap the steps of ingesters; without a fault nothing happens in them."""
     from connector.client import OpenTransaction, TransactionalWriter
-    from connector.ingest._ingester import Ingester
-    from connector.ingest._journal import Journal
-    from connector.ingest._referee import Referee
+    from connector.ingest.ingester import Ingester
+    from connector.ingest.journal import Journal
+    from connector.ingest.referee import Referee
 
     _after(Referee, "decide", "after decide")
     _after(TransactionalWriter, "begin", "after begin")

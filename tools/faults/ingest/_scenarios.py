@@ -15,8 +15,7 @@ from typing import Final
 
 from connector.client import PravegaClient, StreamName
 from connector.errors import ConnectorError
-from connector.ingest._journal import Journal, state_name
-from connector.ingest._state import IngestState
+from connector.ingest.journal import IngestState, Journal, state_name
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._faults import PLACES
 from tools.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples
@@ -27,6 +26,7 @@ __all__ = ["Scene", "kills", "zombies"]
 _BEFORE: Final = tuple(place for place in PLACES if "commit" not in place)
 #: Records of a transaction that are not all of a file, roughly.
 _STEP: Final = 400
+_TAKEOVER_SECONDS: Final = 120.0
 VARIANTS: Final = {
     "file": [],
     "count": ["--events-per-transaction", _STEP],
@@ -158,22 +158,32 @@ def _scaling(scene: Scene, verdict: Verdict) -> Iterator[None]:
 
 
 def zombies(
-    scene: Scene, ingesters: Ingesters, variant: str, pauses: int, *, lease: float, takeover_after: float | None
+    scene: Scene,
+    ingesters: Ingesters,
+    variant: str,
+    pauses: int,
+    *,
+    lease: float,
+    takeover_after: float | None,
+    late: bool = False,
 ) -> Verdict:
-    """Three ingesters; whoever leads is stopped, and wakes up when another one has taken over."""
+    """Three ingesters; whoever leads is stopped, and wakes up when another one has taken over.
+
+    When ``late``, nobody looks before each has stopped itself and was followed by the next.
+    """
     crossed = "a takeover" if takeover_after is not None else "a lease"
     verdict = scene.begin(f"three zombies, {variant}, pauses across {crossed}")
     began, faults = time.monotonic(), Counter[str]()
     suspicion = [] if takeover_after is None else ["--takeover-after", takeover_after]
     arguments = scene.arguments(variant, "--lease", lease, *suspicion)
     runs = [_start_sleeper(scene, ingesters, arguments) for _ in range(3)]
-    while verdict.pauses < pauses and (led := _pause_leader(scene, runs)) is not None:
-        run, number = led
-        state = await_that("another ingester takes over", lambda n=number, p=run.pid: _taken_over(scene, n, p))
+    if late:
+        await_that("all ingesters stop", lambda: all(run.stopped for run in runs), _TAKEOVER_SECONDS)
+    while verdict.pauses < pauses and (run := _pause_leader(scene, runs)) is not None:
         verdict.pauses += 1
+        await_that("another ingester takes over", lambda p=run.pid: not _leads(scene, p), _TAKEOVER_SECONDS)
         verdict.takeovers += 1
         faults[_place(run)] += 1
-        assert state > number
         run.signal(signal.SIGCONT)
         if verdict.pauses < pauses and len([r for r in runs if r.status is None]) < 3:
             runs.append(_start_sleeper(scene, ingesters, arguments))
@@ -205,26 +215,32 @@ def _start_sleeper(scene: Scene, ingesters: Ingesters, arguments: list[object]) 
     return ingesters.start(arguments, at=place, nth=scene.random.randint(1, 3), action="stop", seconds=0.0)
 
 
-def _pause_leader(scene: Scene, runs: list[Run]) -> tuple[Run, int] | None:
-    """The leader, stopped, and the state that it has left; None when all is done."""
+def _pause_leader(scene: Scene, runs: list[Run]) -> Run | None:
+    """One that was stopped while it led; None when all is done.
+
+    Those that stop themselves do so behind a record of theirs. Others may have taken over by now.
+    """
     while True:
         alive = {run.pid: run for run in runs if run.status is None}
         if not alive:
             return None
         for run in alive.values():
             if run.stopped:
-                return run, scene.state().number
-        state = scene.state()
-        if state.step is not None and state.step.owner.pid in alive and scene.random.random() < 0.1:
-            leader = alive[state.step.owner.pid]
+                return run
+        step = scene.state().step
+        if step is not None and step.owner.pid in alive and scene.random.random() < 0.1:
+            leader = alive[step.owner.pid]
             leader.signal(signal.SIGSTOP)
-            return leader, scene.state().number
+            await_that("the leader stops, or has ended", lambda run=leader: run.stopped or run.status is not None)
+            # Meanwhile it may have ended its work: nobody takes that over.
+            if leader.status is None and _leads(scene, leader.pid):
+                return leader
+            if leader.status is None:
+                leader.signal(signal.SIGCONT)
         time.sleep(0.02)
 
 
-def _taken_over(scene: Scene, number: int, pid: int) -> int | None:
-    """The number of a state that another process than this has made since; or of the end."""
-    state = scene.state()
-    if state.number > number and (state.step is None or state.step.owner.pid != pid):
-        return state.number
-    return None
+def _leads(scene: Scene, pid: int) -> bool:
+    """Whether the last step is of this process."""
+    step = scene.state().step
+    return step is not None and step.owner.pid == pid

@@ -20,6 +20,7 @@ __all__ = ["Ingesters", "Run", "Verdict", "await_that", "judge", "write_samples"
 
 _ROOT: Final = Path(__file__).parents[3]
 SECONDS: Final = 300.0
+_END_SECONDS: Final = 60.0
 
 
 def await_that(what: str, condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
@@ -82,7 +83,11 @@ class Ingesters:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
         self._process.stdout.close()
 
     def _ask(self, **request: Any) -> Any:

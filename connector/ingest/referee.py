@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import socket
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
+from pathlib import Path
 from typing import Final, Literal
 
 from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.errors import IngestUndecidedError, TransactionCommittedError, TransactionUnknownError
-from connector.ingest._owner import has_ended
-from connector.ingest._state import Owner, Step
+from connector.ingest.journal import Owner, Step
 
-__all__ = ["RESOLUTIONS", "Fate", "Referee", "Resolution"]
+__all__ = ["RESOLUTIONS", "Fate", "Referee", "Resolution", "has_ended", "this_run"]
 
 Resolution = Literal["committed", "aborted"]
 RESOLUTIONS: Final[tuple[Resolution, ...]] = ("committed", "aborted")
@@ -22,7 +27,7 @@ _DOUBT: Final = 1.0
 
 
 class Fate(Enum):
-    """What became of a step."""
+    """End of a step, as far as it has one."""
 
     COMMITTED = "committed"
     """Its pieces are in the stream, for good."""
@@ -50,14 +55,19 @@ class Referee:
     ) -> None:
         """``takeover_after`` seconds without any step count as a sign that the owner is gone.
 
+        It may be slow instead. So these seconds are doubled for open transactions with each one that was aborted for
+        their sake: otherwise several ingesters whose steps take longer would abort each other's for ever. They are
+        halved again with each commit that was seen.
+
         ``resolution`` is what to take a transaction for that the server has forgotten.
         """
         self._client, self._target, self._me = client, target, me
         self._takeover_after, self._resolution = takeover_after, resolution
+        self._patience = takeover_after or 0.0  # with open transactions
         self._seen: tuple[int, float] = -1, 0.0
 
     def decide(self, number: int, step: Step) -> Fate:
-        """What became of the step that made state ``number``. Raises IngestUndecidedError, OutcomeUnknownError."""
+        """Fate of the step that made state ``number``. Raises IngestUndecidedError, OutcomeUnknownError."""
         status = self.status(step.transaction)
         if status.is_aborted:
             return Fate.ABORTED
@@ -65,7 +75,12 @@ class Referee:
             return self._forgotten(step)
         if not self._may_take_over(number, step, open_=status is TransactionStatus.OPEN):
             return Fate.AT_WORK
-        return Fate.COMMITTED if status.is_committed else self._abort(step)
+        if status.is_committed:
+            self._patience = max(self._takeover_after or 0.0, self._patience / 2)
+            return Fate.COMMITTED
+        if not self._has_ended(step.owner):
+            self._patience *= 2
+        return self._abort(step)
 
     def status(self, transaction: uuid.UUID) -> TransactionStatus:
         """The status of a transaction of the target; UNKNOWN only if that is said again and again.
@@ -91,15 +106,19 @@ class Referee:
         return Fate.ABORTED
 
     def _may_take_over(self, number: int, step: Step, *, open_: bool) -> bool:
-        if step.owner.run == self._me.run or has_ended(step.owner):
+        if self._has_ended(step.owner):
             return True
         if self._seen[0] != number:
             self._seen = number, time.monotonic()
         quiet = time.monotonic() - self._seen[1]
         if self._takeover_after is not None:
-            return quiet >= self._takeover_after
+            return quiet >= (self._patience if open_ else self._takeover_after)
         # An open transaction is a sign of life: nobody who is gone pings it, and then the server aborts it.
         return not open_ and quiet >= step.lease
+
+    def _has_ended(self, owner: Owner) -> bool:
+        """Whether nobody else works on a step of this owner, for certain."""
+        return owner.run == self._me.run or has_ended(owner)
 
     def _forgotten(self, step: Step) -> Fate:
         self._client.require_stream(self._target)
@@ -114,3 +133,64 @@ class Referee:
             f"whether it was committed cannot be told; it was to hold {pieces}. Look for these events in the stream, "
             "then start again once with resolve=committed if they are there, or resolve=aborted if they are not"
         )
+
+
+_at_work: Final[set[str]] = set()  # the runs in this process
+
+
+@contextmanager
+def this_run() -> Iterator[Owner]:
+    """A new run in this process, which is at work until the block ends."""
+    me = Owner(str(uuid.uuid4()), _host(), os.getpid(), _started(os.getpid()))
+    _at_work.add(me.run)
+    try:
+        yield me
+    finally:
+        _at_work.discard(me.run)
+
+
+def has_ended(owner: Owner) -> bool:
+    """Whether a run has ended for certain: it was of this machine, and it or its process is gone. Costs no call.
+
+    Nothing that matters depends on it; it spares waiting for a lease.
+    """
+    if not owner.pid or owner.host != _host():
+        return False
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    if _started(owner.pid) != owner.since:
+        return True
+    return owner.run not in _at_work if owner.pid == os.getpid() else _is_zombie(owner.pid)
+
+
+@functools.cache
+def _host() -> str:
+    """The machine since it was started, and its world of process ids: containers have their own."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(Path("/proc/self/ns/pid").readlink().name)
+    return "/".join(parts)
+
+
+def _started(pid: int) -> int:
+    """When a process was started, in ticks since the machine was; 0 where that cannot be told."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
+
+
+def _is_zombie(pid: int) -> bool:
+    fields = _stat(pid)
+    return bool(fields) and fields[0] == "Z"
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the third one on; none where there is no such file."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []

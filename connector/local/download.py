@@ -1,6 +1,7 @@
 """Downloads from a Maven repository over HTTP: several jars at a time, resumed, compared with their digests.
 
 A jar arrives as ``NAME.part`` and gets its name when its bytes are right. Proxies are those of the environment.
+Progress is a bar on a terminal, a line now and then elsewhere.
 """
 
 from __future__ import annotations
@@ -12,24 +13,29 @@ import os
 import re
 import socket
 import ssl
+import sys
 import threading
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from io import BufferedRandom, BytesIO
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TextIO
 from urllib.request import url2pathname
 
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
 from connector.errors import ConfigError, JarDownloadError
-from connector.local._progress import JarProgress
 
-__all__ = ["MAVEN_CENTRAL", "REPOSITORY_VARIABLE", "Jar", "Repository", "download"]
+__all__ = ["MAVEN_CENTRAL", "REPOSITORY_VARIABLE", "Jar", "JarProgress", "Repository", "download"]
 
 REPOSITORY_VARIABLE: Final = "PRAVEGA_SERDE_MAVEN_REPOSITORY"
 MAVEN_CENTRAL: Final = "https://repo1.maven.org/maven2/"
@@ -48,6 +54,7 @@ _PASSING_STATUS: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _OTHER_WAYS: Final = (
     f"check the network, set https_proxy to a proxy, or name a mirror of Maven Central in {REPOSITORY_VARIABLE}"
 )
+_LINE_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -487,3 +494,67 @@ def _follow(
                 progress.say(f"{event}; trying again")
             case Exception():
                 raise event
+
+
+class JarProgress:
+    """Bytes, rate and time left of a download, as a context manager; nothing is shown before :meth:`begin`.
+
+    Writes to ``file``, standard error if None; ``clock`` tells seconds.
+    """
+
+    def __init__(self, title: str, *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._title, self._clock = title, clock
+        console = Console(file=sys.stderr if file is None else file)
+        self._terminal = console.file.isatty() and not console.is_dumb_terminal
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        rates = (TransferSpeedColumn(), TimeRemainingColumn())
+        # It also keeps the rate where no bar is shown.
+        self._bar = Progress(*columns, *rates, console=console, transient=True, get_time=clock)
+        self._task = self._bar.add_task(title, start=False, total=0)
+        self._began = self._last_line = float("-inf")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._terminal:
+            self._bar.stop()
+
+    @property
+    def state(self) -> str:
+        """Bytes that are there, of how many."""
+        task = self._bar.tasks[0]
+        return f"{decimal(int(task.completed))} of {decimal(int(task.total or 0))}"
+
+    def begin(self, total: int, arrived: int, source: str) -> None:
+        """Start with ``total`` bytes to come from ``source``, of which ``arrived`` are there from an earlier fetch."""
+        self._began = self._clock()
+        self._bar.reset(self._task, total=total, completed=arrived)
+        if self._terminal:
+            self._bar.start()
+        self.say(f"{self._title}: {self.state} here, the rest from {source}")
+        self._last_line = self._clock()
+
+    def advance(self, count: int) -> None:
+        """Add bytes that have arrived; a negative number takes away bytes that were dropped."""
+        if count < 0:
+            # The rate is that of what comes.
+            self._bar.update(self._task, advance=count)
+        else:
+            self._bar.advance(self._task, count)
+        if not self._terminal and self._clock() - self._last_line >= _LINE_SECONDS:
+            self._last_line = self._clock()
+            task = self._bar.tasks[0]
+            rate = f", {decimal(int(task.speed))}/s" if task.speed else ""
+            left = "" if task.time_remaining is None else f", {timedelta(seconds=task.time_remaining)} left"
+            self.say(f"{self._title}: {self.state}{rate}{left}")
+
+    def end(self) -> None:
+        """Say that all is there."""
+        self.say(f"{self._title}: complete after {self._clock() - self._began:.1f} s")
+
+    def say(self, text: str) -> None:
+        """Write a line of its own."""
+        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)

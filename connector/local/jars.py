@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +21,16 @@ from filelock import FileLock, Timeout
 from rich.filesize import decimal
 
 from connector.errors import JarDownloadError
-from connector.local._cache import CACHE_VARIABLE, cache_dir
-from connector.local._maven import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, Repository, download
-from connector.local._progress import JarProgress
+from connector.local.download import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, JarProgress, Repository, download
 
 __all__ = [
+    "CACHE_VARIABLE",
     "PRAVEGA_JARS",
     "PRAVEGA_VERSION",
     "REGISTRY_JARS",
     "REGISTRY_VERSION",
     "JarSet",
+    "cache_dir",
     "ensure_jars",
     "pravega_jars",
     "registry_jars",
@@ -39,6 +40,9 @@ _MANIFEST: Final = "manifest.json"
 _LOCK_SECONDS: Final = 3600.0
 _FETCH_SECONDS: Final = 1800.0
 _READ_SECONDS: Final = 30.0
+PRAVEGA_VERSION: Final = "0.13.0"
+REGISTRY_VERSION: Final = "0.6.0"
+CACHE_VARIABLE: Final = "PRAVEGA_SERDE_CACHE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,7 @@ class JarSet:
         return sum(jar.size for jar in self.jars)
 
 
-PRAVEGA_VERSION: Final = "0.13.0"
 PRAVEGA_JARS: Final = JarSet.load("pravega-standalone", PRAVEGA_VERSION)
-REGISTRY_VERSION: Final = "0.6.0"
 # A folder of their own: their versions of what both servers use differ.
 REGISTRY_JARS: Final = JarSet.load("schemaregistry", REGISTRY_VERSION)
 
@@ -174,3 +176,21 @@ def _remove_unusable(jars: JarSet, partial: Path) -> list[Jar]:
         if path.name not in usable:
             path.unlink()
     return missing
+
+
+def cache_dir() -> Path:
+    """The folder of this user: ``PRAVEGA_SERDE_CACHE``, else ``XDG_CACHE_HOME/pravega-serde``, else ``~/.cache/…``.
+
+    The folder may not exist yet.
+    """
+    explicit = os.environ.get(CACHE_VARIABLE)
+    if explicit:
+        return Path(explicit).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification says that a relative path is to be ignored.
+    return (Path(base) if os.path.isabs(base) else _home() / ".cache") / "pravega-serde"
+
+
+def _home() -> Path:
+    # HOME may be set and empty, which pathlib would take for the root folder.
+    return Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)

@@ -1,25 +1,31 @@
-"""What is known of an ingestion: how far each source is in the stream, and the transaction that is at work.
+"""State of an ingestion: how far each source is in the stream, and the transaction that is at work.
 
-The state is kept by a state synchronizer. Initial value and updates are JSON objects, in UTF-8; docs/ingest.md has
-their form, which Java clients can read and write.
+A state synchronizer keeps it. Initial value and updates are JSON objects, in UTF-8; docs/ingest.md has their form,
+which Java clients can read and write.
 """
 
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Final, Self
 
-from connector.errors import IngestStateError
+from connector.client import MAX_EVENT_SIZE, PravegaClient, StateSynchronizer, StreamName
+from connector.errors import IngestStateError, OutcomeUnknownError
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["IngestState", "Json", "Owner", "Piece", "Progress", "Step", "Update"]
+__all__ = ["IngestState", "Journal", "Json", "Owner", "Piece", "Progress", "Step", "Update", "state_name"]
 
 _VERSION: Final = 1
 _COMMITTED: Final = "committed"
 _ABORTED: Final = "aborted"
+# Bytes of updates that make one initial value instead of them worth writing, and steps between two looks at that.
+_COMPACT_AFTER: Final = 4 << 20
+_LOOK_EVERY: Final = 200
 
 
 class Json:
@@ -34,7 +40,7 @@ class Json:
         try:
             value = json.loads(data)
         except ValueError as error:
-            raise DeserializationError(f"this is no JSON: {error}") from None
+            raise DeserializationError(f"invalid JSON: {error}") from None
         if not isinstance(value, dict):
             raise DeserializationError(f"this is a JSON {type(value).__name__}, not an object")
         return value
@@ -125,7 +131,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What became of the step before, and the next one; None when there is none for now."""
+    """End of the step before, and the next step; None when there is none for now."""
 
     committed: bool
     """Whether the transaction of the step before is committed; if not it is aborted, or there was none."""
@@ -145,7 +151,7 @@ class Update:
 
 
 class IngestState:
-    """The state. It is changed in place: nobody keeps older ones, and of many files a copy would be slow."""
+    """State of an ingestion, changed in place: nobody keeps older ones, and a copy of many files would be slow."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -200,7 +206,7 @@ class IngestState:
 
 
 class _explained:  # noqa: N801 - used like a function
-    """Says which entry it is that has not the form that it should have."""
+    """Context that explains which entry of a state is invalid."""
 
     def __init__(self, value: Mapping[str, Any]) -> None:
         self._value = value
@@ -211,6 +217,103 @@ class _explained:  # noqa: N801 - used like a function
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: object) -> None:
         if isinstance(error, (KeyError, TypeError, ValueError, AttributeError)):
             raise IngestStateError(
-                f"an entry of the state is not what it should be ({type(error).__name__}: {error}): "
-                f"{self._value!r:.200}"
+                f"invalid entry of the state ({type(error).__name__}: {error}): {self._value!r:.200}"
             ) from error
+
+
+def state_name(target: StreamName, name: str | None = None) -> StreamName:
+    """Stream of the state: beside the target, by default with ``-ingest`` behind its name."""
+    return StreamName(target.scope, name or f"{target.stream}-ingest")
+
+
+class Journal:
+    """State on its way to and from its stream, which is created if there is none."""
+
+    def __init__(self, client: PravegaClient, target: StreamName, name: StreamName) -> None:
+        """Raises IngestStateError for the state of another target, AuthenticationError, ConfigError."""
+        # Creating takes a right on the whole scope, which whoever has a stream for it need not have.
+        if not client.controller.stream_exists(name):
+            client.create_stream(name)
+        self.name = name
+        self._patience = client.health.failover_timeout
+        self._looked = 0
+        json = Json()
+        self._shared: StateSynchronizer[IngestState, dict[str, Any], dict[str, Any]] = client.synchronizer(
+            name,
+            create=IngestState.from_json,
+            apply=lambda state, update: state.apply(update),
+            init_serializer=json,
+            update_serializer=json,
+        )
+        try:
+            self._shared.initialize(IngestState(str(target)).to_json())
+            self._check_target(target)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_target(self, target: StreamName) -> None:
+        if self.state.target != str(target):
+            raise IngestStateError(
+                f"stream {self.name} keeps the state of {self.state.target}, not of {target}: name another one for it"
+            )
+
+    @property
+    def state(self) -> IngestState:
+        """The state as it was when last looked at."""
+        state = self._shared.state
+        assert state is not None
+        return state
+
+    def fetch(self) -> IngestState:
+        """The state as it is now. Raises IngestStateError."""
+        self._shared.fetch_updates()
+        return self.state
+
+    def record(self, update: Update) -> bool:
+        """Make an update. Returns False if another run has made one since the state was last looked at.
+
+        Durable on return. When the answer is lost, the same is asked for until the outcome is known: a step is told
+        from others by its transaction. Raises OutcomeUnknownError if that takes too long: it may come yet.
+        """
+        number, deadline = self.state.number, time.monotonic() + self._patience
+        while True:
+            try:
+                written = self._shared.update_state(lambda state: _next(state, number, update))
+                return bool(written) or self._is_ours(update)
+            except OutcomeUnknownError:
+                if time.monotonic() > deadline:
+                    raise
+
+    def compact(self) -> None:
+        """Write the whole state as one value if there is much to read for whoever begins, and it fits."""
+        if self.state.number - self._looked < _LOOK_EVERY:
+            return
+        self._looked = self.state.number
+        if self._shared.bytes_since_compaction() > _COMPACT_AFTER:
+            self._shared.compact(_fitting)
+
+    def close(self) -> None:
+        """Close the connection that writes."""
+        self._shared.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _is_ours(self, update: Update) -> bool:
+        """Whether the state's step is the update's: its transaction is known to nobody else before."""
+        step = self.state.step
+        return None not in (step, update.step) and step.transaction == update.step.transaction  # type: ignore[union-attr]
+
+
+def _next(state: IngestState, number: int, update: Update) -> list[dict[str, Any]]:
+    """The update, unless somebody has made one: then nothing is to be written."""
+    return [update.to_json(number + 1)] if state.number == number else []
+
+
+def _fitting(state: IngestState) -> dict[str, Any] | None:
+    value = state.to_json()
+    return value if len(Json().serialize(value)) < MAX_EVENT_SIZE - 64 else None

@@ -1,30 +1,43 @@
-"""Files as a source: sorted, recognized by size, times and digest, read again from any record."""
+"""Files as a source: found by paths, folders and globs, sorted, recognized by digest, read again from any record."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
 from connector.errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
-from connector.ingest._kind import FileKind, unified
-from connector.ingest._listing import Listing, list_files
-from connector.ingest._opening import reading
-from connector.ingest._record_kinds import AvroFiles, ParquetFiles
-from connector.ingest._source import Chunk
-from connector.ingest._text_kinds import CsvFiles, JsonLines, TextFiles
+from connector.ingest.file_kinds import (
+    AvroFiles,
+    CsvFiles,
+    FileKind,
+    JsonLines,
+    ParquetFiles,
+    TextFiles,
+    kind_of,
+    reading,
+    unified,
+)
+from connector.ingest.replayable import Chunk
 
-__all__ = ["FileOptions", "FileSource"]
+__all__ = ["FileOptions", "FileSource", "Listing", "list_files", "parse_types"]
 
 _SAMPLED_FILES: Final = 20
 _DIGEST_BYTES: Final = 16
 #: Types of inferred columns in other ones that every serializer and Spark have.
 _PLAIN: Final = {pa.null(): pa.string(), pa.time32("ms"): pa.time32("s")}
+# Names that writers give to what is not done or not data, as in Spark and Hadoop.
+_HIDDEN: Final = (".", "_")
+_UNFINISHED: Final = (".tmp", ".part", ".crdownload", "~")
+_TIMESTAMP: Final = re.compile(r"timestamp\[(s|ms|us|ns),\s*tz=([^\]]+)\]")
+_DECIMAL: Final = re.compile(r"decimal(?:128)?\((\d+),\s*(\d+)\)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +215,7 @@ def _digest(path: str) -> str:
 
 
 def _spread(ids: list[str], count: int) -> list[str]:
-    """Some of them, the first and the last too."""
+    """Selection of so many of them, with the first and the last."""
     if len(ids) <= count:
         return ids
     return [ids[round(number * (len(ids) - 1) / (count - 1))] for number in range(count)]
@@ -221,3 +234,89 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_plain_type(kind.value_type))
     return _PLAIN.get(kind, kind)
+
+
+@dataclass(slots=True)
+class Listing:
+    """Files that were found."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    """Absolute path -> kind, in no order."""
+    ignored: list[str] = field(default_factory=list)
+    """Files in folders that no kind was known for."""
+
+
+def list_files(paths: Sequence[str], kind: str | None) -> Listing:
+    """Files that paths name; folders with all that is in them.
+
+    ``kind`` is what all hold; without it their names tell, and files in folders whose names do not are ignored.
+    Hidden files in folders are left out. Raises SourceUnreadableError for a path that is not there or a folder that may
+    not be read, ConfigError for a named file of no known kind.
+    """
+    found = Listing()
+    for path in paths:
+        for each in _expanded(path):
+            absolute = os.path.abspath(each)
+            if os.path.isdir(absolute):
+                for file in _in_folder(absolute):
+                    _add(found, file, kind, named=False)
+            else:
+                _add(found, absolute, kind, named=True)
+    return found
+
+
+def _expanded(path: str) -> list[str]:
+    if os.path.lexists(path):
+        return [path]
+    if not glob.has_magic(path):
+        raise SourceUnreadableError(f"{path} is not there: check the path")
+    return glob.glob(path, recursive=True)
+
+
+def _in_folder(folder: str) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except PermissionError:
+        raise SourceUnreadableError(f"the folder {folder} may not be read: permission denied") from None
+    for entry in entries:
+        if entry.name.startswith(_HIDDEN) or entry.name.endswith(_UNFINISHED):
+            continue
+        if entry.is_dir():
+            yield from _in_folder(entry.path)
+        else:
+            yield entry.path
+
+
+def _add(found: Listing, path: str, kind: str | None, *, named: bool) -> None:
+    kind = kind or kind_of(path)
+    if kind is not None:
+        found.files[path] = kind
+    elif named:
+        raise ConfigError(f"the name of {path} does not tell what it holds: say it with option input")
+    else:
+        found.ignored.append(path)
+
+
+def parse_types(texts: Iterable[str]) -> dict[str, pa.DataType]:
+    """Types of columns from ``column=type``, such as ``zip=string``. Raises ConfigError."""
+    found = {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=") if "tz=" not in text else text.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"invalid column type {text!r}; write COLUMN=TYPE, such as zip=string")
+        found[name.strip()] = _parse(kind.strip())
+    return found
+
+
+def _parse(text: str) -> pa.DataType:
+    try:
+        if match := _TIMESTAMP.fullmatch(text):
+            return pa.timestamp(match[1], match[2])
+        if match := _DECIMAL.fullmatch(text):
+            return pa.decimal128(int(match[1]), int(match[2]))
+        return pa.type_for_alias(text)
+    except (ValueError, pa.ArrowInvalid):
+        raise ConfigError(
+            f"invalid column type {text!r}; there are string, int64, int32, double, bool, date32, timestamp[us], "
+            "timestamp[us, tz=UTC], decimal(10, 2), binary"
+        ) from None

@@ -10,11 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from connector.local import _supervisor
+from connector.local import supervisor
 
-__all__ = ["SupervisedProcess"]
+__all__ = ["SupervisedProcess", "isolated"]
 
 _END_SECONDS: Final = 10.0
+
+
+def isolated(*words: str) -> list[str]:
+    """Command of one of the supervisor's programs; nothing of the caller's environment can disturb it."""
+    # Isolated and without site packages.
+    return [sys.executable, "-I", "-S", supervisor.__file__, *words]
 
 
 class SupervisedProcess:
@@ -36,10 +42,8 @@ class SupervisedProcess:
     ) -> None:
         self._owner = os.getpid()
         self._detached = False
-        # Isolated and without site packages: nothing of the caller's environment can disturb it.
-        supervisor = [sys.executable, "-I", "-S", _supervisor.__file__]
         self._process = subprocess.Popen(
-            [*supervisor, str(self._owner), str(lock or "-"), str(folder or "-"), *command],
+            isolated("run", str(self._owner), str(lock or "-"), str(folder or "-"), *command),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -15,17 +15,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from filelock import FileLock
 
 from connector.errors import LocalServerError
-from connector.local._cache import cache_dir
-from connector.local._cluster import Cluster, ClusterOptions, launch_cluster
-from connector.local._cluster_process import ClusterProcess, cluster_processes
-from connector.local._process import SupervisedProcess
-from connector.local._registry_server import RegistryOptions, launch_registry
-from connector.local._server import ServerOptions, launch
+from connector.local.cluster import Cluster, ClusterOptions, ClusterProcess, cluster_processes, launch_cluster
+from connector.local.jars import cache_dir
+from connector.local.launch import Launched
+from connector.local.server import RegistryOptions, ServerOptions, launch_registry, launch_server
 
 __all__ = [
     "DetachedServer",
@@ -60,17 +58,6 @@ class DetachedServer:
         return {} if self.cluster is None else cluster_processes(Path(self.cluster))
 
 
-class _Launched(Protocol):
-    @property
-    def process(self) -> SupervisedProcess: ...
-
-    @property
-    def uri(self) -> str: ...
-
-    @property
-    def log(self) -> Path: ...
-
-
 def start_detached(options: ServerOptions | ClusterOptions | None = None) -> DetachedServer:
     """Start a Pravega server that runs until :func:`stop_detached`, or return the one that runs already.
 
@@ -78,7 +65,7 @@ def start_detached(options: ServerOptions | ClusterOptions | None = None) -> Det
     """
     if isinstance(options, ClusterOptions):
         return _PRAVEGA.start(lambda lock: launch_cluster(options, lock=lock))
-    return _PRAVEGA.start(lambda lock: launch(options or ServerOptions(), lock=lock))
+    return _PRAVEGA.start(lambda lock: launch_server(options or ServerOptions(), lock=lock))
 
 
 def start_detached_registry(options: RegistryOptions | None = None) -> DetachedServer:
@@ -113,7 +100,7 @@ class _Place:
     name: str
     title: str
 
-    def start(self, launch_one: Callable[[Path], _Launched]) -> DetachedServer:
+    def start(self, launch_one: Callable[[Path], Launched]) -> DetachedServer:
         with _changing():
             running = self.state()
             if running is not None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from connector.errors import ConfigError, SourceChangedError, SourceError
-from connector.ingest._source import Chunk, ReplayableSource
-from connector.ingest._state import Piece, Progress
+from connector.ingest.journal import Piece, Progress
+from connector.ingest.replayable import Chunk, ReplayableSource
 
 __all__ = ["VARIANTS", "Draft", "Feed", "Sizes"]
 
@@ -25,7 +25,7 @@ VARIANTS: Final[tuple[Variant, ...]] = ("file", "count", "length")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much goes into one transaction. Raises ConfigError for what is no count."""
+    """Size of a transaction. Raises ConfigError for a number below 1."""
 
     variant: Variant = "file"
     files: int = 1
@@ -54,7 +54,7 @@ class Draft:
 
 
 class _Reading:
-    """A source that is being read, and where."""
+    """Source that is being read, and the place in it."""
 
     def __init__(self, source: ReplayableSource, id_: str, offset: int, mark: str) -> None:
         self.id, self.offset, self.mark = id_, offset, mark
@@ -244,7 +244,7 @@ class Feed:
 
 
 def _fitting(chunk: Chunk, size: int) -> int:
-    """How many records of a chunk go into so many bytes, roughly; one at least."""
+    """Number of records of a chunk that go into so many bytes, roughly; one at least."""
     fitting = size * chunk.records // max(1, int(chunk.batch.nbytes))
     return max(1, min(chunk.records, fitting))
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import hashlib
 import ipaddress
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from connector.config import PravegaConfig
+from connector.errors import ConfigError
 from pravega_serde.errors import MissingExtraError
 
-__all__ = ["CA_FILE", "accounts_file", "auth_settings", "tls_settings"]
+__all__ = [
+    "CA_FILE",
+    "accounts_file",
+    "auth_settings",
+    "check_credentials",
+    "cluster_auth",
+    "tls_settings",
+    "token_life",
+    "with_credentials",
+]
 
 CA_FILE: Final = "server-cert.pem"
 # The standalone's own, written into its code: its ZooKeeper client opens the trust store with nothing else.
@@ -20,11 +33,58 @@ _STORE_PASSWORD: Final = "1111_aaaa"  # noqa: S105 - protects a file that only i
 _ITERATIONS: Final = 5000  # StrongPasswordProcessor
 _HASH_SIZE: Final = 64
 _VALID_DAYS: Final = 30
+_ALL_RIGHTS: Final = "prn::*,READ_UPDATE"
+
+
+def check_credentials(username: str | None, password: str | None, token_seconds: int | None) -> None:
+    """Raise ConfigError for half of the credentials, and for a life of tokens where nobody gets any."""
+    if (username is None) != (password is None):
+        raise ConfigError("a local Pravega with credentials needs both username and password")
+    if token_seconds is not None and (username is None or token_seconds < 1):
+        raise ConfigError(
+            f"token_seconds must be at least 1, for a local Pravega with credentials; got {token_seconds}"
+        )
+
+
+def with_credentials(config: PravegaConfig, username: str | None, password: str | None) -> PravegaConfig:
+    """Configuration of clients that are let in."""
+    return config if username is None or password is None else config.with_credentials(username, password)
+
+
+def token_life(seconds: int | None) -> list[str]:
+    """Options of a controller whose delegation tokens live that long, 600 s for None."""
+    return [] if seconds is None else [f"-Dcontroller.security.auth.delegationToken.ttl.seconds={seconds}"]
+
+
+def cluster_auth(folder: Path, username: str | None, password: str | None, token_seconds: int | None) -> list[str]:
+    """Write a cluster's list of users, one with all rights, and its secrets; return the JVM options that name them.
+
+    Controllers sign tokens with a key that segment stores verify them by, and these ask the controllers for more
+    segments as that user.
+    """
+    if username is None or password is None:
+        return []
+    accounts = accounts_file(folder, {username: (password, (_ALL_RIGHTS,))})
+    key = secrets.token_hex(32)
+    token = base64.b64encode(f"{username}:{password}".encode()).decode()
+    # In a file: command lines can be read by other users of the machine, the folder cannot.
+    file = folder / "secrets"
+    file.write_text(
+        f"-Dcontroller.security.auth.delegationToken.signingKey.basis={key}\n"
+        f"-DautoScale.security.auth.token.signingKey.basis={key}\n"
+        "-Dpravega.client.auth.method=Basic\n"
+        f"-Dpravega.client.auth.token={token}\n"
+    )
+    return [
+        f"-Dcontroller.security.pwdAuthHandler.accountsDb.location={accounts}",
+        *token_life(token_seconds),
+        f"@{file}",
+    ]
 
 
 def auth_settings(folder: Path, username: str, password: str) -> dict[str, object]:
     """Write the server's list of users, one with all rights, and return the settings that name it."""
-    accounts = accounts_file(folder, {username: (password, ("prn::*,READ_UPDATE",))})
+    accounts = accounts_file(folder, {username: (password, (_ALL_RIGHTS,))})
     return {
         "singlenode.security.auth.enable": "true",
         "singlenode.security.auth.credentials.username": username,

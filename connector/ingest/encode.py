@@ -1,9 +1,10 @@
-"""From records to events: the serializer and the router that the options ask for."""
+"""From records to events: the columns of an ingestion, and the serializer and the router that its options ask for."""
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from connector.errors import BadRecordError, EventError
-from connector.ingest._source import Chunk
+from connector.ingest.replayable import Chunk, ReplayableSource
 from connector.sink import EventEncoder, SinkOptions, encoder_for
 from pravega_serde.errors import SerializationError
 
-__all__ = ["Encoding", "encoding_for"]
+__all__ = ["Columns", "Encoding", "encoding_for", "recorded_schema"]
 
 _EVENT: Final = "event"
 _NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
@@ -23,11 +24,11 @@ _NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How records become events."""
+    """Serializer and router of the events, with what is to be told of them."""
 
     encoder: EventEncoder
     by_source: bool
-    """Whether the name of its source is an event's key, so that all of one source stay in order."""
+    """Whether an event's key is the name of its source, so that all of one source stay in order."""
     format: str
     schema_text: str | None
     """The schema that was made for the events, if one was."""
@@ -68,7 +69,7 @@ def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
 
 
 def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
-    """How records of these columns are written.
+    """Encoding of records with these columns.
 
     Without a format, a lone column ``event`` is the event itself, and other columns become JSON. Avro without a schema
     and without a registry gets one that follows from the columns. Without a key, ``ordered`` keys events by their
@@ -84,3 +85,29 @@ def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = Tru
         options = replace(options, avro_schema=made)
     keyed = options.routing_key is not None or options.routing_key_field is not None or "routing_key" in schema.names
     return Encoding(encoder_for(schema, options), ordered and not keyed, options.format or "raw", made)
+
+
+class Columns:
+    """Keeps to the columns that are recorded, whoever has inferred them; to the source's until some are."""
+
+    def __init__(self, source: ReplayableSource, make_encoding: Callable[[pa.Schema], Encoding]) -> None:
+        self._source, self._make_encoding = source, make_encoding
+        self._current: tuple[str, Encoding] | None = None
+
+    def agree(self, recorded: str | None) -> tuple[str | None, Encoding]:
+        """Columns, None if they are recorded already, and their encoding.
+
+        Raises SourceError, ColumnTypeError, ConfigError, RegistryErrors.
+        """
+        if self._current is None or recorded not in (None, self._current[0]):
+            if recorded is not None:
+                self._source.fix(recorded_schema(recorded))
+            schema = self._source.schema
+            self._current = base64.b64encode(schema.serialize()).decode(), self._make_encoding(schema)
+        text, encoding = self._current
+        return None if text == recorded else text, encoding
+
+
+def recorded_schema(text: str) -> pa.Schema:
+    """Columns in a state."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -46,15 +47,12 @@ from connector.errors import (
     StreamSealedError,
     TransactionError,
 )
-from connector.ingest._columns import Columns
-from connector.ingest._content import ContentWriter, Counts
-from connector.ingest._dead_letters import DeadLetters
-from connector.ingest._encode import Encoding
-from connector.ingest._feed import Draft, Feed
-from connector.ingest._journal import Journal
-from connector.ingest._referee import Fate, Referee
-from connector.ingest._source import ReplayableSource
-from connector.ingest._state import Owner, Piece, Progress, Step, Update
+from connector.ingest.content import ContentWriter, Counts, DeadLetters
+from connector.ingest.encode import Columns, Encoding
+from connector.ingest.feed import Draft, Feed
+from connector.ingest.journal import Journal, Owner, Piece, Progress, Step, Update
+from connector.ingest.referee import Fate, Referee
+from connector.ingest.replayable import ReplayableSource
 
 __all__ = ["Ingester", "Settings"]
 
@@ -67,6 +65,8 @@ _SHORT_POLL: Final = 0.05
 _FIRST_LOOK: Final = 0.005
 # Seconds for an abort that nothing depends on: whoever is next aborts, too, and the lease ends.
 _DROP: Final = 5.0
+# Seconds to record how the last step of a run has ended that is stopped; without it the next run finds out.
+_LEAVE: Final = 3.0
 # Seconds without progress that are worth a line in the log, and between two such lines.
 _WARN_AFTER: Final = 10.0
 _WARN_EVERY: Final = 30.0
@@ -118,8 +118,20 @@ class Ingester:
     def run(self) -> None:
         """Ingest until nothing is left (never, with ``follow``). Raises IngestErrors, ConnectorErrors.
 
-        After any error, and any end of the process, another run goes on where this one was.
+        After any error, and any end of the process, another run goes on where this one was. When it is stopped, as by
+        KeyboardInterrupt, the last step is aborted or was committed, and recorded as such, if that can be done soon.
         """
+        try:
+            self._run()
+        except ConnectorError:
+            raise
+        except BaseException:
+            leaving = threading.Thread(target=self._leave, name="ingestion ends", daemon=True)
+            leaving.start()
+            leaving.join(_LEAVE)
+            raise
+
+    def _run(self) -> None:
         done = False
         with self._keeper:
             while not done:
@@ -148,6 +160,20 @@ class Ingester:
                 raise
         return True
 
+    def _leave(self) -> None:
+        """Record how this run's last step has ended, so that nobody need wait for it."""
+        # A journal of its own: what was stopped may have been in the middle of an update. Errors are the next run's.
+        with contextlib.suppress(Exception), Journal(self._client, self._target, self._journal.name) as journal:
+            state = journal.fetch()
+            if state.step is None or state.step.owner.run != self._me.run:
+                return
+            committed = self._referee.decide(state.number, state.step) is Fate.COMMITTED
+            unseen = state.step.transaction if committed else state.step.after
+            # Once there is no step, nothing tells others to wait for what is not visible yet.
+            while unseen is not None and self._referee.status(unseen) is TransactionStatus.COMMITTING:
+                time.sleep(_SHORT_POLL)
+            journal.record(Update(committed, self._feed.ended))
+
     # ---------------------------------------------------------------- who leads
 
     def _await_lead(self) -> bool:
@@ -172,7 +198,7 @@ class Ingester:
             pause = min(2 * pause, _POLL)
 
     def _take_lead(self, step: Step, fate: Fate) -> None:
-        """Go on after a step that is decided."""
+        """Note a step that is decided, to go on after it."""
         mine = step.owner.run == self._me.run
         self.counts.recovered += not mine
         self.counts.redone += mine and fate is Fate.ABORTED
@@ -222,7 +248,7 @@ class Ingester:
         self._feed.fail(error.source_id, error)
 
     def _rest(self, *, committed: bool) -> bool:
-        """Record that there is no open step, so that nobody need wait for this run; whether that was recorded."""
+        """Record that there is no open step. Returns False if another run has taken over."""
         self._await_visible()
         if self._journal.state.step is None and not self._feed.ended:
             return True
@@ -304,7 +330,7 @@ class Ingester:
         return True
 
     def _record(self, update: Update) -> bool:
-        """Make a conditional update; whether this run was the one that made it."""
+        """Make a conditional update. Returns False if another run was faster."""
         made = self._journal.record(update)
         if made:
             self.counts.sources += len(update.ended)
@@ -323,7 +349,7 @@ class Ingester:
             transaction.flush()
 
     def _commit(self, transaction: OpenTransaction[bytes]) -> bool:
-        """Commit a step; whether it is committed. Raises OutcomeUnknownError: its recovery asks again."""
+        """Commit a step. Returns False if it was aborted. Raises OutcomeUnknownError: its recovery asks again."""
         try:
             # That it is decided is enough for now: the next step can be written before this one is visible.
             transaction.commit(wait=False)
@@ -349,7 +375,7 @@ def _drop(transaction: OpenTransaction[bytes]) -> None:
 
 
 class _Trouble:
-    """Since when nothing has been brought to an end for errors, and what the log is told about it."""
+    """Time for which errors have kept a run from ending anything, and what the log is told about it."""
 
     def __init__(self, target: StreamName, failover_timeout: float) -> None:
         self._what, self.limit = f"ingestion into {target}", failover_timeout
@@ -360,7 +386,7 @@ class _Trouble:
         self._told = False  # of trouble that is not over
 
     def note(self, reason: str) -> bool:
-        """Something has failed, or is not done yet; whether there is time left for it."""
+        """Note that something has failed, or is not done yet. Returns whether there is time left for it."""
         now = time.monotonic()
         self._since = self._moved if self._since is None else self._since
         stands_still, self._reason = now - self._since, reason
@@ -371,18 +397,18 @@ class _Trouble:
         return left > 0
 
     def moves(self) -> None:
-        """Something went well, and what follows may fail again: a step that always fails is trouble that stays."""
+        """Note a success after which the same may fail again: a step that always fails is trouble that stays."""
         self._moved = time.monotonic()
 
     def is_over(self) -> None:
-        """Something was brought to an end."""
+        """Note that something was brought to an end."""
         self.moves()
         if self._told and self._since is not None:
             _log.warning("%s goes on after %.0f s", self._what, self._moved - self._since)
         self._since, self._reason, self._told = None, "", False
 
     def redo(self) -> None:
-        """A step has come to nothing, and is done again."""
+        """Note that a step has come to nothing, and is done again."""
         now = time.monotonic()
         if now - self._redone >= _WARN_EVERY:
             _log.warning("%s does a step again: %s", self._what, self._reason or "its transaction was aborted")

@@ -11,17 +11,14 @@ import pyarrow as pa
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.errors import SourceError
-from connector.ingest._columns import recorded_schema
-from connector.ingest._content import Counts
-from connector.ingest._dead_letters import DeadLetters
-from connector.ingest._encode import Encoding, encoding_for
-from connector.ingest._feed import Feed, Sizes
-from connector.ingest._files import FileSource
-from connector.ingest._ingester import Ingester, Settings
-from connector.ingest._journal import Journal, state_name
-from connector.ingest._owner import this_run
-from connector.ingest._referee import Referee, Resolution
-from connector.ingest._source import ReplayableSource
+from connector.ingest.content import Counts, DeadLetters
+from connector.ingest.encode import Encoding, encoding_for, recorded_schema
+from connector.ingest.feed import Feed, Sizes
+from connector.ingest.file_source import FileSource
+from connector.ingest.ingester import Ingester, Settings
+from connector.ingest.journal import Journal, state_name
+from connector.ingest.referee import Referee, Resolution, this_run
+from connector.ingest.replayable import ReplayableSource
 from connector.options import parse_options
 from connector.sink import SinkOptions
 
@@ -32,7 +29,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What one run did."""
+    """Outcome of one run."""
 
     counts: Counts
     failed: Mapping[str, SourceError] = field(default_factory=dict)
@@ -43,7 +40,7 @@ class IngestSummary:
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """What a run would do."""
+    """Outline of what a run would do."""
 
     schema: pa.Schema
     encoding: Encoding
@@ -113,7 +110,7 @@ def plan(
     state: str | None = None,
     ordered: bool = True,
 ) -> IngestPlan:
-    """What :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
+    """Show what :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
     with _Parts(source, stream, client, options, state) as parts:
         known, schema, open_step = {}, None, False
         if parts.client.controller.stream_exists(parts.state):
@@ -133,7 +130,7 @@ def plan(
 
 
 class _Parts:
-    """What both need. Context manager: closes the client if it was made here."""
+    """Client, source, target and options of a run. Context manager: closes the client if it was made here."""
 
     def __init__(
         self,
