@@ -1,4 +1,4 @@
-"""The machine that works through the table: it says what to ask next, and takes the answer.
+"""Machine that works through the table: it says what to ask next, and takes the answer.
 
 It does no I/O and never changes: ``answered`` gives a new one. So the model that explores every order of events, with
 crashes in and between calls, drives this very code.
@@ -6,19 +6,18 @@ crashes in and between calls, drives this very code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from connector.client import TransactionStatus as Status
-from connector.ledger._entries import AppState, Barrier, Committed, Content, Entry, Part, Prepared
-from connector.ledger._state import LedgerState
-from connector.ledger._table import TABLE, Event, Outcome, Phase, Table
-from connector.ledger._weigh import inferred, is_live, replacements, weigh
+from connector.ledger.entries import AppState, Barrier, Committed, Content, Entry, Part, Prepared
+from connector.ledger.state import LedgerState
+from connector.ledger.table import TABLE, Event, Outcome, Phase, Table
 
-__all__ = ["Ask", "Commit", "Job", "Request", "Role"]
+__all__ = ["Ask", "Commit", "Job", "Request", "Role", "inferred", "weigh"]
 
 
 class Role(Enum):
@@ -84,7 +83,7 @@ Judgement = tuple[Event, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Commit:
-    """The state of one commit, or of one abort: see :mod:`connector.ledger._table`."""
+    """The state of one commit, or of one abort: see :mod:`connector.ledger.table`."""
 
     job: Job
     phase: Phase = Phase.READ
@@ -130,7 +129,7 @@ class Commit:
     # ---- what is asked -----------------------------------------------------------------------------------------------
 
     def request(self) -> Request:
-        """What to ask next. Not at the end."""
+        """Next request; invalid once the machine has ended."""
         if self.phase in (Phase.READ, Phase.ABANDON_READ):
             return Request(Ask.READ)
         if self.phase is Phase.PREPARE:
@@ -385,3 +384,57 @@ _JUDGES: Final = {
     Phase.ABANDON_PILOT: "_judge_abandoned_pilot",
     Phase.ABANDON_REST: "_judge_ignored",
 }
+
+
+# ---- what the statuses of a recorded set mean ------------------------------------------------------------------------
+
+
+def is_live(status: Status) -> bool:
+    """Whether its events are visible, or still can be."""
+    return status is Status.OPEN or status.is_committed
+
+
+def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
+    """The statuses, with a forgotten pilot as committed if another one is: nobody commits another one before it."""
+    pilot, *others = statuses
+    if pilot is Status.UNKNOWN and any(status.is_committed for status in others):
+        pilot = Status.COMMITTED
+    return pilot, *others
+
+
+def weigh(statuses: Sequence[Status]) -> Event:
+    """What can be done with a recorded set; its pilot is the first. TORN may still be repairable."""
+    pilot, others = statuses[0], statuses[1:]
+    if pilot is Status.UNKNOWN:
+        return Event.PILOT_FORGOTTEN
+    if pilot.is_aborted:
+        return Event.PILOT_LOST
+    if all(is_live(status) for status in others):
+        return Event.WHOLE
+    if pilot is Status.OPEN:
+        return Event.PILOT_OPEN
+    return Event.FORGOTTEN if Status.UNKNOWN in others else Event.TORN
+
+
+def replacements(recorded: Prepared, statuses: Sequence[Status], own: Sequence[Part]) -> tuple[Part, ...] | None:
+    """The recorded parts with each lost one replaced by an own one of the same rows; None if one is not there.
+
+    An own part is used once, in whatever partition it is. Parts that are recorded and live stay what they are: two
+    partitions may have equal rows.
+    """
+    taken = {part.transaction for part, status in zip(recorded.parts, statuses, strict=True) if not status.is_aborted}
+    named = {part.transaction for part in recorded.parts}
+    own = sorted(own, key=lambda part: part.transaction in named)  # a lost one that names itself comes last
+    parts = []
+    for part, status in zip(recorded.parts, statuses, strict=True):
+        if not status.is_aborted:
+            parts.append(part)
+            continue
+        # Of a part that version 1 recorded too little is known to replace it.
+        known = part.content.total is not None
+        same = [o for o in own if known and o.transaction not in taken and o.content == part.content]
+        if not same:
+            return None
+        taken.add(same[0].transaction)
+        parts.append(same[0])
+    return tuple(parts)

@@ -18,8 +18,8 @@ from connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from connector.ledger._machine import Commit, Role
-from connector.ledger._table import Outcome
+from connector.ledger.machine import Commit, Role
+from connector.ledger.table import Outcome
 
 __all__ = ["check"]
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.errors import ConfigError, OutcomeUnknownError
-from connector.ledger._carry_out import Servers, carry_out
-from connector.ledger._entries import AppState, Prepared, Resolved
-from connector.ledger._event_time import latest_of, note_batch, writer_of
-from connector.ledger._machine import Commit, Job, Role
-from connector.ledger._stream import Ledger
-from connector.ledger._table import Outcome
-from connector.ledger._weigh import inferred, weigh
+from connector.ledger.entries import AppState, Prepared, Resolved
+from connector.ledger.machine import Commit, Job, Role, inferred, weigh
+from connector.ledger.servers import Servers, carry_out, latest_of, note_batch, writer_of
+from connector.ledger.state import Ledger
+from connector.ledger.table import Outcome
 
 __all__ = ["Finding", "Recovery"]
 

@@ -1,4 +1,4 @@
-"""The commit table as a picture and as a page: ``python -m connector.ledger._diagram`` prints both for the docs."""
+"""The ledger's commit table as a picture and as a page: ``python -m tools.ledger_diagram`` prints both for the docs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from connector.ledger._table import TABLE, Move, Phase
+from connector.ledger.table import TABLE, Move, Phase
 
 __all__ = ["as_markdown", "as_mermaid"]
 

@@ -1,4 +1,4 @@
-"""Doing what the machine asks: calls to the controller and to the ledger, side by side where they may be."""
+"""Calls that the machine asks for, side by side where they may be, and the event time that is noted after a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from uuid import UUID
 
-from connector.client import ControllerClient, StreamName, TransactionStatus
+from connector.client import ControllerClient, PravegaClient, StreamName, TransactionStatus
 from connector.errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -19,11 +19,12 @@ from connector.errors import (
     TransactionCommittedError,
     TransactionUnknownError,
 )
-from connector.ledger._machine import Ask, Commit, Request
-from connector.ledger._stream import Ledger
-from connector.ledger._table import Phase
+from connector.ledger.entries import Part
+from connector.ledger.machine import Ask, Commit, Request
+from connector.ledger.state import Ledger
+from connector.ledger.table import Phase
 
-__all__ = ["Servers", "await_visible", "carry_out"]
+__all__ = ["Servers", "await_visible", "carry_out", "latest_of", "note_batch", "writer_of"]
 
 _log: Final = logging.getLogger(__name__)
 #: Calls that are under way at once: a controller works on one transaction of a stream after the other anyway.
@@ -155,3 +156,33 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
                 )
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+# ---- event time: advice to readers, on which the batch itself does not depend ----------------------------------------
+
+
+def writer_of(app: str) -> str:
+    """The id under which an application's times are noted: one writer, whatever tasks and runs it has."""
+    return f"spark-{app}"
+
+
+def latest_of(parts: Iterable[Part]) -> int | None:
+    """The time that the parts of a batch amount to, milliseconds; None if it has none."""
+    return max((part.event_time for part in parts if part.event_time is not None), default=None)
+
+
+def note_batch(
+    client: PravegaClient, stream: StreamName, writer: str, millis: int | None, transactions: Iterable[UUID] = ()
+) -> None:
+    """Note a batch's time, as soon as its transactions are visible; without a time nothing is done.
+
+    The position is the tail after them, so the time of a batch never stands before a part of it. It is done once more
+    when the batch is replayed, which changes nothing. What cannot be noted is logged: the next batch's time covers it.
+    """
+    if millis is None:
+        return
+    try:
+        await_visible(client.controller, stream, transactions)
+        client.controller.note_time(writer, client.tail(stream), millis)
+    except ConnectorError as error:
+        _log.warning("the event time %d of a batch for stream %s was not noted: %s", millis, stream, error)
