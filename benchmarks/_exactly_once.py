@@ -17,7 +17,7 @@ from benchmarks._alternate import Case, run_case
 from benchmarks._stats import Result
 from connector.client import EventWriter, OpenTransaction, PravegaClient, StreamName
 from connector.ledger import Ask, Commit, Job, Ledger, Part, Prepared, Request, Servers, carry_out, ledger_name
-from connector.sink._contents import RowTotal
+from connector.sink.contents import RowTotal
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]
 

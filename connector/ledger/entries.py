@@ -41,7 +41,7 @@ class Content:
     bytes: int | None = 0
     """Of the events; None where an entry of version 1 tells of the rows alone."""
     total: int | None = 0
-    """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink._contents); None in version 1."""
+    """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink.contents); None in version 1."""
 
     def __add__(self, other: Content) -> Content:
         known = self.bytes is not None and other.bytes is not None

@@ -1,4 +1,4 @@
-"""What Spark calls to write: the batch writer and the stream writer.
+"""Writers that Spark calls: of batch queries and of streaming queries.
 
 Spark makes writers in two driver-side processes for each batch and copies one to every task, so making one has no
 effect beyond checking, and nothing but the commit messages goes from the tasks to the driver.
@@ -17,20 +17,22 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from connector.client import EventWriter, PravegaClient, note_answer
+from connector.client import EventWriter, PravegaClient, StreamName, note_answer
 from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
 from connector.exchange import Exchanged
 from connector.ledger import note_batch, writer_of
-from connector.sink._encoding import EventEncoder
-from connector.sink._event_time import LatestTime, check_aggregation
-from connector.sink._exactly_once import ExactlyOnce
-from connector.sink._options import SinkOptions
+from connector.sink.encoding import EventEncoder, LatestTime
+from connector.sink.exactly_once import ExactlyOnce
+from connector.sink.options import SinkOptions
+from pravega_serde.per_process import PerProcess
 
 __all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]
 
 _log: Final = logging.getLogger(__name__)
 
 _Messages = Sequence[WriterCommitMessage | None]
+# Streams that are ready to be written to: Spark makes writers anew for every micro-batch.
+_ready: Final[PerProcess[tuple[PravegaClient, StreamName], None]] = PerProcess()
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class _Writer(Exchanged):
         self.mode = options.mode(streaming=streaming)
         self._exactly_once: ExactlyOnce | None = None
         client = options.client()
-        prepare_stream(client, options)
+        _ready.get((client, options.stream_name()), lambda: prepare_stream(client, options))
         if self.mode == "exactly_once":
             self._exactly_once = ExactlyOnce(options, encoder, streaming=streaming)
             self._exactly_once.prepare(client)
@@ -189,19 +191,12 @@ class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore
         self._abort(messages, batchId)
 
 
-# (process, stream) pairs that were seen to exist: Spark makes writers anew for every micro-batch.
-_seen: Final[set[tuple[int, str, str]]] = set()
-
-
 def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
     """Make sure that the stream exists, creating it only if that is allowed.
 
     Raises ScopeNotFoundError, StreamNotFoundError.
     """
     stream = options.stream_name()
-    key = (id(client), str(stream), client.config.controller)
-    if key in _seen:
-        return
     controller = client.controller
     if options.allow_create_scope:
         controller.create_scope(stream.scope)
@@ -214,4 +209,23 @@ def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
     elif not controller.stream_exists(stream):
         raise StreamNotFoundError(f"stream {stream} does not exist; create it, or set allow_create_stream to true")
     check_aggregation(client, options)
-    _seen.add(key)
+
+
+def check_aggregation(client: PravegaClient, options: SinkOptions) -> None:
+    """Warn of a stream whose watermarks wait for no writer: of several writers the fastest alone makes them then."""
+    if options.event_time_column is None:
+        return
+    stream = options.stream_name()
+    try:
+        config = client.controller.stream_config(stream)
+    except ConnectorError as error:  # times are advice to readers: they are no reason not to write
+        _log.info("whether the watermarks of stream %s wait for slow writers is not known: %s", stream, error)
+        return
+    if config.timestamp_aggregation_timeout_ms == 0:
+        _log.warning(
+            "the watermarks of stream %s wait for no writer: where several note event time, the lower bounds that "
+            "readers see (event_time_low) can be later than the rows. Set a timeout, longer than the pauses between "
+            "their batches: client.controller.update_stream(stream, dataclasses.replace(client.controller."
+            "stream_config(stream), timestamp_aggregation_timeout_ms=60_000))",
+            stream,
+        )

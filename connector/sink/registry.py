@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from connector.errors import ColumnTypeError, ConfigError
-from connector.sink._options import SinkOptions
+from connector.sink.options import SinkOptions
 from pravega_serde import SchemaError, Serializer
 from pravega_serde.errors import RegistryNotFoundError
 from pravega_serde.registry import (

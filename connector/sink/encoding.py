@@ -1,4 +1,4 @@
-"""From rows to events and routing keys; what does not fit is said before a task starts."""
+"""Rows as events, routing keys and event times; what does not fit is said before a task starts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,57 @@ import pyarrow.compute as pc
 
 from connector.errors import ColumnTypeError, ConfigError, NullEventError
 from connector.exchange import Portable
-from connector.sink._event_time import EventTime, event_time_of
-from connector.sink._options import SinkOptions
+from connector.sink.options import SinkOptions
 from pravega_serde import SchemaError, Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 
-__all__ = ["EventEncoder", "encoder_for"]
+__all__ = ["EventEncoder", "EventTime", "LatestTime", "encoder_for"]
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
+_MILLIS: Final = pa.timestamp("ms")
 # Java's and Avro's events may be single values as well as records; JSON text could be too, but rows are objects there.
 _ALWAYS_RECORDS: Final = frozenset({"json"})
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """Column with the event times of rows. Can be pickled."""
+
+    column: str
+    delay_ms: int
+    """How much earlier rows may still come than the latest one, as the delay of Spark's ``withWatermark``."""
+
+    def latest(self, batch: pa.RecordBatch) -> int | None:
+        """The latest time in a batch, in milliseconds since 1970; None if all are null."""
+        value = pc.max(batch.column(self.column))
+        if not pa.types.is_integer(value.type):
+            # Of a part of a millisecond the lower whole: no later row may be before what is noted.
+            zone = getattr(value.type, "tz", None)
+            value = pc.floor_temporal(value.cast(pa.timestamp("us", zone)), unit="millisecond").cast(_MILLIS)
+            value = value.cast(pa.int64())
+        return None if (latest := value.as_py()) is None else int(latest)
+
+
+class LatestTime:
+    """Latest event time of the rows of a task; None without a column, and for rows without times."""
+
+    def __init__(self, event_time: EventTime | None) -> None:
+        self._event_time = event_time
+        self._latest: int | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows into account."""
+        latest = None if self._event_time is None else self._event_time.latest(batch)
+        if latest is not None and (self._latest is None or latest > self._latest):
+            self._latest = latest
+
+    @property
+    def millis(self) -> int | None:
+        """Time to be noted: the latest one less the delay."""
+        if self._latest is None or self._event_time is None:
+            return None
+        return self._latest - self._event_time.delay_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +84,7 @@ class EventEncoder:
             events = self.serializer.get().encode_column(events)
         if events.null_count:
             row = pc.index(pc.is_null(events), value=True).as_py()
-            raise NullEventError(
-                f"row {row} of a batch has a null event, and Pravega has no null events: filter the rows or fill them"
-            )
+            raise NullEventError.at_row(row)
         return events, keys
 
 
@@ -55,7 +93,7 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
 
     Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
     """
-    event_time = event_time_of(schema, options)
+    event_time = _event_time(schema, options)
     return replace(_encoder(schema, options, streaming=streaming), event_time=event_time)
 
 
@@ -80,7 +118,7 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
 
 
 def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
-    from connector.sink._registry import (  # noqa: PLC0415 - a second that only a registry's streams need
+    from connector.sink.registry import (  # noqa: PLC0415 - a second that only a registry's streams need
         registry_encoding,
         registry_encoding_of_query,
     )
@@ -143,3 +181,21 @@ def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str 
     except SchemaError as error:
         raise ColumnTypeError(error.message) from error
     return router, path if path in schema.names else path.partition(".")[0]
+
+
+def _event_time(schema: pa.Schema, options: SinkOptions) -> EventTime | None:
+    """The column that the options name. Raises ColumnTypeError."""
+    name = options.event_time_column
+    if name is None:
+        return None
+    if name not in schema.names:
+        raise ColumnTypeError(
+            f"the DataFrame has no column {name!r} for 'event_time_column' (it has: {', '.join(schema.names)})"
+        )
+    kind = schema.field(name).type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+        raise ColumnTypeError(
+            f"column {name!r} is {kind}, not a time: 'event_time_column' takes TIMESTAMP, TIMESTAMP_NTZ, DATE, and "
+            "BIGINT (milliseconds since 1970)"
+        )
+    return EventTime(name, options.event_time_delay_ms)

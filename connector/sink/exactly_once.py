@@ -1,4 +1,4 @@
-"""Exactly once: what the tasks do, and what the driver does with what they tell.
+"""Exactly once: transactions that tasks write, and their commit by the driver.
 
 A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
 The driver works through the commit table (:mod:`connector.ledger`) with the messages. What a task that failed, or lost
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,12 +38,12 @@ from connector.ledger import (
     note_batch,
     writer_of,
 )
-from connector.sink._contents import RowTotal
-from connector.sink._encoding import EventEncoder
-from connector.sink._event_time import LatestTime
-from connector.sink._options import SinkOptions
+from connector.sink.contents import RowTotal
+from connector.sink.encoding import EventEncoder, LatestTime
+from connector.sink.options import SinkOptions
+from pravega_serde.per_process import PerProcess
 
-__all__ = ["ExactlyOnce", "TaskPrepared", "WriteId"]
+__all__ = ["ExactlyOnce", "KeptTransactions", "TaskPrepared", "WriteId"]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -111,15 +110,16 @@ class ExactlyOnce:
 
     def prepare(self, client: PravegaClient) -> None:
         """Say before the first task what cannot work. Raises LeaseRangeError, AuthenticationError, ConfigError."""
-        options = self._options
-        key = (os.getpid(), client, options.stream_name(), options.transaction_timeout_ms)
-        if key not in _probed:
+        stream = self._options.stream_name()
+
+        def probe() -> None:
             ledger = self._ledger(client)
             ledger.read()
             ledger.check_writable()
             # Only a transaction tells whether the servers allow its lease.
-            client.transactions(options.stream_name(), lease=self._lease()).begin().abort()
-            _probed.add(key)
+            client.transactions(stream, lease=self._lease()).begin().abort()
+
+        _probed.get((client, stream, self._options.transaction_timeout_ms), probe)
 
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Commit the batch, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger.
@@ -180,10 +180,7 @@ class ExactlyOnce:
 
     def _ledger(self, client: PravegaClient) -> Ledger:
         name = ledger_name(self._options.stream_name(), self._options.ledger)
-        key = (os.getpid(), client, name)
-        if key not in _ledgers:
-            _ledgers[key] = Ledger(client, name)
-        return _ledgers[key]
+        return _ledgers.get((client, name), lambda: Ledger(client, name))
 
     def _lease(self) -> float:
         return self._options.transaction_timeout_ms / 1000
@@ -206,6 +203,8 @@ def _run_of_query(context: TaskContext) -> str:
 
 #: Seconds for which a failed task asks for the end of its transaction, which else ends with its lease.
 _DROP_SECONDS: Final = 5.0
+#: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
+MAX_APPS: Final = 256
 
 
 class _Task:
@@ -233,7 +232,7 @@ class _Task:
             max_event_size=options.max_event_size,
             timeout=options.write_timeout,
         ).begin()
-        _keeper().add(transaction)
+        _kept().add(transaction)
         return transaction
 
     def prepare(self, write: WriteId, event_time: int | None = None) -> Part | None:
@@ -243,46 +242,59 @@ class _Task:
             return None
         transaction.detach()
         transaction.ping()
-        _keep_until_next(write, transaction)
+        _kept().finish(write, transaction)
         return Part(transaction.id, self._total.content, event_time)
 
     def drop(self) -> None:
         """Abort: the task has failed."""
         if self._transaction is not None:
-            _keeper().discard(self._transaction)
+            _kept().discard(self._transaction)
             # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
             with contextlib.suppress(ConnectorError):
                 self._transaction.abort(timeout=_DROP_SECONDS)
 
 
-# (process, client, stream, lease) whose settings were tried; Spark makes writers anew for every micro-batch.
-_probed: Final[set[tuple[int, PravegaClient, StreamName, int]]] = set()
-_ledgers: Final[dict[tuple[int, PravegaClient, StreamName], Ledger]] = {}
+class KeptTransactions:
+    """Transactions of tasks that this process has written, kept open by pings.
 
-# Finished transactions wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute in
-# which no worker had anything to do), and keeps them open until it works for another batch of the same application:
-# the workers of all queries are shared.
-_keepers: Final[dict[int, LeaseKeeper]] = {}
-_kept: Final[dict[str, list[tuple[WriteId, Transaction]]]] = {}
-#: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
-MAX_APPS: Final = 256
+    Those of finished tasks wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute
+    in which no worker had anything to do), and keeps them open until it works for another batch of the same
+    application: the workers of all queries are shared.
+    """
+
+    def __init__(self) -> None:
+        self._keeper = LeaseKeeper()
+        self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
+
+    def add(self, transaction: Transaction) -> None:
+        """Keep the transaction of a task that has begun."""
+        self._keeper.add(transaction)
+
+    def discard(self, transaction: Transaction) -> None:
+        """Keep a transaction no longer."""
+        self._keeper.discard(transaction)
+
+    def finish(self, write: WriteId, transaction: Transaction) -> None:
+        """Keep a transaction until the next batch of its application, and none of a batch before."""
+        mine = self._finished.pop(write.app, [])
+        over = [entry for entry in mine if entry[0] != write]
+        if len(self._finished) >= MAX_APPS:
+            over += self._finished.pop(next(iter(self._finished)))
+        for _, done in over:
+            self._keeper.discard(done)
+        # At the end: the first one is the one that was longest without a task.
+        self._finished[write.app] = [*(entry for entry in mine if entry[0] == write), (write, transaction)]
+
+    def close(self) -> None:
+        """Ping nothing any more."""
+        self._keeper.close()
 
 
-def _keeper() -> LeaseKeeper:
-    """The keeper of this process; a forked one gets its own."""
-    if os.getpid() not in _keepers:
-        _keepers.clear()
-        _kept.clear()
-        _keepers[os.getpid()] = LeaseKeeper()
-    return _keepers[os.getpid()]
+# What is tried and made once: Spark makes writers anew for every micro-batch.
+_probed: Final[PerProcess[tuple[PravegaClient, StreamName, int], None]] = PerProcess()
+_ledgers: Final[PerProcess[tuple[PravegaClient, StreamName], Ledger]] = PerProcess()
+_kept_of_process: Final[PerProcess[None, KeptTransactions]] = PerProcess()
 
 
-def _keep_until_next(write: WriteId, transaction: Transaction) -> None:
-    keeper, kept = _keeper(), _kept.pop(write.app, [])
-    over = [entry for entry in kept if entry[0] != write]
-    if len(_kept) >= MAX_APPS:
-        over += _kept.pop(next(iter(_kept)))
-    for _, done in over:
-        keeper.discard(done)
-    # At the end: the first one is the one that was longest without a task.
-    _kept[write.app] = [*(entry for entry in kept if entry[0] == write), (write, transaction)]
+def _kept() -> KeptTransactions:
+    return _kept_of_process.get(None, KeptTransactions)
