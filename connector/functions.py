@@ -192,7 +192,7 @@ class _Reader:
         found = decode(self.serializer.get(), events, "PERMISSIVE", lambda error: error)
         values = found.values
         columns = values.flatten() if pa.types.is_struct(values.type) else [values]
-        columns += [found.records(), found.reasons(lambda error: str(_without_row(error)))]
+        columns += [found.records(events), found.reasons(lambda error: str(_without_row(error)))]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=pc.is_null(events))
 
 

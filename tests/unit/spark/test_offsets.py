@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import ConfigError
-from connector.source._offsets import Offset, from_offset, to_offset
+from connector.source.offsets import Offset, from_offset, to_offset
 from connector.wire import StreamCut, StreamName, segment_id
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)

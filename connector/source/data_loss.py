@@ -1,4 +1,4 @@
-"""What a query does about data that is gone: option ``fail_on_data_loss``.
+"""Losses: data that is gone before a query has read it; option ``fail_on_data_loss``.
 
 Data is missed at two moments. The driver misses it when it plans a batch: retention, a truncation or a deletion has
 passed the query's position. A task misses it when it reads a range that was planned before. Either way the loss is an
@@ -9,17 +9,14 @@ the query's progress as well.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from connector.client import EventBatch, PravegaClient, SegmentSlice, SegmentStores, StreamCut, read_slices
+from connector.client import PravegaClient, SegmentSlice, SegmentStores, StreamCut
 from connector.errors import DataLossError, SegmentTruncatedError
 from connector.insight import Loss, lost_bytes, survey
-from connector.wire import EVENT_HEADER_SIZE
 
-__all__ = ["DataLoss", "read_remaining", "remaining_slices"]
+__all__ = ["DataLoss", "pass_over", "remaining_slices"]
 
 _log: Final = logging.getLogger(__name__)
 _MOST_KEPT: Final = 1000  # losses kept for the progress, the latest ones
@@ -70,36 +67,18 @@ def remaining_slices(stores: SegmentStores, start: StreamCut, end: StreamCut) ->
             yield SegmentSlice(start.stream, segment_id, begin, stop)
 
 
-def read_remaining(
-    stores: SegmentStores, pieces: Sequence[SegmentSlice], *, fail: bool
-) -> Generator[EventBatch, None, None]:
-    """Yield the events of slices, one slice after the other, leaving out what is gone; or DataLossError if ``fail``."""
-    for piece in pieces:
-        start: int | None = piece.start
-        while start is not None:
-            left = replace(piece, start=start)
-            start = yield from _read_until_lost(stores, left, fail=fail)
+def pass_over(piece: SegmentSlice, at: int, error: DataLossError, *, fail: bool) -> int:
+    """Offset behind the gap that a reader of a slice has found ``at`` an offset; the slice's end if nothing is left.
 
-
-def _read_until_lost(
-    stores: SegmentStores, piece: SegmentSlice, *, fail: bool
-) -> Generator[EventBatch, None, int | None]:
-    """Yield the events up to a gap, and give the offset after it; None at the slice's end."""
-    at = piece.start
-    try:
-        with closing(read_slices(stores, [piece])) as found:
-            for batch in found:
-                yield batch
-                at = int(batch.offsets[-1]) + EVENT_HEADER_SIZE + len(batch.events[-1].as_buffer())
-    except DataLossError as error:
-        cause = error.__cause__
-        resumed = min(cause.start_offset, piece.end) if isinstance(cause, SegmentTruncatedError) else piece.end
-        loss = Loss(piece.stream, piece.segment_id, at, resumed - at)
-        if fail:
-            raise loss_error([loss]) from error
-        _warn(loss)
-        return resumed if resumed < piece.end else None
-    return None
+    The loss is logged. If losses are errors (``fail``) raises DataLossError with its place and size.
+    """
+    cause = error.__cause__
+    resumed = min(cause.start_offset, piece.end) if isinstance(cause, SegmentTruncatedError) else piece.end
+    loss = Loss(piece.stream, piece.segment_id, at, resumed - at)
+    if fail:
+        raise loss_error([loss]) from error
+    _warn(loss)
+    return resumed
 
 
 def _warn(loss: Loss) -> None:

@@ -1,6 +1,6 @@
-"""What a query's progress tells of its source: ``sources[i].latestOffset`` (Spark's reportLatestOffset).
+"""Progress of a run, told to others: to Spark's progress, and to the server's retention.
 
-::
+:class:`Progress` is what ``sources[i].latestOffset`` shows (Spark's reportLatestOffset)::
 
     {"behind": {"bytes": 20, "streams": {"scope/stream": {"bytes": 20, "segments": {"0.#epoch.0": 20}}}},
      "lost": {"bytes": 500, "segments": [{"stream": …, "segment": …, "offset": …, "bytes": 500, "reason": …}]},
@@ -11,6 +11,11 @@
 they are known without reading, which is where there are none. ``lost`` is what the run has passed over
 (``fail_on_data_loss=false``), and is left out if there is nothing. ``streams`` is the streams' end. ``trouble`` is
 there while the servers do not answer; the others then are as they were before.
+
+:class:`PublishedPosition` is option ``publish_position``: the server may truncate behind the query's committed
+position, as the stream's retention policy says. A position is published when Spark has an entry for its batch in the
+commit log, so what a restart would read again is never given up. Publishing never fails a query: what could not be
+published is with the next batch, or a little later.
 """
 
 from __future__ import annotations
@@ -21,16 +26,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from connector.client import PravegaClient, StreamCut, StreamName
+from connector.client import PravegaClient, StreamCut, StreamName, Subscriber
 from connector.errors import ConnectorError
 from connector.insight import StreamLag, lost_bytes, stream_lag
-from connector.source._data_loss import DataLoss
+from connector.source.data_loss import DataLoss
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "PublishedPosition"]
 
 _log: Final = logging.getLogger(__name__)
 # Spark asks at every trigger, every 10 ms in an idle query; an end that has not moved is measured once in so many s.
 _FRESH: Final = 1.0
+# A position that could not be published is tried again after so many seconds, if no other one came before.
+_RETRY: Final = 5.0
 
 
 class Progress:
@@ -87,3 +94,36 @@ def _ends(lag: StreamLag) -> dict[str, int]:
     """The stream's end: its open segments, or all that are left of a sealed stream."""
     segments = [segment for segment in lag.segments if not segment.sealed] or lag.segments
     return {segment.name: segment.end for segment in segments}
+
+
+class PublishedPosition:
+    """Publishes positions under a name, for each stream by a subscriber of its own."""
+
+    def __init__(self, client: PravegaClient, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._name, self._clock = client, name, clock
+        self._subscribers: dict[StreamName, Subscriber] = {}
+        self._tried: dict[StreamName, tuple[StreamCut, float]] = {}
+        self._failures: dict[StreamName, str] = {}
+
+    def publish(self, committed: Mapping[StreamName, StreamCut]) -> None:
+        """Publish what has changed since the last time. A failure is a warning."""
+        for stream, cut in committed.items():
+            tried, again = self._tried.get(stream, (None, 0.0))
+            if cut == tried and self._clock() < again:
+                continue
+            self._tried[stream] = cut, self._publish(stream, cut)
+
+    def _publish(self, stream: StreamName, cut: StreamCut) -> float:
+        """Try it; when to try again."""
+        subscriber = self._subscribers.get(stream)
+        if subscriber is None:
+            subscriber = self._subscribers[stream] = self._client.subscriber(stream, self._name)
+        try:
+            subscriber.publish(cut)
+        except ConnectorError as error:
+            if self._failures.get(stream) != str(error):  # said once, though it is tried again
+                _log.warning("the position in stream %s was not published for %r: %s", stream, self._name, error)
+            self._failures[stream] = str(error)
+            return self._clock() + _RETRY
+        self._failures.pop(stream, None)
+        return math.inf

@@ -9,10 +9,9 @@ from typing import Final
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.options import CommonOptions, choice, flag, number, option, registry_option
-from connector.source._bad_records import CORRUPT_RECORD
 from connector.wire import StreamName
 
-__all__ = ["EVENT_TIME_COLUMNS", "METADATA_COLUMNS", "SourceOptions"]
+__all__ = ["CORRUPT_RECORD", "EVENT_TIME_COLUMNS", "METADATA_COLUMNS", "SourceOptions"]
 
 # The Scala connector's columns, in its order.
 METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
@@ -20,6 +19,8 @@ METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
 _ENCODING_ID: Final = "encoding_id"
 # And what the streams' watermarks say.
 EVENT_TIME_COLUMNS: Final = ("event_time_low", "event_time_high")
+#: Spark's default name of the column of bad records.
+CORRUPT_RECORD: Final = "_corrupt_record"
 _MAX_LONG: Final = 2**63 - 1
 # What a reader group can be called, with the name of a stream behind it.
 _SUBSCRIBER: Final = re.compile(r"[A-Za-z0-9.\-]{1,100}")

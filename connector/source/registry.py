@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from connector.errors import ConfigError
-from connector.source._options import SourceOptions
+from connector.source.options import SourceOptions
 from pravega_serde import SchemaError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.registry import (

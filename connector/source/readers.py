@@ -1,50 +1,66 @@
-"""What Spark calls: the batch reader and the stream reader.
+"""Readers that Spark calls: of batch queries and of streaming queries, and the rows of one partition.
 
 Spark makes several instances of these in several processes (the instance that plans is not the one that reads), so
 what a read needs travels in its partition, and what the planning instance remembers is never needed after a restart.
+
+Filters on metadata columns are applied to whole parts of segments before any task is started. Spark hands them to batch
+queries when ``spark.sql.python.filterPushdown.enabled`` is set. It evaluates all of them itself as well, but for those
+of which nothing is left to do: so what is read is less, and never another result.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import operator
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from connector.client import (
+    EventBatch,
     PravegaClient,
     SegmentSlice,
     SegmentTimes,
     StreamCut,
     StreamName,
     note_answer,
+    read_slice,
     shared_client,
     slices_between,
 )
+from connector.errors import DataLossError
 from connector.exchange import Exchanged
-from connector.source._boundaries import Boundaries
-from connector.source._columns import Decoder, RowBuilder, batches
-from connector.source._data_loss import DataLoss, read_remaining, remaining_slices
-from connector.source._dead_letters import check_letter_box, rows_with_letters
-from connector.source._event_time import NO_TIMES, marks_end, times_along, wants_event_time
-from connector.source._offsets import Offset
-from connector.source._options import SourceOptions
-from connector.source._plan import QueryPlan, divide
-from connector.source._positions import Positions
-from connector.source._progress import Progress
-from connector.source._published import PublishedPosition
-from connector.source._pushdown import Pushed, filters_are_pushed, until
-from connector.source._streams import Streams
+from connector.source.admission import Boundaries, divide
+from connector.source.bad_records import check_letter_box, letter_box
+from connector.source.columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
+from connector.source.data_loss import DataLoss, pass_over, remaining_slices
+from connector.source.offsets import Offset
+from connector.source.options import SourceOptions
+from connector.source.planner import QueryPlan
+from connector.source.positions import Positions
+from connector.source.progress import Progress, PublishedPosition
+from connector.source.streams import Streams
 
-__all__ = ["PravegaBatchReader", "PravegaStreamReader", "batch_reader", "require_streams"]
+__all__ = [
+    "PravegaBatchReader",
+    "PravegaStreamReader",
+    "Pushed",
+    "batch_reader",
+    "filters_are_pushed",
+    "read_rows",
+    "require_streams",
+]
 
 T = TypeVar("T")
 # While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
@@ -52,6 +68,42 @@ _ANSWER_WITHIN: Final = 5.0
 # … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
 _ASKED_AGAIN_WITHIN: Final = 10.0
 _POLL: Final = 0.2
+# Spark refuses readers that take filters where its setting is off. Where it is on, this module of Spark's takes them.
+_PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+# Columns that are the same for all events of a slice.
+_CONSTANTS: Final[dict[str, Callable[[SegmentSlice], Any]]] = {
+    "scope": lambda piece: piece.stream.scope,
+    "stream": lambda piece: piece.stream.stream,
+    "segment_id": lambda piece: piece.segment_id,
+}
+_OFFSET: Final = "offset"
+_EXACT: Final[dict[type, Callable[[Any, Any], bool]]] = {
+    spark.EqualTo: operator.eq,
+    spark.EqualNullSafe: operator.eq,
+    spark.In: lambda value, wanted: value in wanted,
+    spark.GreaterThan: operator.gt,
+    spark.GreaterThanOrEqual: operator.ge,
+    spark.LessThan: operator.lt,
+    spark.LessThanOrEqual: operator.le,
+}
+# Whether an offset in [first, last] can pass.
+_RANGES: Final[dict[type, Callable[[int, int, Any], bool]]] = {
+    spark.EqualTo: lambda first, last, wanted: first <= wanted <= last,
+    spark.EqualNullSafe: lambda first, last, wanted: first <= wanted <= last,
+    spark.In: lambda first, last, wanted: any(first <= value <= last for value in wanted),
+    spark.GreaterThan: lambda _first, last, wanted: last > wanted,
+    spark.GreaterThanOrEqual: lambda _first, last, wanted: last >= wanted,
+    spark.LessThan: lambda first, _last, wanted: first < wanted,
+    spark.LessThanOrEqual: lambda first, _last, wanted: first <= wanted,
+}
+# The first offset that cannot pass any more.
+_STOPS: Final[dict[type, Callable[[Any], int]]] = {
+    spark.EqualTo: lambda wanted: wanted + 1,
+    spark.EqualNullSafe: lambda wanted: wanted + 1,
+    spark.In: lambda wanted: max(wanted) + 1,
+    spark.LessThan: lambda wanted: wanted,
+    spark.LessThanOrEqual: lambda wanted: wanted + 1,
+}
 
 
 def require_streams(options: SourceOptions) -> None:
@@ -71,8 +123,49 @@ class SlicePartition(Exchanged, InputPartition):  # type: ignore[misc]
     stop: int | None = None
 
 
+def read_rows(
+    client: PravegaClient,
+    options: SourceOptions,
+    schema: pa.Schema,
+    serializer: Decoder,
+    piece: SegmentSlice,
+    *,
+    times: SegmentTimes = NO_TIMES,
+    stop: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a slice's events, of those before offset ``stop`` if there is one.
+
+    Events that cannot be decoded are safe in the dead letters, if the options name any, before the rows of their batch
+    are handed on. Raises DataLossError for what is gone, or leaves it out, as the options say.
+    """
+    with letter_box(client, options, schema, piece, stop) as letters:
+        builder = RowBuilder(schema, options, serializer, None if letters is None else letters.write, times)
+        at = piece.start
+        while at < piece.end:
+            try:
+                with closing(read_slice(client.stores, replace(piece, start=at))) as events:
+                    for batch in events:
+                        kept = batch if stop is None else _before(batch, stop)
+                        if len(kept.events) and (rows := builder.build(kept)).num_rows:
+                            yield rows
+                        if kept is not batch:
+                            return
+                        at = batch.end
+                return
+            except DataLossError as error:
+                at = pass_over(piece, at, error, fail=options.fail_on_data_loss)
+
+
+def _before(batch: EventBatch, stop: int) -> EventBatch:
+    """The events of a batch that begin before an offset; the batch itself if all do."""
+    count = int(batch.offsets.searchsorted(stop))
+    if count == len(batch.offsets):
+        return batch
+    return replace(batch, events=batch.events.slice(0, count), offsets=batch.offsets[:count])
+
+
 class _Reader(Exchanged):
-    """What both readers share: options and schema in, record batches out.
+    """Base of both readers: options and schema in, record batches out.
 
     ``schema`` is the Arrow schema of the rows, ``serializer`` decodes them, if they are to be decoded.
     """
@@ -86,14 +179,15 @@ class _Reader(Exchanged):
         # Spark asks once, for None, when there are no partitions.
         if not isinstance(partition, SlicePartition):
             return iter(())
-        client = self.options.client(service=True)
-        if self.options.has_dead_letters:
-            return rows_with_letters(
-                client, self.options, self.schema, self.serializer, partition.slice, times=partition.times
-            )
-        builder = RowBuilder(self.schema, self.options, self.serializer, times=partition.times)
-        events = read_remaining(client.stores, [partition.slice], fail=self.options.fail_on_data_loss)
-        return batches(builder, until(events, partition.stop))
+        return read_rows(
+            self.options.client(service=True),
+            self.options,
+            self.schema,
+            self.serializer,
+            partition.slice,
+            times=partition.times,
+            stop=partition.stop,
+        )
 
     def _times(
         self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
@@ -121,9 +215,8 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
             starts.check(streams)
             ends.check(streams)
         losses = DataLoss(client, fail=options.fail_on_data_loss)
-        slices = [
-            piece for stream in streams for piece in _slices(client, losses, starts.cut(stream), ends.cut(stream))
-        ]
+        cuts = [(starts.bounded(stream), ends.bounded(stream)) for stream in streams]
+        slices = [piece for start, end in cuts for piece in _slices(client, losses, start, end)]
         places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
         parts = [part for piece in slices for part in _divided(piece, places.get(piece, ()))]
         stop = None
@@ -147,11 +240,7 @@ def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder)
     return reader(options, schema, serializer)
 
 
-def _slices(
-    client: PravegaClient, losses: DataLoss, start: StreamCut | None, end: StreamCut | None
-) -> list[SegmentSlice]:
-    assert start is not None
-    assert end is not None
+def _slices(client: PravegaClient, losses: DataLoss, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
     remaining = losses.resume(start)
     if remaining == start:
         return slices_between(client.stores, start, end)
@@ -180,7 +269,7 @@ def _in_background(step: Callable[[], T]) -> Future[T]:
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads streams from a cut of each on, in micro-batches that keep the order per routing key.
 
-    A batch is a function of its two offsets alone; see ``connector.source._offsets``.
+    A batch is a function of its two offsets alone; see ``connector.source.offsets``.
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
@@ -269,7 +358,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return [SlicePartition(*both) for both in zip(slices, self._times(slices, last.marks), strict=True)]
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """What the query's progress tells of the streams' end; see ``connector.source._progress``."""
+        """The streams' end as the query's progress shows it; see ``connector.source.progress``."""
         return self._progress.report(self._planned, self._client.trouble if self._look is not None else None)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -306,3 +395,68 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
             check_letter_box(self._client, self.options)
             self._own_plan = QueryPlan(self._client, self.options)
         return self._own_plan
+
+
+# ---- filters on metadata columns -------------------------------------------------------------------------------------
+
+
+def filters_are_pushed() -> bool:
+    """Whether this process is the one in which Spark hands filters to a reader."""
+    return _PUSHING in sys.modules
+
+
+class Pushed:
+    """The filters of one query, as far as they are of use here."""
+
+    def __init__(self, options: SourceOptions, filters: Iterable[spark.Filter]) -> None:
+        self._on_slices: list[spark.Filter] = []
+        self._on_offsets: list[spark.Filter] = []
+        self.left: list[spark.Filter] = []
+        """Those that Spark has to evaluate for each row."""
+        # A format's field may have the name of a metadata column that is not read.
+        columns = set(options.metadata_columns)
+        for each in filters:
+            if not self._take(each, columns):
+                self.left.append(each)
+
+    def _take(self, each: spark.Filter, columns: set[str]) -> bool:
+        """Keep a filter that is of use; whether nothing is left to do of it."""
+        negated = isinstance(each, spark.Not)
+        inner = each.child if negated else each
+        path: tuple[str, ...] = getattr(inner, "attribute", ())
+        if len(path) != 1 or path[0] not in columns or not _is_known(inner):
+            return False
+        if path[0] in _CONSTANTS:
+            self._on_slices.append(each)
+            return True
+        if path[0] == _OFFSET and not negated:
+            self._on_offsets.append(inner)
+        return False
+
+    def keep(self, slices: Iterable[SegmentSlice]) -> list[SegmentSlice]:
+        """The slices that may have rows that pass."""
+        return [
+            piece
+            for piece in slices
+            if all(_passes(each, piece) for each in self._on_slices)
+            and all(_RANGES[type(each)](piece.start, piece.end - 1, each.value) for each in self._on_offsets)
+        ]
+
+    @property
+    def stop(self) -> int | None:
+        """The offset from which on no event of any segment passes, if there is one."""
+        return min((_STOPS[type(each)](each.value) for each in self._on_offsets if type(each) in _STOPS), default=None)
+
+
+def _is_known(each: spark.Filter) -> bool:
+    if type(each) not in _EXACT:
+        return False
+    values: Sequence[Any] = each.value if isinstance(each, spark.In) else (each.value,)
+    wanted = str if each.attribute[0] in ("scope", "stream") else int
+    return bool(values) and all(type(value) is wanted for value in values)
+
+
+def _passes(each: spark.Filter, piece: SegmentSlice) -> bool:
+    if isinstance(each, spark.Not):
+        return not _passes(each.child, piece)
+    return _EXACT[type(each)](_CONSTANTS[each.attribute[0]](piece), each.value)

@@ -12,7 +12,7 @@ from typing import Final
 
 from connector.client import ControllerClient, PravegaClient, StreamName
 from connector.errors import ConfigError, ScopeNotFoundError
-from connector.source._options import SourceOptions
+from connector.source.options import SourceOptions
 
 __all__ = ["StreamPattern", "Streams"]
 

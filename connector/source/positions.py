@@ -1,4 +1,4 @@
-"""Where each stream begins or ends: from the text of an option to a cut of the stream."""
+"""Positions that options give: from the text of an option to a cut of each stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from connector.checkpoint import committed_offset
 from connector.client import PravegaClient, StreamCut, StreamName
 from connector.errors import ConfigError, MalformedStreamCutError
-from connector.source._offsets import cut_of, from_offset
+from connector.source.offsets import cut_of, from_offset
 from pravega_serde import PravegaError
 
 __all__ = ["Positions"]
@@ -22,7 +22,7 @@ _OTHERS: Final = "*"  # in JSON: every stream that has no entry of its own
 
 
 class Positions:
-    """What an option says about where streams begin or end; ``default`` is for streams that it says nothing about.
+    """Beginnings or ends of streams by the text of an option; ``default`` is for streams that it does not mention.
 
     Where the default is ``unbounded`` the text may say so, too. Raises ConfigError for a text that cannot be right.
     """
@@ -56,6 +56,12 @@ class Positions:
         if isinstance(value, Mapping):
             return self._valid(self._from_offsets(stream, value))
         return self._from_text(stream, str(value).strip())
+
+    def bounded(self, stream: StreamName) -> StreamCut:
+        """The cut of a stream where the default is not ``unbounded``. Raises as :meth:`cut`."""
+        cut = self.cut(stream)
+        assert cut is not None
+        return cut
 
     def _from_text(self, stream: StreamName, text: str) -> StreamCut | None:
         word = text.lower()

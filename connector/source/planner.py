@@ -1,25 +1,37 @@
-"""From the end of one micro-batch to the end of the next, over all streams of a query."""
+"""Plan of a streaming query: from the end of one micro-batch to the end of the next, over all its streams.
+
+Theory of operation
+-------------------
+A position is a cut: an offset for each segment. To plan the next batch, segments that were sealed and read to their
+end are first replaced by their successors, each of which starts when *all* its predecessors are finished; then each
+segment is read to its length of this moment. So a batch holds, for each routing key, bytes of one segment only: Spark
+may read its segments in parallel and still events of one key stay in order from batch to batch.
+
+What a batch reads follows from the offsets at its two ends alone; see ``offsets``.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName
+from connector.client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
 from connector.errors import ConfigError, DataLossError, StreamNotFoundError
-from connector.source._admission import Admission, Backlog, Limits
-from connector.source._boundaries import Boundaries
-from connector.source._data_loss import DataLoss
-from connector.source._offsets import Offset, slices_of
-from connector.source._options import SourceOptions
-from connector.source._planner import StreamPlanner
-from connector.source._positions import Positions
-from connector.source._streams import Streams
+from connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from connector.source.data_loss import DataLoss
+from connector.source.offsets import Offset, slices_of
+from connector.source.options import SourceOptions
+from connector.source.positions import Positions
+from connector.source.streams import Streams
 
-__all__ = ["QueryPlan", "divide"]
+__all__ = ["QueryPlan", "StreamPlanner"]
 
+_ANY: Final = 2**63 - 1
+# A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
+_LAST_LOOK: Final = 1.0
 # Spark asks every 10 ms for new data. After a look that found none the next one waits so many seconds, or this many
 # times as long as the look took: looking costs little, and what comes is seen soon.
 _LEAST_PAUSE: Final = 0.05
@@ -28,6 +40,94 @@ _LONGEST_PAUSE: Final = 1.0
 # A stream that is truncated while a batch is planned is looked at again, so often and after so many seconds.
 _ATTEMPTS: Final = 10
 _SETTLING: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """Where reading ends: the segments that may be read at all, and an end offset for those in the end cut."""
+
+    segments: frozenset[int]
+    ends: Mapping[int, int]
+
+
+class _PatientLineage(Lineage):
+    """Asks for the successors of a sealed stream's last segments once a second, and for one of them only."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float]) -> None:
+        super().__init__(stores, stream)
+        self._clock = clock
+        self._last: set[int] = set()
+        self._next_look = 0.0
+
+    def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
+        if segment_id in self._last and self._clock() < self._next_look:
+            return {}
+        found = super().successors(segment_id)
+        if not found:
+            self._last.add(segment_id)
+            self._next_look = self._clock() + _LAST_LOOK
+        elif segment_id in self._last:
+            self._last.clear()
+        return found
+
+
+class StreamPlanner:
+    """Plans one stream's share of batches. Holds nothing that a restart would miss."""
+
+    def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self.stream = stream
+        self._lineage = _PatientLineage(client.stores, stream, clock)
+        self._ceilings: list[Ceiling] = []
+
+    def end_at(self, start: StreamCut, end: StreamCut) -> None:
+        """Read nothing beyond ``end``; ``start`` is where reading goes on. Raises MalformedStreamCutError."""
+        segments = self._client.controller.segments_between(start, end)
+        self._ceilings.append(Ceiling(frozenset(segments), end.positions))
+
+    def backlog(self, start: StreamCut) -> Backlog:
+        """What can be read from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
+
+        Raises DataLossError when a segment that still had to be read is gone, StreamNotFoundError.
+        """
+        positions = dict(start.positions)
+        infos = self._enter_successors(positions)
+        ends = {}
+        for segment_id, begin in positions.items():
+            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
+            ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
+        return Backlog(self.stream, positions, ends)
+
+    def _below(self, segment_ids: Iterable[int]) -> bool:
+        return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
+
+    def _enter_successors(self, positions: dict[int, int]) -> dict[int, SegmentInfo]:
+        """Replace finished segments until each one left has bytes, or may get some, or waits for a sibling."""
+        infos: dict[int, SegmentInfo] = {}
+        finished: set[int] = set()
+        entered: Iterable[int] = list(positions)
+        while entered:
+            infos |= self._client.stores.segment_infos(self.stream, entered)
+            ended = {i for i in entered if self._is_finished(infos[i], positions[i])}
+            finished |= ended
+            entered = self._lineage.advance(positions, finished, ended)
+        return infos
+
+    def _is_finished(self, info: SegmentInfo, at: int) -> bool:
+        """Whether a segment is read to its end, and its successors may be read. Raises as :meth:`backlog`."""
+        self._check_present(info, at)
+        return info.sealed and at >= info.write_offset and self._below(self._lineage.successors(info.id))
+
+    def _check_present(self, info: SegmentInfo, at: int) -> None:
+        if info.exists and at >= info.start_offset:
+            return
+        if not self._client.controller.stream_exists(self.stream):
+            raise StreamNotFoundError(f"stream {self.stream} was deleted")
+        lost = f"{info.start_offset - at} bytes before offset {info.start_offset}" if info.exists else "what followed"
+        raise DataLossError(
+            f"stream {self.stream}, segment {info.id}, offset {at}: {lost} was truncated before it was read; "
+            "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
+        )
 
 
 class QueryPlan:
@@ -54,7 +154,7 @@ class QueryPlan:
         if self._options.stream_pattern is None:
             starts.check(streams)
             self._ends.check(streams)
-        return Offset({stream: _bounded(starts.cut(stream)) for stream in streams})
+        return Offset({stream: starts.bounded(stream) for stream in streams})
 
     def end_here(self) -> None:
         """Fix the streams and their tails of this moment as the end of the run."""
@@ -67,7 +167,7 @@ class QueryPlan:
     def next(self, start: Offset) -> Offset:
         """The end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
 
-        What is gone before it was read is an error or passed over, see ``_data_loss``. Raises DataLossError,
+        What is gone before it was read is an error or passed over, see ``data_loss``. Raises DataLossError,
         StreamNotFoundError, ConfigError for a checkpoint of other streams.
         """
         self._await_look()
@@ -149,22 +249,3 @@ class QueryPlan:
         for piece, places in divide(self._boundaries, slices, self._options.min_partitions):
             parts.setdefault(piece.stream, {})[piece.segment_id] = places
         return parts
-
-
-def divide(
-    boundaries: Boundaries, slices: Sequence[SegmentSlice], least: int | None
-) -> Iterable[tuple[SegmentSlice, tuple[int, ...]]]:
-    """Where to divide slices between events to have at least so many, of about equal size; not all of them need be."""
-    if least is None or len(slices) >= least:
-        return
-    size = sum(piece.end - piece.start for piece in slices) / least
-    for piece in slices:
-        count = -(-(piece.end - piece.start) // max(size, 1))
-        goals = [piece.start + int((piece.end - piece.start) * i / count) for i in range(1, int(count))]
-        if places := boundaries.ends_near(piece, goals):
-            yield piece, tuple(places)
-
-
-def _bounded(cut: StreamCut | None) -> StreamCut:
-    assert cut is not None
-    return cut
