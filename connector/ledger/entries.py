@@ -1,4 +1,4 @@
-"""What the ledger holds: entries of a revisioned stream, as JSON that a person can read."""
+"""Entries of the ledger: events of a revisioned stream, as JSON that a person can read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LANE: Final = 2**64
 
 @dataclass(frozen=True, slots=True, order=True)
 class Content:
-    """What rows amount to, in whatever order and partitions: contents can be added up and compared."""
+    """Total of rows, in whatever order and partitions: contents can be added up and compared."""
 
     rows: int = 0
     bytes: int | None = 0
@@ -130,7 +130,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Whatever was decided on before this can no longer be appended: a batch without tasks found nothing prepared."""
+    """End of all earlier decisions, which can be appended no more: a batch without tasks found nothing prepared."""
 
     kind: ClassVar[str] = "barrier"
     nonce: str
@@ -138,7 +138,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """What the ledger says of one application (a streaming query, or a ``txn_app_id``)."""
+    """State of one application (a streaming query, or a ``txn_app_id``)."""
 
     app: str
     query: str = ""
@@ -156,7 +156,7 @@ class AppState:
     """Runs of the query in the order in which they first appear, the newest last."""
 
     def content_of(self, batch: int) -> Content | None:
-        """What is committed of a batch; None if that is not known, or no longer."""
+        """Committed content of a batch; None if it is not known, or no longer."""
         return dict(self.recent).get(batch)
 
 

@@ -21,7 +21,7 @@ __all__ = ["Ask", "Commit", "Job", "Request", "Role", "inferred", "weigh"]
 
 
 class Role(Enum):
-    """Who works on a batch."""
+    """Part that a process has in a batch."""
 
     WRITER = "writer"  # has the rows of the batch, in transactions of its own
     BYSTANDER = "bystander"  # Spark ran the batch without a task; what was prepared before can be finished, no more
@@ -41,7 +41,7 @@ class Ask(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to ask of the servers. Calls for several transactions go out together, in any order."""
+    """Question to the servers. Calls for several transactions go out together, in any order."""
 
     ask: Ask
     transactions: tuple[UUID, ...] = ()
@@ -100,7 +100,7 @@ class Commit:
     last: int = -1
     """The last batch that is committed, as the ledger was last read."""
     known: Content | None = None
-    """What is committed of the batch, where that was compared with the own rows; None if nothing is known of it."""
+    """Committed content of the batch, where it was compared with the own rows; None if it is not known."""
     outcome: Outcome | None = None
     table: ClassVar[Table] = TABLE
 
@@ -212,7 +212,7 @@ class Commit:
         return prepared[0] if prepared else AppState("")
 
     def _row(self, app: AppState) -> Event:
-        """Which row of the protocol's table the ledger is in."""
+        """Row of the protocol's table that the ledger is in."""
         job, prepared = self.job, app.open
         if (job.run in app.runs and app.runs[-1] != job.run) or (prepared is not None and prepared.batch > job.batch):
             return Event.FENCED
@@ -403,7 +403,7 @@ def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
 
 
 def weigh(statuses: Sequence[Status]) -> Event:
-    """What can be done with a recorded set; its pilot is the first. TORN may still be repairable."""
+    """Event that the statuses of a recorded set amount to; its pilot is the first. TORN may still be repairable."""
     pilot, others = statuses[0], statuses[1:]
     if pilot is Status.UNKNOWN:
         return Event.PILOT_FORGOTTEN

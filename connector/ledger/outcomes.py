@@ -1,4 +1,4 @@
-"""What the end of a commit means to who asked for it: nothing, or an error that says what to do."""
+"""Errors for the outcomes of a commit: each says what happened, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator can do without Spark: look at a ledger, finish what can be finished, decide what no rule can."""
+"""Recovery without Spark: look at a ledger, finish what can be finished, decide what no rule can."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEASE = 60.0  # seconds that a ping of ours asks for: enough to commit what is 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the ledger says of one application, and the servers of its open batch."""
+    """State of one application in the ledger, and of its open batch on the servers."""
 
     app: AppState
     statuses: tuple[TransactionStatus, ...] = ()
@@ -28,7 +28,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """What is to be done about it, in a sentence."""
+        """State of the open batch, in a sentence."""
         if self.app.open is None:
             return "nothing to do"
         return weigh(inferred(self.statuses)).value

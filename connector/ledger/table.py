@@ -35,7 +35,7 @@ __all__ = ["TABLE", "Event", "Move", "Outcome", "Phase", "Table"]
 
 
 class Phase(Enum):
-    """What is being waited for. The value says what is asked of the servers."""
+    """Phase of a commit. The value says what is asked of the servers."""
 
     READ = "read the ledger to its end"
     WEIGH = "ask the status of the recorded transactions"
@@ -58,7 +58,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What the answers amount to."""
+    """Meaning of the answers."""
 
     FENCED = "a later run has taken over, or a later batch is prepared"
     REUSED = "the application id belongs to another query"
@@ -97,7 +97,7 @@ class Event(Enum):
 
 
 class Outcome(Enum):
-    """How it ends; each but the first two becomes an error."""
+    """End of a commit; each but the first three becomes an error."""
 
     COMMITTED = "the batch is committed"
     SKIPPED = "the batch had been committed before; its repetition was aborted"
@@ -117,7 +117,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where to go, and how it will end if that is already known."""
+    """Next phase, and the outcome if that is already known."""
 
     to: Phase
     outcome: Outcome | None = None

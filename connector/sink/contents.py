@@ -62,7 +62,7 @@ _C: Final = _constants()
 
 
 class RowTotal:
-    """What rows amount to; see the module."""
+    """Total of rows; see the module."""
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
@@ -93,7 +93,7 @@ class RowTotal:
 
 
 def _of_keys(keys: pa.Array) -> UInt64s:
-    """What keys add to the lanes of their rows."""
+    """Share of keys in the lanes of their rows."""
     if len(keys) > _SAMPLE and pc.count_distinct(keys.slice(0, _SAMPLE)).as_py() <= _SAMPLE // 8:
         encoded = keys.dictionary_encode(null_encoding="encode")
         products: UInt64s = np.take(_of_keys(encoded.dictionary), encoded.indices.to_numpy(), axis=1)

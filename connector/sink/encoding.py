@@ -29,7 +29,7 @@ class EventTime:
 
     column: str
     delay_ms: int
-    """How much earlier rows may still come than the latest one, as the delay of Spark's ``withWatermark``."""
+    """Time by which rows may still be earlier than the latest one, as the delay of Spark's ``withWatermark``."""
 
     def latest(self, batch: pa.RecordBatch) -> int | None:
         """The latest time in a batch, in milliseconds since 1970; None if all are null."""
@@ -167,7 +167,7 @@ def _is_event(kind: pa.DataType) -> bool:
 
 
 def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str | None]:
-    """Where routing keys come from, and in which column: an option, else the column ``routing_key``, else nowhere."""
+    """Router, and its column: by an option, else by the column ``routing_key``, else none."""
     if options.routing_key is not None:
         if options.routing_key_field is not None:
             raise ConfigError("options 'routing_key' and 'routing_key_field' both give the routing key: set only one")

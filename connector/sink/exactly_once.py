@@ -50,7 +50,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WriteId:
-    """Which write of which application a task belongs to."""
+    """Write that a task belongs to, and its application."""
 
     app: str
     query: str

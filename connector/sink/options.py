@@ -179,7 +179,7 @@ class SinkOptions(CommonOptions):
         return mode
 
     def scaling(self) -> ScalingPolicy:
-        """How a stream scales that the sink creates."""
+        """Scaling of a stream that the sink creates."""
         by_bytes, by_events = (
             self.default_segment_target_rate_bytes_per_sec,
             self.default_segment_target_rate_events_per_sec,
@@ -194,7 +194,7 @@ class SinkOptions(CommonOptions):
         return ScalingPolicy.by_events(by_events, factor, least) if by_events else ScalingPolicy.fixed(least)
 
     def retention(self) -> RetentionPolicy | None:
-        """What a stream keeps that the sink creates; None is everything."""
+        """Retention of a stream that the sink creates; None keeps everything."""
         time, size = self.default_retention_duration_milliseconds, self.default_retention_size_bytes
         if time and size:
             raise ConfigError("a created stream is limited by time or by size: set only one default_retention_…")

@@ -47,7 +47,7 @@ def registry_encoding_of_query(options: SinkOptions, columns: pa.Schema) -> Regi
 
 
 def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncoding:
-    """How to write the columns of a DataFrame.
+    """Serializer of the columns of a DataFrame.
 
     Their schema is that which the options give; else the latest of the type that they choose, if that fits; else, with
     ``register_schema``, one that follows from the columns. Columns named after a group's types, one struct each, are
@@ -152,8 +152,8 @@ class _Writer:
         name = self._options.registry_type or (latest.type if latest else self._options.stream_name().stream)
         if self._options.registry_type is None and not _NAME.fullmatch(name):
             raise ConfigError(
-                f"the stream's name {name!r} is none for a type of events: give one with option 'registry_type', such "
-                "as com.example.Order"
+                f"the stream's name {name!r} is an invalid type name: give one with option 'registry_type', such as "
+                "com.example.Order"
             )
         if latest is None and not self._options.register_schema:
             raise ConfigError(

@@ -37,7 +37,7 @@ _ready: Final[PerProcess[tuple[PravegaClient, StreamName], None]] = PerProcess()
 
 @dataclass(frozen=True)
 class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
-    """What one task wrote; ``dropped`` counts the events that ``best_effort`` gave up.
+    """Message of one task; ``dropped`` counts the events that ``best_effort`` gave up.
 
     ``event_time`` is what is to be noted for its rows (milliseconds), ``query`` the streaming query that it works for.
     """
@@ -50,7 +50,7 @@ class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
 
 
 class _Writer(Exchanged):
-    """What both writers share: rows in, durable events out."""
+    """Base of both writers: rows in, durable events out."""
 
     def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
         self.options, self.encoder = options, encoder

@@ -1,4 +1,4 @@
-"""Where micro-batches and tasks end inside segments: always between two events.
+"""Ends of micro-batches and tasks inside segments: always between two events.
 
 The server cannot say where an event begins. But every length that a segment has had is the end of an event, and so is
 every place that a walk from one event to the next has passed: what is known is kept (:class:`Boundaries`), so that a
@@ -118,7 +118,7 @@ class Boundaries:
 def divide(
     boundaries: Boundaries, slices: Sequence[SegmentSlice], least: int | None
 ) -> Iterable[tuple[SegmentSlice, tuple[int, ...]]]:
-    """Where to divide slices between events to have at least so many, of about equal size; not all of them need be."""
+    """Yield slices and the places between events that divide them into at least so many in all, of about equal size."""
     if least is None or len(slices) >= least:
         return
     size = sum(piece.end - piece.start for piece in slices) / least
@@ -147,7 +147,7 @@ class Limits:
         )
 
     def less(self, size: int, rows: int) -> Limits:
-        """What is left of it."""
+        """Rest of it."""
         return Limits(
             None if self.max_bytes is None else max(0, self.max_bytes - size),
             None if self.max_rows is None else max(0, self.max_rows - rows),
@@ -164,7 +164,7 @@ UNLIMITED: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What could be read of one stream: from ``starts`` to ``ends``, offsets of the same segments."""
+    """Readable part of one stream: from ``starts`` to ``ends``, offsets of the same segments."""
 
     stream: StreamName
     starts: Mapping[int, int]
@@ -240,7 +240,7 @@ class Admission:
         return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
 
     def _places(self, left: Limits, waiting: int) -> int:
-        """How many can get an event each."""
+        """Number of segments that can get an event each."""
         by_bytes = waiting if left.max_bytes is None else int(left.max_bytes / self._event_size)
         by_rows = waiting if left.max_rows is None else left.max_rows
         return max(1, min(waiting, by_bytes, by_rows))

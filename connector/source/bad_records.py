@@ -46,7 +46,7 @@ class Decoded:
     errors: list[DeserializationError]
 
     def bad(self) -> npt.NDArray[np.bool_]:
-        """Which rows could not be decoded."""
+        """Mask of the rows that could not be decoded."""
         bad = np.zeros(len(self.values), bool)
         bad[[error.row for error in self.errors if error.row is not None]] = True
         return bad
@@ -137,7 +137,7 @@ def letter_box(
 
 
 def _reader(options: SourceOptions, schema: pa.Schema) -> str:
-    """What makes two readings of a slice the same: they find the same bad events, for the same query if there is one.
+    """Identity of a reading: two of the same find the same bad events, for the same query if there is one.
 
     Another schema may find other events bad: were its letters numbered with those of before, the server would take some
     for repetitions. Limits, timeouts and addresses change nothing, so a restarted query may have others.

@@ -31,11 +31,11 @@ class DataLoss:
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What was lost and passed over in this run."""
+        """Losses that this run has passed over."""
         return tuple(self._told.values())
 
     def resume(self, position: StreamCut) -> StreamCut | None:
-        """Where a query at ``position`` goes on; the position itself if all is there, None if the stream is gone.
+        """Position at which a query goes on: ``position`` itself if all is there, None if the stream is gone.
 
         A segment that was read to its end before it was truncated away is no loss: its successors follow. Raises
         DataLossError for any other if losses are errors.

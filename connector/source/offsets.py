@@ -82,7 +82,7 @@ class Offset:
         return cls(cuts, begins, parts, marks)
 
     def slices_from(self, start: Offset) -> Iterator[SegmentSlice]:
-        """What the batch between two offsets reads, one slice for each task; no server is asked."""
+        """Yield the slices of the batch between two offsets, one for each task; no server is asked."""
         for stream, cut in sorted(self.cuts.items()):
             begin = self.begins.get(stream) or start.cuts.get(stream)
             if begin is not None:

@@ -173,7 +173,7 @@ class SourceOptions(CommonOptions):
 
     @property
     def decode_mode(self) -> str:
-        """What to do with bad events: those that are kept elsewhere stop nothing."""
+        """Mode of decoding: bad events that are kept elsewhere stop nothing."""
         return "DROPMALFORMED" if self.has_dead_letters and self.mode == "FAILFAST" else self.mode
 
     def dead_letter_stream_name(self) -> StreamName:
@@ -187,7 +187,7 @@ class SourceOptions(CommonOptions):
         return StreamName(scopes.pop(), self.dead_letter_stream)
 
     def config(self) -> PravegaConfig:
-        """Where the cluster is; of several scopes none is the one that is meant where only a stream is named."""
+        """Configuration of the cluster, without a scope if the options name several."""
         return super().config() if len(self.scopes()) < 2 else replace(self, scope=None).config()
 
     def scopes(self) -> tuple[str, ...]:

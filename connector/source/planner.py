@@ -44,7 +44,7 @@ _SETTLING: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Where reading ends: the segments that may be read at all, and an end offset for those in the end cut."""
+    """End of reading: the segments that may be read at all, and an end offset for those in the end cut."""
 
     segments: frozenset[int]
     ends: Mapping[int, int]
@@ -86,7 +86,7 @@ class StreamPlanner:
         self._ceilings.append(Ceiling(frozenset(segments), end.positions))
 
     def backlog(self, start: StreamCut) -> Backlog:
-        """What can be read from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
+        """Readable part from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
 
         Raises DataLossError when a segment that still had to be read is gone, StreamNotFoundError.
         """
@@ -148,7 +148,7 @@ class QueryPlan:
         self.losses = DataLoss(client, fail=options.fail_on_data_loss)
 
     def first(self) -> Offset:
-        """Where the query begins: at the start of each stream that is there."""
+        """Beginning of the query: the start of each stream that is there."""
         starts = Positions(self._client, "start_stream_cut", self._options.start_stream_cut, "latest")
         streams = self._streams.now()
         if self._options.stream_pattern is None:
@@ -196,7 +196,7 @@ class QueryPlan:
         return streams
 
     def _remaining(self, stream: StreamName, begin: StreamCut | None) -> tuple[StreamCut, Backlog] | None:
-        """Where a stream goes on, and what it has from there on; None for one that is gone, or never was.
+        """Position at which a stream goes on, and its readable part from there; None for a stream that is gone.
 
         ``begin`` is None for a stream that the query has not read yet.
         """

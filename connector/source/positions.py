@@ -112,8 +112,8 @@ class Positions:
             time = datetime.fromisoformat(given)
         except ValueError:
             raise ConfigError(
-                f"option {self._name!r} has no time in {text!r}: write timestamp:2026-11-21T10:00:00Z, or milliseconds "
-                "since 1970"
+                f"option {self._name!r} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or "
+                "milliseconds since 1970"
             ) from None
         return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -127,11 +127,11 @@ class Positions:
             ) from None
 
     def _from_json(self, text: str, default: str) -> tuple[dict[StreamName, Any], Any]:
-        """What a JSON object says of each stream, and of all others; it may be an offset out of a checkpoint."""
+        """Places of each stream by a JSON object, and of all others; it may be an offset out of a checkpoint."""
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise ConfigError(f"option {self._name!r} begins like JSON and is none: {error}") from None
+            raise ConfigError(f"option {self._name!r} has invalid JSON: {error}") from None
         if "streams" in value and "version" in value:
             return dict(from_offset(value)), None
         others = value.pop(_OTHERS, default)

@@ -50,7 +50,7 @@ class Progress:
         self._stale = 0.0
 
     def report(self, end: Mapping[StreamName, StreamCut], trouble: str | None = None) -> dict[str, Any] | None:
-        """How far the streams reach beyond ``end``; None as long as nobody could tell.
+        """Report of how far the streams reach beyond ``end``; None as long as nobody could tell.
 
         Nobody is asked while there is ``trouble``.
         """

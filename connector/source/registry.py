@@ -116,7 +116,7 @@ class _Group:
 
 
 def _resolved(schemas: list[SchemaInfo], wanted: pa.StructType | None) -> list[Any]:
-    """What to read as: the schemas, or for a single one what ``.schema(…)`` asks for, where it asks for more."""
+    """Types to read as: the schemas, or for a single one what ``.schema(…)`` asks for, where it asks for more."""
     if wanted is None or len(schemas) > 1:
         return list(schemas)
     (schema,) = schemas

@@ -1,4 +1,4 @@
-"""Which streams a query reads: those that are named, or those that match a pattern when somebody looks."""
+"""Streams of a query: those that are named, or those that match a pattern when somebody looks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _compiled(text: str, expression: str) -> re.Pattern[str]:
     try:
         return re.compile(expression)
     except re.error as error:
-        raise ConfigError(f"option 'stream_pattern' is no regular expression: {text!r}: {error}") from None
+        raise ConfigError(f"option 'stream_pattern' has an invalid regular expression {text!r}: {error}") from None
 
 
 class Streams:
