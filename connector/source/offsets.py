@@ -28,7 +28,7 @@ from connector.errors import ConfigError
 from connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
 from pravega_serde import PravegaError
 
-__all__ = ["Offset", "cut_of", "from_offset", "slices_of", "to_offset"]
+__all__ = ["Offset", "cut_of", "from_offset", "slices_of"]
 
 _VERSION: Final = 2
 _READABLE: Final = (1, 2)
@@ -98,11 +98,6 @@ def slices_of(
         for begin, until in itertools.pairwise(bounds):
             if begin < until:
                 yield SegmentSlice(end.stream, segment_id, begin, until)
-
-
-def to_offset(cuts: Cuts) -> dict[str, Any]:
-    """The JSON value of a position in each stream."""
-    return Offset(cuts).to_json()
 
 
 def from_offset(value: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
