@@ -16,10 +16,8 @@ import pyarrow as pa
 from benchmarks._alternate import Case, run_case
 from benchmarks._stats import Result
 from connector.client import EventWriter, OpenTransaction, PravegaClient, StreamName
-from connector.ledger import Commit, Job, Ledger, Part, Servers, carry_out, ledger_name
-from connector.ledger._entries import Prepared
-from connector.ledger._machine import Ask, Request
-from connector.sink._contents import RowTotal
+from connector.ledger import Ask, Commit, Job, Ledger, Part, Prepared, Request, Servers, carry_out, ledger_name
+from connector.sink.contents import RowTotal
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]
 

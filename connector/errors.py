@@ -502,6 +502,11 @@ class NullEventError(EventError):
 
     code = "PRAVEGA-NULL-EVENT"
 
+    @classmethod
+    def at_row(cls, row: int) -> NullEventError:
+        """Error for a row of a column of events."""
+        return cls(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
+
 
 class InputLostError(ConnectorError):
     """A socket or pipe that events came from broke, or nobody answers at its address."""

@@ -29,7 +29,6 @@ from connector.errors import ColumnTypeError, ConfigError
 from connector.options import parse_options
 from connector.source import Decoder, Positions, RowBuilder, SourceOptions, decoded_fields, serializer_of
 from connector.whole_file import WholeFile
-from connector.wire import EVENT_HEADER_SIZE
 from pravega_serde import MissingExtraError, SchemaError
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.json import JsonSerializer
@@ -154,7 +153,7 @@ class _Export:
                 if built.num_rows:
                     writer.write(built)
                 events, rows = events + len(batch.events), rows + built.num_rows
-                done += _bytes_of(batch)
+                done += batch.end - int(batch.offsets[0])
                 on_progress(done, total)
         return events, rows
 
@@ -173,16 +172,9 @@ class _Export:
 def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, StreamCut]:
     """Cuts at the start and the end, fixed now."""
     stream = options.stream_name()
-    start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest").cut(stream)
-    end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True).cut(stream)
-    assert start is not None  # a bounded position has a cut
-    assert end is not None
+    start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest").bounded(stream)
+    end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True).bounded(stream)
     return start, end
-
-
-def _bytes_of(batch: EventBatch) -> int:
-    last = int(batch.offsets[-1]) + EVENT_HEADER_SIZE + len(batch.events[-1].as_buffer())
-    return last - int(batch.offsets[0])
 
 
 # ---- columns ----

@@ -148,7 +148,7 @@ def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Seriali
 def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[Any]:
     if not options.from_registry:
         return options.serializer()
-    from connector.sink._registry import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
+    from connector.sink.registry import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
 
     return registry_serializer(options) if kind is None else registry_encoding(options, _columns(kind)).serializer
 
@@ -192,7 +192,7 @@ class _Reader:
         found = decode(self.serializer.get(), events, "PERMISSIVE", lambda error: error)
         values = found.values
         columns = values.flatten() if pa.types.is_struct(values.type) else [values]
-        columns += [found.records(), found.reasons(lambda error: str(_without_row(error)))]
+        columns += [found.records(events), found.reasons(lambda error: str(_without_row(error)))]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=pc.is_null(events))
 
 

@@ -15,7 +15,15 @@ import pyarrow as pa
 from connector.client._connection import Connection
 from connector.client._stores import SegmentStores, error_of
 from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
-from connector.wire import EventColumn, FrameParser, RangeRead, SegmentRead, StreamCut, StreamName, segment_name
+from connector.wire import (
+    EVENT_HEADER_SIZE,
+    FrameParser,
+    RangeRead,
+    SegmentRead,
+    StreamCut,
+    StreamName,
+    segment_name,
+)
 from pravega_serde.errors import DeserializationError, PravegaError
 
 __all__ = ["EventBatch", "SegmentSlice", "read_chunks", "read_slice", "read_slices", "slices_between"]
@@ -45,6 +53,11 @@ class EventBatch:
     events: pa.BinaryArray
     offsets: npt.NDArray[np.int64]
 
+    @property
+    def end(self) -> int:
+        """Segment offset behind the last event."""
+        return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
+
     def values(self, serializer: Any = None) -> Iterator[Any]:
         """Yield the events one by one, deserialized if a serializer is given.
 
@@ -71,14 +84,14 @@ class EventBatch:
         )
 
 
-def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventColumn, None, None]:
+def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBatch, None, None]:
     """Yield the events of a slice in order, about a mebibyte at a time. Raises what :func:`read_chunks` does."""
     parser = FrameParser(piece.start, segment=segment_name(piece.stream, piece.segment_id))
     with closing(read_chunks(stores, piece)) as chunks:
         for chunk in chunks:
             column = parser.feed(chunk)
             if column is not None:
-                yield column
+                yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
     parser.finish()
 
 
@@ -171,6 +184,4 @@ def slices_between(stores: SegmentStores, start: StreamCut, end: StreamCut) -> l
 def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Generator[EventBatch, None, None]:
     """Yield the events of slices, one slice after the other. Closing the generator closes its connection."""
     for piece in slices:
-        with closing(read_slice(stores, piece)) as columns:
-            for column in columns:
-                yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
+        yield from read_slice(stores, piece)

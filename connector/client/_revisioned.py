@@ -212,5 +212,5 @@ class RevisionedStreamClient(Generic[T]):
         piece = SegmentSlice(self.stream, self._id, first, last)
         with closing(read_slice(self._stores, piece)) as columns:
             for column in columns:
-                for offset, event in zip(column.offsets.tolist(), column.payload.to_pylist(), strict=True):
+                for offset, event in zip(column.offsets.tolist(), column.events.to_pylist(), strict=True):
                     yield offset + EVENT_HEADER_SIZE + len(event), event

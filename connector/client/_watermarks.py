@@ -191,7 +191,7 @@ class WatermarkLog:
             return
         with closing(read_slice(self._stores, SegmentSlice(self._source, segment_id, self._end, end))) as columns:
             for column in columns:
-                for offset, data in zip(column.offsets.tolist(), column.payload.to_pylist(), strict=True):
+                for offset, data in zip(column.offsets.tolist(), column.events.to_pylist(), strict=True):
                     self._take(offset, data, segment_id)
 
     def _take(self, offset: int, data: bytes, segment_id: int) -> None:

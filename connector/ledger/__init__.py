@@ -1,7 +1,11 @@
-"""Exactly once: which transactions a batch is, who may commit them, and what to do when something went wrong."""
+"""Exactly once: which transactions a batch is, who may commit them, and what to do when something went wrong.
 
-from connector.ledger._carry_out import Servers, await_visible, carry_out
-from connector.ledger._entries import (
+``table`` has the protocol: a table of phases and events, with the reasons. ``machine`` works through it without I/O,
+``servers`` makes the calls that it asks for, ``outcomes`` has the errors that it can end in, ``recovery`` what an
+operator can do without Spark. ``entries`` is the format of what the ledger holds, ``state`` the stream that holds it.
+"""
+
+from connector.ledger.entries import (
     AppState,
     Barrier,
     Committed,
@@ -14,13 +18,12 @@ from connector.ledger._entries import (
     from_bytes,
     to_bytes,
 )
-from connector.ledger._event_time import latest_of, note_batch, writer_of
-from connector.ledger._machine import Ask, Commit, Job, Request, Role
-from connector.ledger._outcomes import check
-from connector.ledger._recover import Finding, Recovery
-from connector.ledger._state import LedgerState, fold, snapshot_of
-from connector.ledger._stream import Ledger, ledger_name
-from connector.ledger._table import TABLE, Event, Move, Outcome, Phase, Table
+from connector.ledger.machine import Ask, Commit, Job, Request, Role
+from connector.ledger.outcomes import check
+from connector.ledger.recovery import Finding, Recovery
+from connector.ledger.servers import Servers, await_visible, carry_out, latest_of, note_batch, writer_of
+from connector.ledger.state import Ledger, LedgerState, fold, ledger_name, snapshot_of
+from connector.ledger.table import TABLE, Event, Move, Outcome, Phase, Table
 
 __all__ = [
     "TABLE",

@@ -1,19 +1,24 @@
-"""The Spark sink: batch and streaming writes to a stream. Options and encoding need no Spark, and load none."""
+"""The Spark sink: batch and streaming writes to a stream.
+
+``options`` and ``encoding`` (rows as events; ``registry`` for those of a schema registry) need no Spark, and load none.
+``writers`` is what Spark calls, ``exactly_once`` the transactions of its tasks and their commit, ``contents`` the
+totals by which a repeated batch is compared with the committed one.
+"""
 
 from typing import TYPE_CHECKING, Any
 
-from connector.sink._encoding import EventEncoder, encoder_for
-from connector.sink._options import SinkOptions
+from connector.sink.encoding import EventEncoder, encoder_for
+from connector.sink.options import SinkOptions
 
 if TYPE_CHECKING:
-    from connector.sink._writers import PravegaBatchWriter, PravegaStreamWriter
+    from connector.sink.writers import PravegaBatchWriter, PravegaStreamWriter
 
 __all__ = ["EventEncoder", "PravegaBatchWriter", "PravegaStreamWriter", "SinkOptions", "encoder_for"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("PravegaBatchWriter", "PravegaStreamWriter"):
-        from connector.sink import _writers  # noqa: PLC0415 - ingestion encodes rows where there is no Spark
+        from connector.sink import writers  # noqa: PLC0415 - ingestion encodes rows where there is no Spark
 
-        return getattr(_writers, name)
+        return getattr(writers, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

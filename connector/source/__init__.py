@@ -1,12 +1,27 @@
-"""The Spark source: batch and streaming reads of a stream."""
+"""The Spark source: batch and streaming reads of a stream.
 
-from connector.source._bad_records import CORRUPT_RECORD, CORRUPT_TYPES, corrupt_names, decode
-from connector.source._columns import VALUE, Decoder, RowBuilder, decoded_fields, serializer_of
-from connector.source._never_null import with_never_null
-from connector.source._options import METADATA_COLUMNS, SourceOptions
-from connector.source._positions import Positions
-from connector.source._readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
-from connector.source._schema_ids import schema_ids, schema_ids_of, with_schema_ids
+``readers`` is what Spark calls, and reads the rows of a partition. For the driver ``streams`` finds the streams to
+read, ``positions`` their beginnings and ends, ``planner`` the end of the next micro-batch within the limits that
+``admission`` keeps; ``offsets`` is its form in the checkpoint, ``progress`` what others are told of it. ``columns``
+makes record batches of events, with ``registry`` where a schema registry describes them, ``bad_records`` treats those
+that cannot be decoded, and ``data_loss`` what is gone. ``options`` has the options of all.
+"""
+
+from connector.source.bad_records import CORRUPT_TYPES, corrupt_names, decode
+from connector.source.columns import (
+    VALUE,
+    Decoder,
+    RowBuilder,
+    decoded_fields,
+    schema_ids,
+    schema_ids_of,
+    serializer_of,
+    with_never_null,
+    with_schema_ids,
+)
+from connector.source.options import CORRUPT_RECORD, METADATA_COLUMNS, SourceOptions
+from connector.source.positions import Positions
+from connector.source.readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
 
 __all__ = [
     "CORRUPT_RECORD",

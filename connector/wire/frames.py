@@ -75,7 +75,7 @@ def _as_large_binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
     if wide.null_count:
         row = pc.index(pc.is_null(wide), True).as_py()
-        raise NullEventError(f"row {row} of the column is null and Pravega has no null events: fill or drop it")
+        raise NullEventError.at_row(row)
     return wide.combine_chunks() if isinstance(wide, pa.ChunkedArray) else wide
 
 

@@ -11,7 +11,7 @@ from connector.client import PravegaClient, StreamName
 from connector.local import LocalPravega
 from connector.options import parse_options
 from connector.source import SourceOptions
-from connector.source._plan import QueryPlan
+from connector.source.planner import QueryPlan
 from tools.scale._load import Load, read_with_restarts
 from tools.scale._planning import all_at_once, counted, epoch_after_epoch, one_batch_query, through_empty_ones
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from connector.client import PravegaClient, StreamName, slices_between
 from connector.options import parse_options
 from connector.source import SourceOptions
-from connector.source._offsets import Offset
-from connector.source._plan import QueryPlan
+from connector.source.offsets import Offset
+from connector.source.planner import QueryPlan
 from tests.fake_store import FakeSegmentStore, FakeStream, frame
 
 __all__ = [

@@ -8,7 +8,7 @@ import pytest
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
 from connector.ledger import Commit, Job, Ledger, Part, Phase, Role, Servers, carry_out, check, ledger_name
-from connector.sink._contents import RowTotal
+from connector.sink.contents import RowTotal
 
 
 class Target:

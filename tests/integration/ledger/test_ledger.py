@@ -19,7 +19,6 @@ from connector.errors import (
     UnfinishedBatchError,
 )
 from connector.ledger import Commit, Content, Ledger, Outcome, Phase, Recovery, Role, carry_out, check
-from connector.ledger import _stream as stream_module
 from tests.integration.ledger.conftest import Target
 
 Sees = Callable[..., None]
@@ -294,7 +293,7 @@ def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Se
 
 
 def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stream_module, "COMPACT_AFTER", 4)
+    monkeypatch.setattr("connector.ledger.state.COMPACT_AFTER", 4)
     behind, fresh = (Ledger(target.client, target.ledger.name) for _ in range(2))
     behind.read()
     compactions = 0

@@ -11,7 +11,7 @@ from connector.errors import AuthenticationError
 from connector.ledger import Ledger, ledger_name
 from connector.options import parse_options
 from connector.sink import SinkOptions, encoder_for
-from connector.sink._exactly_once import ExactlyOnce
+from connector.sink.exactly_once import ExactlyOnce
 from connector.wire import StreamName
 from tests.integration._users import ADMIN, as_user, server_with_users
 

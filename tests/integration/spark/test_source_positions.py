@@ -125,8 +125,8 @@ def test_a_time_that_nobody_has_noted(config: PravegaConfig, two: tuple[StreamNa
     ("text", "error", "words"),
     [
         ("unbounded", ConfigError, "another place"),
-        ("timestamp:yesterday", ConfigError, "no time in"),
-        ("{", ConfigError, "begins like JSON"),
+        ("timestamp:yesterday", ConfigError, "invalid time"),
+        ("{", ConfigError, "has invalid JSON"),
         ('{"a": "latest", "elsewhere/x": "latest"}', ConfigError, "elsewhere/x, which the query does not read"),
         ('{"a": {"0.#epoch.0": "x"}}', MalformedStreamCutError, "0.#epoch.0"),
         ('{"a": {"0.#epoch.0": 5}}', MalformedStreamCutError, "does not cover"),

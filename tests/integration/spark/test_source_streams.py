@@ -157,7 +157,7 @@ def test_says_what_is_wrong(fill: Fill, scope: str, options: dict[str, str]):
         counted(MicroBatches(), **options, path=f"{one},{scope}/two", stream=str(one))
     with pytest.raises(ConfigError, match="no scope"):
         counted(MicroBatches(), **options, stream_pattern="one*")
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="invalid regular expression"):
         counted(MicroBatches(), **options, stream_pattern="regex:(")
     query, other = MicroBatches(), fill("other", 1)
     counted(query, **options, path=str(one))

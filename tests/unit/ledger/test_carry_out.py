@@ -18,7 +18,6 @@ from connector.ledger import (
     Part,
     Prepared,
     Servers,
-    _carry_out,
     await_visible,
     carry_out,
     fold,
@@ -89,7 +88,7 @@ def test_what_is_committed_is_awaited_until_it_can_be_read(monkeypatch):
     controller = SlowController(looks=3)
     await_visible(controller, StreamName("scope", "stream"), [FIRST.transaction])  # type: ignore[arg-type]
     assert controller.asked == 3
-    monkeypatch.setattr(_carry_out, "_VISIBLE_SECONDS", 0.1)
+    monkeypatch.setattr("connector.ledger.servers._VISIBLE_SECONDS", 0.1)
     with pytest.raises(DeadlineExceededError, match="1 transactions of stream scope/stream were not visible"):
         await_visible(
             SlowController(looks=float("inf")),  # type: ignore[arg-type]

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from connector.ledger import TABLE, Phase
-from connector.ledger._diagram import as_markdown, as_mermaid
-from connector.ledger._machine import _JUDGES
+from connector.ledger.machine import _JUDGES
+from tools.ledger_diagram import as_markdown, as_mermaid
 
 PAGE = Path(__file__).parents[3] / "docs" / "exactly-once.md"
 
 
 def test_the_page_shows_the_table():
     page = PAGE.read_text()
-    assert as_mermaid() in page, "put the output of python -m connector.ledger._diagram into docs/exactly-once.md"
+    assert as_mermaid() in page, "put the output of python -m tools.ledger_diagram into docs/exactly-once.md"
     assert as_markdown() in page
 
 

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from connector.client import PravegaClient, SegmentSlice
-from connector.source._admission import Admission, Backlog, Limits
-from connector.source._boundaries import Boundaries
-from connector.source._plan import divide
+from connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
 from connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
 from tests.fake_store import FakeSegmentStore, FakeStream, frame
 

@@ -1,4 +1,4 @@
-"""Losses on a fake store, which has no tables; and what is published and reported when servers fail."""
+"""Rows of a slice and losses on a fake store, which has no tables; and reports when servers fail."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName
 from connector.errors import ControllerUnavailableError, DataLossError
 from connector.insight import stream_lag, survey
-from connector.source._data_loss import DataLoss, read_remaining
-from connector.source._progress import Progress
-from connector.source._published import PublishedPosition
+from connector.source import SourceOptions, decoded_fields
+from connector.source.data_loss import DataLoss
+from connector.source.progress import Progress, PublishedPosition
+from connector.source.readers import read_rows
 from tests.fake_store import FakeSegmentStore, FakeStream, frame
 
 EVENTS = [b"event %d" % i * (i + 1) for i in range(20)]
@@ -43,8 +45,11 @@ def end_of(count: int) -> int:
     return sum(map(len, FRAMES[:count]))
 
 
-def values(client: PravegaClient, piece: SegmentSlice, *, fail: bool) -> list[bytes]:
-    return [event for batch in read_remaining(client.stores, [piece], fail=fail) for event in batch.values()]
+def values(client: PravegaClient, piece: SegmentSlice, *, fail: bool, stop: int | None = None) -> list[bytes]:
+    options = SourceOptions(path=str(piece.stream), columns=("event",), fail_on_data_loss=fail)
+    schema = pa.schema(decoded_fields(options, None))
+    rows = read_rows(client, options, schema, None, piece, stop=stop)
+    return [event for batch in rows for event in batch.column("event").to_pylist()]
 
 
 @pytest.mark.parametrize("gone", [0, 1, 7, 19, 20])
@@ -60,6 +65,12 @@ def test_a_task_that_may_not_says_where_and_how_much(client, stream, store):
     with pytest.raises(DataLossError) as caught:
         values(client, piece, fail=True)
     assert f"segment 0, offset {end_of(2)}: {end_of(9) - end_of(2):,} bytes from there on were" in str(caught.value)
+
+
+def test_a_gap_before_the_last_event_to_read_is_passed_over(client, stream, store):
+    store.segments[stream.segment(0)].start = end_of(3)
+    piece = SegmentSlice(stream.name, 0, 0, end_of(20))
+    assert values(client, piece, fail=False, stop=end_of(5)) == EVENTS[3:5]
 
 
 def truncate_away(stream, store) -> None:

@@ -9,9 +9,9 @@ import pytest
 from connector.errors import ColumnTypeError
 from connector.options import parse_options
 from connector.sink import SinkOptions, encoder_for
-from connector.sink._event_time import LatestTime
-from connector.source._event_time import timestamps
-from connector.source._offsets import Offset
+from connector.sink.encoding import LatestTime
+from connector.source.columns import timestamps
+from connector.source.offsets import Offset
 from connector.wire import StreamCut, StreamName
 
 UTC = datetime.UTC

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from connector.sink import _exactly_once as sink
-from connector.sink._exactly_once import WriteId
+from connector.sink.exactly_once import KeptTransactions, WriteId
 
 
 class Pinged:
@@ -21,21 +20,22 @@ class Pinged:
         self.pings += 1
 
 
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    yield
-    for keeper in sink._keepers.values():
-        keeper.close()
-    sink._keepers.clear()
-    sink._kept.clear()
+Finish = Callable[[str, int], Pinged]
 
 
-def finished(app: str, batch: int) -> Pinged:
-    """The transaction of a task that has just finished."""
-    transaction = Pinged()
-    sink._keeper().add(transaction)  # type: ignore[arg-type]
-    sink._keep_until_next(WriteId(app, app, "run", batch), transaction)  # type: ignore[arg-type]
-    return transaction
+@pytest.fixture
+def finished() -> Iterator[Finish]:
+    """Ends a task of a batch of an application; gives its transaction."""
+    kept = KeptTransactions()
+
+    def finish(app: str, batch: int) -> Pinged:
+        transaction = Pinged()
+        kept.add(transaction)  # type: ignore[arg-type]
+        kept.finish(WriteId(app, app, "run", batch), transaction)  # type: ignore[arg-type]
+        return transaction
+
+    yield finish
+    kept.close()
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def is_kept(eventually: Callable[..., None]) -> Callable[..., bool]:
     return check
 
 
-def test_until_the_worker_writes_another_batch_of_the_same_application(is_kept: Callable[..., bool]):
+def test_until_the_worker_writes_another_batch_of_the_same_application(finished: Finish, is_kept: Callable[..., bool]):
     first, sibling = finished("a", 0), finished("a", 0)
     assert is_kept(first, sibling)
     following = finished("a", 1)
@@ -58,15 +58,17 @@ def test_until_the_worker_writes_another_batch_of_the_same_application(is_kept: 
     assert not is_kept(sibling, following)
 
 
-def test_whatever_the_worker_does_for_others(is_kept: Callable[..., bool]):
+def test_whatever_the_worker_does_for_others(finished: Finish, is_kept: Callable[..., bool]):
     """Workers are shared by all queries of an application."""
     waiting, other = finished("a", 0), finished("b", 7)
     assert is_kept(waiting, other)
     assert is_kept(other, waiting)
 
 
-def test_the_oldest_is_given_up_where_there_are_too_many(is_kept: Callable[..., bool], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sink, "MAX_APPS", 3)
+def test_the_oldest_is_given_up_where_there_are_too_many(
+    finished: Finish, is_kept: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("connector.sink.exactly_once.MAX_APPS", 3)
     first = finished("0", 0)
     others = [finished(str(n), 0) for n in range(1, 4)]
     assert not is_kept(first, others[-1])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import ConfigError
-from connector.source._offsets import Offset, from_offset, to_offset
+from connector.source.offsets import Offset, from_offset
 from connector.wire import StreamCut, StreamName, segment_id
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
@@ -20,14 +20,14 @@ cuts = st.builds(StreamCut, names, positions)
 @given(st.lists(cuts, max_size=4, unique_by=lambda cut: cut.stream))
 def test_round_trip_through_text(several: list[StreamCut]):
     by_stream = {cut.stream: cut for cut in several}
-    assert from_offset(json.loads(json.dumps(to_offset(by_stream)))) == by_stream
+    assert from_offset(json.loads(json.dumps(Offset(by_stream).to_json()))) == by_stream
 
 
 @given(cuts)
 def test_the_same_position_is_always_the_same_text(cut: StreamCut):
     turned = StreamCut(cut.stream, dict(reversed(cut.positions.items())))
-    text = json.dumps(to_offset({cut.stream: cut}))
-    assert json.dumps(to_offset({cut.stream: turned})) == text
+    text = json.dumps(Offset({cut.stream: cut}).to_json())
+    assert json.dumps(Offset({cut.stream: turned}).to_json()) == text
     assert text == json.dumps(json.loads(text), sort_keys=True)
 
 

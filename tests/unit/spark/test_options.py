@@ -11,7 +11,7 @@ from connector.errors import ConfigError, InvalidNameError
 from connector.options import PravegaOptionWarning, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
-from connector.source._streams import StreamPattern
+from connector.source.streams import StreamPattern
 from connector.wire import StreamName
 
 

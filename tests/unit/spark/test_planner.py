@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from connector.client import SegmentInfo, StreamCut, StreamName, Successor
 from connector.errors import DataLossError
-from connector.source._offsets import slices_of
-from connector.source._planner import StreamPlanner
+from connector.source.offsets import slices_of
+from connector.source.planner import StreamPlanner
 from connector.wire import SegmentRange, segment_id
 
 NAME = StreamName("s", "t")

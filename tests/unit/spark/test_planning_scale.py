@@ -10,7 +10,7 @@ import pytest
 from connector.client import StreamName
 from connector.options import parse_options
 from connector.source import SourceOptions
-from connector.source._plan import QueryPlan
+from connector.source.planner import QueryPlan
 from tools.scale._planning import (
     Measured,
     all_at_once,
@@ -65,7 +65,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         clock.now += seconds
 
     # Only that of the planner: other threads of the test run sleep, too.
-    monkeypatch.setattr("connector.source._plan.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    monkeypatch.setattr("connector.source.planner.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     return clock
 
 

@@ -1,6 +1,10 @@
 """Filters on metadata columns, applied to slices of segments."""
 
+import json
 import operator
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +27,8 @@ from pyspark.sql.datasource import (
 
 from connector.client import EventBatch, SegmentSlice
 from connector.options import parse_options
-from connector.source import SourceOptions
-from connector.source._pushdown import Pushed, filters_are_pushed, until
+from connector.source import SourceOptions, serializer_of
+from connector.source.readers import Pushed, filters_are_pushed, read_rows
 from connector.wire import StreamName
 
 PLAIN = parse_options(SourceOptions, {"path": "a/s"})
@@ -122,19 +126,50 @@ def test_values_of_another_type_are_left_to_spark(condition) -> None:
     assert (pushed.keep([piece]), pushed.left, pushed.stop) == ([piece], [condition], None)
 
 
-def test_nothing_is_read_after_the_last_offset_that_can_pass() -> None:
-    stream, closed = StreamName("a", "s"), []
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[int], list[object]]]:
+    """Reads a slice with five events in each batch, up to a place; gives offsets, and which batches were asked for."""
 
-    def batches():
-        try:
-            for start in (0, 10, 20):
-                yield EventBatch(stream, 0, pa.array([b"x"], pa.binary()), np.array([start]))
-        finally:
-            closed.append(True)
+    def read(stop: int | None, **options: str) -> tuple[list[int], list[object]]:
+        asked: list[object] = []
 
-    assert [int(batch.offsets[0]) for batch in until(batches(), 15)] == [0, 10]
-    assert closed == [True]
-    assert len(list(until(batches(), None))) == 3
+        def batches(_stores: object, piece: SegmentSlice):
+            try:
+                for start in range(piece.start, piece.end, 5):
+                    asked.append(start)
+                    numbers = range(start, start + 5)
+                    events = [b'{"value": %d}' % at if at % 3 else b"{" for at in numbers]
+                    yield EventBatch(piece.stream, 0, pa.array(events, pa.binary()), np.array(numbers))
+            finally:
+                asked.append("closed")
+
+        monkeypatch.setattr("connector.source.readers.read_slice", batches)
+        chosen = parse_options(SourceOptions, {"path": "a/s", "columns": "offset", **options})
+        schema = pa.schema([("offset", pa.int64())])
+        serializer = None if chosen.format is None else serializer_of(chosen, pa.schema([("value", pa.int64())]))
+        client = SimpleNamespace(stores=None)
+        piece = SegmentSlice(StreamName("a", "s"), 0, 0, 20)
+        rows = read_rows(client, chosen, schema, serializer, piece, stop=stop)  # type: ignore[arg-type]
+        return [at for batch in rows for at in batch.column("offset").to_pylist()], asked
+
+    return read
+
+
+@pytest.mark.parametrize(("stop", "asked"), [(None, [0, 5, 10, 15]), (12, [0, 5, 10]), (10, [0, 5, 10]), (0, [0])])
+def test_nothing_is_read_after_the_last_offset_that_can_pass(read, stop, asked) -> None:
+    assert read(stop) == (list(range(20 if stop is None else stop)), [*asked, "closed"])
+
+
+def test_dead_letters_are_those_of_the_rows_that_can_pass(read, tmp_path: Path) -> None:
+    """A filter changes which letters there are. So the file of a part does not take the place of the whole slice's."""
+    options = {"format": "json", "dead_letter_path": str(tmp_path)}
+    found = {}
+    for stop in (None, 12):
+        offsets, _ = read(stop, **options)
+        assert offsets == [at for at in range(20 if stop is None else stop) if at % 3]
+        (new,) = [path for path in tmp_path.iterdir() if path not in found]
+        found[new] = [json.loads(line)["offset"] for line in new.read_text().splitlines()]
+    assert list(found.values()) == [[0, 3, 6, 9, 12, 15, 18], [0, 3, 6, 9]]
 
 
 def test_filters_are_taken_only_where_spark_hands_them_over() -> None:

@@ -13,8 +13,8 @@ import pytest
 from connector.client import PravegaClient, StreamCut
 from connector.errors import DeadlineExceededError
 from connector.options import parse_options
-from connector.source import PravegaStreamReader, SourceOptions, _readers, decoded_fields
-from connector.source._offsets import Offset
+from connector.source import PravegaStreamReader, SourceOptions, decoded_fields, readers
+from connector.source.offsets import Offset
 from connector.wire import StreamName
 
 NAME = StreamName("s", "t")
@@ -74,13 +74,13 @@ def plan() -> Plan:
 def reader(plan: Plan, client: Client, monkeypatch: pytest.MonkeyPatch) -> PravegaStreamReader:
     """A reader with such a plan, whose report is the position that it was asked for."""
     monkeypatch.setattr(SourceOptions, "client", lambda *_, **__: client)
-    monkeypatch.setattr(_readers, "_ANSWER_WITHIN", 0.3)
-    monkeypatch.setattr(_readers, "_POLL", 0.02)
-    monkeypatch.setattr(_readers, "note_answer", lambda _: None)
+    monkeypatch.setattr(readers, "_ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr(readers, "_POLL", 0.02)
+    monkeypatch.setattr(readers, "note_answer", lambda _: None)
     options = parse_options(SourceOptions, {"path": str(NAME)})
     reader = PravegaStreamReader(options, pa.schema(decoded_fields(options, None)), None)
     reader._own_plan = plan
-    monkeypatch.setattr(_readers.Progress, "measure", measure)
+    monkeypatch.setattr(readers.Progress, "measure", measure)
     return reader
 
 
@@ -114,7 +114,7 @@ def test_it_waits_where_nothing_new_would_be_wrong_or_late(reader, plan, client,
     if why == "available now":
         reader.prepareForTriggerAvailableNow()
     if why == "asked rarely":
-        monkeypatch.setattr(_readers, "_ASKED_AGAIN_WITHIN", 0.0)
+        monkeypatch.setattr(readers, "_ASKED_AGAIN_WITHIN", 0.0)
     if why != "first look":
         for _ in range(2):
             reader.latestOffset(start, None)

@@ -392,11 +392,11 @@ def exchanged(maker: Maker) -> None:
     reader = source.streamReader(columns)
     start, end = ({"streams": {str(stream): {"0.#epoch.0": at}}, "version": 1} for at in (0, 90))
     (partition,) = reader.partitions(start, end)
-    sink = importlib.import_module("connector.sink._exactly_once")
+    sink = importlib.import_module("connector.sink.exactly_once")
     part = Part(uuid.UUID(int=1), 2, 30, "ab" * 16, 1_700_000_000_000)
     messages = {
         "prepared": sink.TaskPrepared(sink.WriteId("app", "query", "run", 7), 3, part),
-        "written": importlib.import_module("connector.sink._writers").TaskWritten(2, 30, query="query"),
+        "written": importlib.import_module("connector.sink.writers").TaskWritten(2, 30, query="query"),
     }
     objects = {"reader": reader, "partition": partition, "writer": source.streamWriter(columns, False), **messages}
     (maker.folder / "exchange").mkdir(exist_ok=True)

@@ -1,0 +1,188 @@
+"""Calls that the machine asks for, side by side where they may be, and the event time that is noted after a batch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+from uuid import UUID
+
+from connector.client import ControllerClient, PravegaClient, StreamName, TransactionStatus
+from connector.errors import (
+    ConnectorError,
+    DeadlineExceededError,
+    LeaseRangeError,
+    OutcomeUnknownError,
+    TransactionAbortedError,
+    TransactionCommittedError,
+    TransactionUnknownError,
+)
+from connector.ledger.entries import Part
+from connector.ledger.machine import Ask, Commit, Request
+from connector.ledger.state import Ledger
+from connector.ledger.table import Phase
+
+__all__ = ["Servers", "await_visible", "carry_out", "latest_of", "note_batch", "writer_of"]
+
+_log: Final = logging.getLogger(__name__)
+#: Calls that are under way at once: a controller works on one transaction of a stream after the other anyway.
+MAX_CALLS: Final = 16
+#: A ping that was answered this part of a lease ago is not repeated: the machine pings before and after it records.
+_FRESH: Final = 0.1
+#: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.25
+#: Seconds in which a commit that is decided is carried out, unless the servers have other trouble.
+_VISIBLE_SECONDS: Final = 15.0
+
+
+class Servers:
+    """The servers as the machine sees them: transactions of one stream, and its ledger."""
+
+    def __init__(
+        self, controller: ControllerClient, stream: StreamName, ledger: Ledger, *, lease: float, timeout: float
+    ) -> None:
+        """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
+        self.stream, self.ledger, self.lease = stream, ledger, lease
+        self._controller, self.timeout = controller, timeout
+        self._deadline = time.monotonic() + timeout
+        self._pinged: dict[UUID, float] = {}
+
+    def answer(self, request: Request) -> Any:
+        """The answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
+        self._check_deadline()
+        if request.ask is Ask.READ:
+            return self.ledger.read()
+        if request.ask is Ask.APPEND:
+            assert request.entry is not None
+            return self.ledger.append(request.entry, request.revision, deadline=self._deadline)
+        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.COMMIT: self._commit, Ask.ABORT: self._abort}
+        return self._each(call[request.ask], request.transactions)
+
+    def _check_deadline(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise OutcomeUnknownError(
+                f"the batch for stream {self.stream} could not be finished within {self.timeout:g} s: the ledger "
+                f"{self.ledger.name} tells how far it came, and the next run of the query goes on from there"
+            )
+
+    def _each(self, call: Callable[[UUID], TransactionStatus], ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
+        if len(ids) == 1:
+            return {ids[0]: call(ids[0])}
+        with ThreadPoolExecutor(min(MAX_CALLS, len(ids)), thread_name_prefix="pravega-ledger") as pool:
+            return dict(zip(ids, pool.map(call, ids), strict=True))
+
+    def _status(self, id_: UUID) -> TransactionStatus:
+        return self._controller.transaction_status(self.stream, id_)
+
+    def _ping(self, id_: UUID) -> TransactionStatus:
+        if time.monotonic() < self._pinged.get(id_, 0.0) + _FRESH * self.lease:
+            return TransactionStatus.OPEN
+        asked = time.monotonic()
+        try:
+            self._controller.ping_transaction(self.stream, id_, round(self.lease * 1000))
+        except LeaseRangeError:
+            return TransactionStatus.OPEN  # it cannot live longer than it does, but live it does
+        except (TransactionCommittedError, TransactionAbortedError, TransactionUnknownError) as error:
+            return _status_of(error)
+        self._pinged[id_] = asked
+        return TransactionStatus.OPEN
+
+    def _commit(self, id_: UUID) -> TransactionStatus:
+        try:
+            return self._controller.commit_transaction(self.stream, id_, timeout=self._left())
+        except (TransactionAbortedError, TransactionUnknownError) as error:
+            return _status_of(error)
+
+    def _abort(self, id_: UUID) -> TransactionStatus:
+        try:
+            return self._controller.abort_transaction(self.stream, id_, timeout=self._left())
+        except (TransactionCommittedError, TransactionUnknownError) as error:
+            return _status_of(error)
+
+    def _left(self) -> float:
+        return max(0.1, self._deadline - time.monotonic())
+
+
+def _status_of(
+    error: TransactionCommittedError | TransactionAbortedError | TransactionUnknownError,
+) -> TransactionStatus:
+    if isinstance(error, TransactionCommittedError):
+        return TransactionStatus.COMMITTING  # or beyond that
+    return TransactionStatus.ABORTED if isinstance(error, TransactionAbortedError) else TransactionStatus.UNKNOWN
+
+
+def carry_out(machine: Commit, servers: Servers) -> Commit:
+    """Work through the table to the end. Raises OutcomeUnknownError when time is up; ControllerUnavailableError."""
+    pause = _FIRST_PAUSE
+    while not machine.ended:
+        phase, machine = machine.phase, machine.answered(_answer(machine, servers))
+        if machine.phase is phase:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    return machine
+
+
+def _answer(machine: Commit, servers: Servers) -> Any:
+    try:
+        return servers.answer(machine.request())
+    except ConnectorError as error:
+        if machine.phase is not Phase.ABORT_OWN:
+            raise
+        # It is decided how this ends, and what nobody needs ends with its lease.
+        _log.info("transactions that are not needed were left to their lease: %s", error)
+        return {}
+
+
+def await_visible(controller: ControllerClient, stream: StreamName, transactions: Iterable[UUID]) -> None:
+    """Return when transactions whose commits are decided can be read.
+
+    It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after 15 s.
+    """
+    pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
+    with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="pravega-ledger") as pool:
+        while True:
+            statuses = pool.map(lambda id_: controller.transaction_status(stream, id_), pending)
+            seen = list(zip(pending, statuses, strict=True))
+            pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
+            if not pending:
+                return
+            if time.monotonic() > deadline:
+                raise DeadlineExceededError(
+                    f"{len(pending)} transactions of stream {stream} were not visible within {_VISIBLE_SECONDS:g} s, "
+                    f"{pending[0]} for one; their commits are decided"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+# ---- event time: advice to readers, on which the batch itself does not depend ----------------------------------------
+
+
+def writer_of(app: str) -> str:
+    """The id under which an application's times are noted: one writer, whatever tasks and runs it has."""
+    return f"spark-{app}"
+
+
+def latest_of(parts: Iterable[Part]) -> int | None:
+    """The time that the parts of a batch amount to, milliseconds; None if it has none."""
+    return max((part.event_time for part in parts if part.event_time is not None), default=None)
+
+
+def note_batch(
+    client: PravegaClient, stream: StreamName, writer: str, millis: int | None, transactions: Iterable[UUID] = ()
+) -> None:
+    """Note a batch's time, as soon as its transactions are visible; without a time nothing is done.
+
+    The position is the tail after them, so the time of a batch never stands before a part of it. It is done once more
+    when the batch is replayed, which changes nothing. What cannot be noted is logged: the next batch's time covers it.
+    """
+    if millis is None:
+        return
+    try:
+        await_visible(client.controller, stream, transactions)
+        client.controller.note_time(writer, client.tail(stream), millis)
+    except ConnectorError as error:
+        _log.warning("the event time %d of a batch for stream %s was not noted: %s", millis, stream, error)

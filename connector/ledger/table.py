@@ -1,0 +1,185 @@
+"""The commit of a batch as a table: what is done next, whatever was found.
+
+A transaction of Pravega is a one-shot register: OPEN becomes COMMITTING or ABORTING in one step on the server, and
+never anything else again. A batch is written into one transaction for each task, and there is no step that commits
+several. So the *pilot*, the first transaction of a recorded set, decides for all of them:
+
+    nobody commits another transaction of the set before the pilot is committed;
+    nobody aborts another one before the pilot is aborted.
+
+Whoever finds a recorded set later, another driver, one that was thought dead, ``abort()``, an operator, reads the
+decision off the pilot, or makes it in that one step and then knows it. The ledger says which transactions a batch is:
+an entry is appended only if nothing was appended since the state that it was decided on was read, so a driver that
+decided on something outdated is refused and starts again. A transaction is committed only after an entry naming it
+was accepted, a repair included.
+
+A batch number that is committed is passed over only if its rows are the recorded ones. A repetition with other rows is
+reported and writes nothing, and so is one that nothing is left to compare with.
+
+A commit is decided before it is visible, and transactions whose commits are under way at the same time may become
+visible in any order, segment by segment. So a batch is not recorded before the batch before it was seen to be visible
+as a whole: what follows is committed later, and cannot overtake it. Mostly that was long so when the tasks are done.
+
+What cannot be decided is reported, never guessed: a lease that ended after the pilot was committed (*torn*, unless the
+lost rows were written again, byte for byte), or a state that the server has forgotten (*undecidable*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+__all__ = ["TABLE", "Event", "Move", "Outcome", "Phase", "Table"]
+
+
+class Phase(Enum):
+    """Phase of a commit. The value says what is asked of the servers."""
+
+    READ = "read the ledger to its end"
+    WEIGH = "ask the status of the recorded transactions"
+    ABORT_PILOT = "abort the recorded pilot"
+    ABORT_RECORDED = "abort the rest of the recorded set"
+    AWAIT = "ask whether the last batch is visible"
+    PING_OWN = "ping the own transactions of the set to be recorded"
+    PREPARE = "append PREPARED"
+    PING_RECORDED = "ping the open transactions of the recorded set"
+    COMMIT_PILOT = "commit the pilot"
+    COMMIT_REST = "commit the others"
+    RECORD = "append COMMITTED"
+    FENCE = "append BARRIER"
+    SAVE = "commit what is open of a torn set"
+    ABORT_OWN = "abort the own transactions that no entry names"
+    ABANDON_READ = "after a failure, read the ledger to its end"
+    ABANDON_PILOT = "after a failure, abort the first own transaction"
+    ABANDON_REST = "after a failure, abort the others"
+    END = "end"
+
+
+class Event(Enum):
+    """Meaning of the answers."""
+
+    FENCED = "a later run has taken over, or a later batch is prepared"
+    REUSED = "the application id belongs to another query"
+    STRANGER = "the ledger has nothing of this query, which is not new"
+    DUPLICATE = "this run has committed this batch already"
+    COMMITTED_BEFORE = "the batch is committed, with these rows"
+    COMMITTED_NOW = "the batch is committed, by this very call whose answer was lost"
+    ACCEPTED = "the batch is committed with other rows, or unknown ones, and the user has accepted that"
+    OTHER_ROWS = "the batch is committed, with other rows"
+    UNCOMPARED = "a later batch is committed, and nothing is known of this one"
+    OLDER = "an older batch is prepared"
+    RECORDED = "the batch is prepared"
+    NOTHING = "the batch is new"
+    EMPTY = "the batch is new and has no rows"
+    NO_TASKS = "there were no tasks, and nothing is prepared"
+    WHOLE = "all live"
+    NOT_WHOLE = "no longer all live"
+    PILOT_LOST = "the pilot is lost"
+    PILOT_OPEN = "the pilot is open, another is lost"
+    REPAIRABLE = "the pilot is committed, the lost rows are here again"
+    WRITE_AGAIN = "the pilot is committed, own transactions are lost, and a replay has their rows"
+    TORN = "the pilot is committed, others are lost"
+    FORGOTTEN = "the pilot is committed, the status of others is forgotten"
+    PILOT_FORGOTTEN = "the status of the pilot is forgotten"
+    NOT_MINE = "the set is lost, and there is nothing to replace it with"
+    VISIBLE = "all of it is visible"
+    NOT_YET = "not yet"
+    DONE = "done"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+    REPLACED = "aborted, new rows are here"
+    EMPTIED = "aborted, and the new batch has no rows"
+    GONE = "aborted, and Spark has gone on to a later batch"
+    CAUGHT_UP = "done, and there may be more to finish"
+    UNRECORDED = "the batch is not prepared"
+
+
+class Outcome(Enum):
+    """End of a commit; each but the first three becomes an error."""
+
+    COMMITTED = "the batch is committed"
+    SKIPPED = "the batch had been committed before; its repetition was aborted"
+    ABANDONED = "the own transactions are aborted, or left to the entry that names them"
+    FENCED = "another run of the query has taken over"
+    REUSED = "the application id was used by another query"
+    STRANGER = "the ledger does not know a query that has committed batches"
+    DUPLICATE = "the same batch was written twice by one run"
+    OTHER_ROWS = "the batch is committed, and was repeated with other rows, which are aborted"
+    UNCOMPARED = "the batch is older than what is known, and its rows are aborted"
+    EXPIRED = "an own transaction ended too early; the batch must be written again"
+    TORN = "a part of the batch is visible and a part is lost"
+    UNDECIDABLE = "the server has forgotten whether the batch was committed"
+    LOST = "a batch that Spark has done with is lost"
+    UNFINISHED = "a prepared batch cannot be finished without its rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Next phase, and the outcome if that is already known."""
+
+    to: Phase
+    outcome: Outcome | None = None
+
+
+Table = Mapping[tuple[Phase, Event], Move]
+
+_P, _E, _O = Phase, Event, Outcome
+
+TABLE: Final[Table] = {
+    (_P.READ, _E.FENCED): Move(_P.END, _O.FENCED),
+    (_P.READ, _E.REUSED): Move(_P.END, _O.REUSED),
+    (_P.READ, _E.STRANGER): Move(_P.END, _O.STRANGER),
+    (_P.READ, _E.DUPLICATE): Move(_P.END, _O.DUPLICATE),
+    (_P.READ, _E.COMMITTED_BEFORE): Move(_P.ABORT_OWN, _O.SKIPPED),
+    (_P.READ, _E.COMMITTED_NOW): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.READ, _E.ACCEPTED): Move(_P.ABORT_OWN, _O.SKIPPED),
+    (_P.READ, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
+    (_P.READ, _E.UNCOMPARED): Move(_P.ABORT_OWN, _O.UNCOMPARED),
+    (_P.READ, _E.OLDER): Move(_P.WEIGH),
+    (_P.READ, _E.RECORDED): Move(_P.WEIGH),
+    (_P.READ, _E.NOTHING): Move(_P.AWAIT),
+    (_P.READ, _E.EMPTY): Move(_P.RECORD),
+    (_P.READ, _E.NO_TASKS): Move(_P.FENCE),
+    (_P.AWAIT, _E.VISIBLE): Move(_P.PING_OWN),
+    (_P.AWAIT, _E.NOT_YET): Move(_P.AWAIT),
+    (_P.WEIGH, _E.WHOLE): Move(_P.PING_RECORDED),
+    (_P.WEIGH, _E.PILOT_OPEN): Move(_P.ABORT_PILOT),
+    (_P.WEIGH, _E.PILOT_LOST): Move(_P.ABORT_RECORDED),
+    (_P.WEIGH, _E.REPAIRABLE): Move(_P.PING_OWN),
+    (_P.WEIGH, _E.WRITE_AGAIN): Move(_P.SAVE, _O.EXPIRED),
+    (_P.WEIGH, _E.TORN): Move(_P.SAVE, _O.TORN),
+    (_P.WEIGH, _E.FORGOTTEN): Move(_P.SAVE, _O.UNDECIDABLE),
+    (_P.WEIGH, _E.PILOT_FORGOTTEN): Move(_P.ABORT_OWN, _O.UNDECIDABLE),
+    (_P.WEIGH, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
+    (_P.ABORT_PILOT, _E.ABORTED): Move(_P.ABORT_RECORDED),
+    (_P.ABORT_PILOT, _E.REFUSED): Move(_P.READ),
+    (_P.ABORT_RECORDED, _E.REPLACED): Move(_P.PING_OWN),
+    (_P.ABORT_RECORDED, _E.EMPTIED): Move(_P.RECORD),
+    (_P.ABORT_RECORDED, _E.GONE): Move(_P.ABORT_OWN, _O.LOST),
+    (_P.ABORT_RECORDED, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
+    (_P.PING_OWN, _E.WHOLE): Move(_P.PREPARE),
+    (_P.PING_OWN, _E.NOT_WHOLE): Move(_P.ABORT_OWN, _O.EXPIRED),
+    (_P.PREPARE, _E.DONE): Move(_P.PING_RECORDED),
+    (_P.PREPARE, _E.REFUSED): Move(_P.READ),
+    (_P.PING_RECORDED, _E.WHOLE): Move(_P.COMMIT_PILOT),
+    (_P.PING_RECORDED, _E.NOT_WHOLE): Move(_P.READ),
+    (_P.COMMIT_PILOT, _E.DONE): Move(_P.COMMIT_REST),
+    (_P.COMMIT_PILOT, _E.REFUSED): Move(_P.READ),
+    (_P.COMMIT_REST, _E.DONE): Move(_P.RECORD),
+    (_P.COMMIT_REST, _E.REFUSED): Move(_P.READ),
+    (_P.RECORD, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
+    (_P.RECORD, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
+    (_P.RECORD, _E.CAUGHT_UP): Move(_P.READ),
+    (_P.RECORD, _E.REFUSED): Move(_P.READ),
+    (_P.FENCE, _E.DONE): Move(_P.END, _O.COMMITTED),
+    (_P.FENCE, _E.REFUSED): Move(_P.READ),
+    (_P.SAVE, _E.DONE): Move(_P.ABORT_OWN),
+    (_P.ABORT_OWN, _E.DONE): Move(_P.END),
+    (_P.ABANDON_READ, _E.RECORDED): Move(_P.END, _O.ABANDONED),
+    (_P.ABANDON_READ, _E.UNRECORDED): Move(_P.ABANDON_PILOT),
+    (_P.ABANDON_PILOT, _E.ABORTED): Move(_P.ABANDON_REST),
+    (_P.ABANDON_PILOT, _E.REFUSED): Move(_P.END, _O.ABANDONED),
+    (_P.ABANDON_REST, _E.DONE): Move(_P.END, _O.ABANDONED),
+}

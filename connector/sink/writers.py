@@ -1,0 +1,231 @@
+"""Writers that Spark calls: of batch queries and of streaming queries.
+
+Spark makes writers in two driver-side processes for each batch and copies one to every task, so making one has no
+effect beyond checking, and nothing but the commit messages goes from the tasks to the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from connector.client import EventWriter, PravegaClient, StreamName, note_answer
+from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
+from connector.exchange import Exchanged
+from connector.ledger import note_batch, writer_of
+from connector.sink.encoding import EventEncoder, LatestTime
+from connector.sink.exactly_once import ExactlyOnce
+from connector.sink.options import SinkOptions
+from pravega_serde.per_process import PerProcess
+
+__all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]
+
+_log: Final = logging.getLogger(__name__)
+
+_Messages = Sequence[WriterCommitMessage | None]
+# Streams that are ready to be written to: Spark makes writers anew for every micro-batch.
+_ready: Final[PerProcess[tuple[PravegaClient, StreamName], None]] = PerProcess()
+
+
+@dataclass(frozen=True)
+class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
+    """Message of one task; ``dropped`` counts the events that ``best_effort`` gave up.
+
+    ``event_time`` is what is to be noted for its rows (milliseconds), ``query`` the streaming query that it works for.
+    """
+
+    rows: int
+    bytes: int
+    dropped: int = 0
+    event_time: int | None = None
+    query: str = ""
+
+
+class _Writer(Exchanged):
+    """Base of both writers: rows in, durable events out."""
+
+    def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
+        self.options, self.encoder = options, encoder
+        self.mode = options.mode(streaming=streaming)
+        self._exactly_once: ExactlyOnce | None = None
+        client = options.client()
+        _ready.get((client, options.stream_name()), lambda: prepare_stream(client, options))
+        if self.mode == "exactly_once":
+            self._exactly_once = ExactlyOnce(options, encoder, streaming=streaming)
+            self._exactly_once.prepare(client)
+        note_answer(client.config)  # the next batch may be planned in another process
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task; on return they are durable (``best_effort``: or counted as dropped).
+
+        With ``exactly_once`` they are durable in a transaction that only the commit of the batch makes visible.
+        """
+        if self._exactly_once is not None:
+            return self._exactly_once.write(self._client(), iterator)
+        if self.mode == "best_effort":
+            return self._write_best_effort(iterator)
+        return self._write_at_least_once(iterator)
+
+    def _write_at_least_once(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
+        writer, latest = self._event_writer(), LatestTime(self.encoder.event_time)
+        rows = size = 0
+        with writer:
+            for batch in iterator:
+                rows, size = rows + batch.num_rows, size + self._write_batch(writer, batch)
+                latest.add(batch)
+            writer.flush()
+        return TaskWritten(rows, size, event_time=latest.millis, query=_query())
+
+    def _write_best_effort(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
+        rows = size = dropped = 0
+        writer, latest = self._event_writer(), LatestTime(self.encoder.event_time)
+        try:
+            for batch in iterator:
+                try:
+                    size += self._write_batch(writer, batch)
+                    writer.flush()
+                    rows += batch.num_rows
+                    latest.add(batch)
+                except EventError:
+                    raise  # a row that can never be written is the query's fault, not the servers'
+                except ConnectorError as error:
+                    _log.warning("%d events for stream %s were dropped: %s", batch.num_rows, writer.stream, error)
+                    dropped += batch.num_rows
+                    writer.abandon()
+                    writer = self._event_writer()
+        finally:
+            writer.abandon()
+        return TaskWritten(rows, size, dropped, latest.millis, _query())
+
+    def _write_batch(self, writer: EventWriter[bytes], batch: pa.RecordBatch) -> int:
+        events, keys = self.encoder.encode(batch)
+        writer.write_column(events, keys)
+        return int(events.nbytes)
+
+    def _event_writer(self) -> EventWriter[bytes]:
+        return self._client().writer(
+            self.options.stream_name(),
+            max_event_size=self.options.max_event_size,
+            timeout=self.options.write_timeout,
+        )
+
+    def _client(self) -> PravegaClient:
+        """The client of tasks, which run because the driver has reached the servers."""
+        return self.options.client(service=True)
+
+    def _committing(self) -> PravegaClient:
+        """The client of commits: none of its calls takes longer than a commit may."""
+        return self.options.client(service=True, failover_timeout=self.options.commit_timeout)
+
+    def _giving_up(self) -> PravegaClient:
+        """The client of aborts, which are not worth a long wait: what is not aborted ends with its lease."""
+        return self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
+
+    def _commit(self, messages: _Messages, batch: int) -> None:
+        if self._exactly_once is not None:
+            self._exactly_once.commit(self._committing(), messages, batch)
+        written = [message for message in messages if isinstance(message, TaskWritten)]
+        self._note_time(written)
+        if dropped := sum(message.dropped for message in written):
+            _log.warning("%d events for stream %s were dropped (best_effort)", dropped, self.options.stream_name())
+
+    def _note_time(self, written: Sequence[TaskWritten]) -> None:
+        """Note the time of rows that can be read already."""
+        times = [message.event_time for message in written if message.event_time is not None]
+        if not times:
+            return
+        client, stream = self._committing(), self.options.stream_name()
+        query = written[0].query
+        writer = writer_of(query or str(uuid.uuid4()))
+        note_batch(client, stream, writer, max(times))
+        if not query:
+            with contextlib.suppress(ConnectorError):  # this writer never comes again
+                client.controller.remove_writer(stream, writer)
+
+    def _abort(self, messages: _Messages, batch: int) -> None:
+        if self._exactly_once is not None:
+            self._exactly_once.abort(self._giving_up(), messages, batch)
+
+
+def _query() -> str:
+    """The streaming query that a task works for, in ``foreachBatch`` too; empty if there is none."""
+    context = TaskContext.get()
+    return "" if context is None else context.getLocalProperty("sql.streaming.queryId") or ""
+
+
+class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
+    """Appends the rows of a DataFrame to a stream."""
+
+    def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
+        super().__init__(options, encoder, streaming=False)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Exactly once: make all rows visible, unless this ``txn_version`` is. Else they are durable already."""
+        self._commit(messages, self.options.txn_version or 0)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Exactly once: drop the rows. Else there is nothing to undo: what tasks wrote before the failure stays."""
+        self._abort(messages, self.options.txn_version or 0)
+
+
+class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """Appends the rows of each micro-batch to a stream."""
+
+    def __init__(self, options: SinkOptions, encoder: EventEncoder) -> None:
+        super().__init__(options, encoder, streaming=True)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Exactly once: make the batch visible, unless it is. Else its rows are durable already."""
+        self._commit(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Exactly once: drop the rows, unless the batch is recorded. Else what tasks wrote stays, and is repeated."""
+        self._abort(messages, batchId)
+
+
+def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
+    """Make sure that the stream exists, creating it only if that is allowed.
+
+    Raises ScopeNotFoundError, StreamNotFoundError.
+    """
+    stream = options.stream_name()
+    controller = client.controller
+    if options.allow_create_scope:
+        controller.create_scope(stream.scope)
+    elif not controller.scope_exists(stream.scope):
+        raise ScopeNotFoundError(
+            f"scope {stream.scope!r} does not exist; create it, or set allow_create_scope and allow_create_stream"
+        )
+    if options.allow_create_stream:
+        controller.create_stream(stream, options.scaling(), options.retention())
+    elif not controller.stream_exists(stream):
+        raise StreamNotFoundError(f"stream {stream} does not exist; create it, or set allow_create_stream to true")
+    check_aggregation(client, options)
+
+
+def check_aggregation(client: PravegaClient, options: SinkOptions) -> None:
+    """Warn of a stream whose watermarks wait for no writer: of several writers the fastest alone makes them then."""
+    if options.event_time_column is None:
+        return
+    stream = options.stream_name()
+    try:
+        config = client.controller.stream_config(stream)
+    except ConnectorError as error:  # times are advice to readers: they are no reason not to write
+        _log.info("whether the watermarks of stream %s wait for slow writers is not known: %s", stream, error)
+        return
+    if config.timestamp_aggregation_timeout_ms == 0:
+        _log.warning(
+            "the watermarks of stream %s wait for no writer: where several note event time, the lower bounds that "
+            "readers see (event_time_low) can be later than the rows. Set a timeout, longer than the pauses between "
+            "their batches: client.controller.update_stream(stream, dataclasses.replace(client.controller."
+            "stream_config(stream), timestamp_aggregation_timeout_ms=60_000))",
+            stream,
+        )

@@ -1,0 +1,251 @@
+"""Plan of a streaming query: from the end of one micro-batch to the end of the next, over all its streams.
+
+Theory of operation
+-------------------
+A position is a cut: an offset for each segment. To plan the next batch, segments that were sealed and read to their
+end are first replaced by their successors, each of which starts when *all* its predecessors are finished; then each
+segment is read to its length of this moment. So a batch holds, for each routing key, bytes of one segment only: Spark
+may read its segments in parallel and still events of one key stay in order from batch to batch.
+
+What a batch reads follows from the offsets at its two ends alone; see ``offsets``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from connector.client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
+from connector.errors import ConfigError, DataLossError, StreamNotFoundError
+from connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from connector.source.data_loss import DataLoss
+from connector.source.offsets import Offset, slices_of
+from connector.source.options import SourceOptions
+from connector.source.positions import Positions
+from connector.source.streams import Streams
+
+__all__ = ["QueryPlan", "StreamPlanner"]
+
+_ANY: Final = 2**63 - 1
+# A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
+_LAST_LOOK: Final = 1.0
+# Spark asks every 10 ms for new data. After a look that found none the next one waits so many seconds, or this many
+# times as long as the look took: looking costs little, and what comes is seen soon.
+_LEAST_PAUSE: Final = 0.05
+_PAUSE_PER_LOOK: Final = 4.0
+_LONGEST_PAUSE: Final = 1.0
+# A stream that is truncated while a batch is planned is looked at again, so often and after so many seconds.
+_ATTEMPTS: Final = 10
+_SETTLING: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """End of reading: the segments that may be read at all, and an end offset for those in the end cut."""
+
+    segments: frozenset[int]
+    ends: Mapping[int, int]
+
+
+class _PatientLineage(Lineage):
+    """Asks for the successors of a sealed stream's last segments once a second, and for one of them only."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float]) -> None:
+        super().__init__(stores, stream)
+        self._clock = clock
+        self._last: set[int] = set()
+        self._next_look = 0.0
+
+    def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
+        if segment_id in self._last and self._clock() < self._next_look:
+            return {}
+        found = super().successors(segment_id)
+        if not found:
+            self._last.add(segment_id)
+            self._next_look = self._clock() + _LAST_LOOK
+        elif segment_id in self._last:
+            self._last.clear()
+        return found
+
+
+class StreamPlanner:
+    """Plans one stream's share of batches. Holds nothing that a restart would miss."""
+
+    def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self.stream = stream
+        self._lineage = _PatientLineage(client.stores, stream, clock)
+        self._ceilings: list[Ceiling] = []
+
+    def end_at(self, start: StreamCut, end: StreamCut) -> None:
+        """Read nothing beyond ``end``; ``start`` is where reading goes on. Raises MalformedStreamCutError."""
+        segments = self._client.controller.segments_between(start, end)
+        self._ceilings.append(Ceiling(frozenset(segments), end.positions))
+
+    def backlog(self, start: StreamCut) -> Backlog:
+        """Readable part from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
+
+        Raises DataLossError when a segment that still had to be read is gone, StreamNotFoundError.
+        """
+        positions = dict(start.positions)
+        infos = self._enter_successors(positions)
+        ends = {}
+        for segment_id, begin in positions.items():
+            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
+            ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
+        return Backlog(self.stream, positions, ends)
+
+    def _below(self, segment_ids: Iterable[int]) -> bool:
+        return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
+
+    def _enter_successors(self, positions: dict[int, int]) -> dict[int, SegmentInfo]:
+        """Replace finished segments until each one left has bytes, or may get some, or waits for a sibling."""
+        infos: dict[int, SegmentInfo] = {}
+        finished: set[int] = set()
+        entered: Iterable[int] = list(positions)
+        while entered:
+            infos |= self._client.stores.segment_infos(self.stream, entered)
+            ended = {i for i in entered if self._is_finished(infos[i], positions[i])}
+            finished |= ended
+            entered = self._lineage.advance(positions, finished, ended)
+        return infos
+
+    def _is_finished(self, info: SegmentInfo, at: int) -> bool:
+        """Whether a segment is read to its end, and its successors may be read. Raises as :meth:`backlog`."""
+        self._check_present(info, at)
+        return info.sealed and at >= info.write_offset and self._below(self._lineage.successors(info.id))
+
+    def _check_present(self, info: SegmentInfo, at: int) -> None:
+        if info.exists and at >= info.start_offset:
+            return
+        if not self._client.controller.stream_exists(self.stream):
+            raise StreamNotFoundError(f"stream {self.stream} was deleted")
+        lost = f"{info.start_offset - at} bytes before offset {info.start_offset}" if info.exists else "what followed"
+        raise DataLossError(
+            f"stream {self.stream}, segment {info.id}, offset {at}: {lost} was truncated before it was read; "
+            "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
+        )
+
+
+class QueryPlan:
+    """Plans a streaming query's batches. What it remembers is never needed after a restart."""
+
+    def __init__(
+        self, client: PravegaClient, options: SourceOptions, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client, self._options, self._clock = client, options, clock
+        self._streams = Streams(client, options, clock)
+        self._ends = Positions(client, "end_stream_cut", options.end_stream_cut, "unbounded", end=True)
+        self._boundaries = Boundaries(client.stores)
+        limits = Limits(options.max_bytes_per_trigger, options.max_rows_per_trigger)
+        self._admission = Admission(self._boundaries, limits)
+        self._planners: dict[StreamName, StreamPlanner] = {}
+        self._available: dict[StreamName, StreamCut] | None = None
+        self._next_look = 0.0
+        self.losses = DataLoss(client, fail=options.fail_on_data_loss)
+
+    def first(self) -> Offset:
+        """Beginning of the query: the start of each stream that is there."""
+        starts = Positions(self._client, "start_stream_cut", self._options.start_stream_cut, "latest")
+        streams = self._streams.now()
+        if self._options.stream_pattern is None:
+            starts.check(streams)
+            self._ends.check(streams)
+        return Offset({stream: starts.bounded(stream) for stream in streams})
+
+    def end_here(self) -> None:
+        """Fix the streams and their tails of this moment as the end of the run."""
+        self._streams.freeze()
+        self._available = {}
+        for stream in self._streams.now():
+            with suppress(StreamNotFoundError):  # it is missed when the batch is planned
+                self._available[stream] = self._client.tail(stream)
+
+    def next(self, start: Offset) -> Offset:
+        """The end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
+
+        What is gone before it was read is an error or passed over, see ``data_loss``. Raises DataLossError,
+        StreamNotFoundError, ConfigError for a checkpoint of other streams.
+        """
+        self._await_look()
+        began = self._clock()
+        found = [self._remaining(stream, start.cuts.get(stream)) for stream in self._known(start)]
+        begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
+        end = self._end(start, begins, [backlog for _, backlog in filter(None, found)])
+        if end is start:
+            took = self._clock() - began
+            self._next_look = self._clock() + min(max(_LEAST_PAUSE, _PAUSE_PER_LOOK * took), _LONGEST_PAUSE)
+        return end
+
+    def _await_look(self) -> None:
+        pause = self._next_look - self._clock()
+        if pause > 0:
+            time.sleep(pause)
+
+    def _known(self, start: Offset) -> Sequence[StreamName]:
+        """The streams to read now. Those that the query does not read any more keep their positions."""
+        streams = self._streams.now()
+        if start.cuts and streams and not start.cuts.keys() & set(streams):
+            raise ConfigError(
+                f"the checkpoint is of stream {', '.join(map(str, start.cuts))}, the query reads "
+                f"{', '.join(map(str, streams))}: a query that reads another stream needs a checkpoint of its own"
+            )
+        return streams
+
+    def _remaining(self, stream: StreamName, begin: StreamCut | None) -> tuple[StreamCut, Backlog] | None:
+        """Position at which a stream goes on, and its readable part from there; None for a stream that is gone.
+
+        ``begin`` is None for a stream that the query has not read yet.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                at = begin or self._client.head(stream)
+                return at, self._backlog(stream, at)
+            except (DataLossError, StreamNotFoundError):
+                if begin is None or attempt == _ATTEMPTS:
+                    raise
+            # The stream may be another one by now, with the same name.
+            self._planners.pop(stream, None)
+            begin = self.losses.resume(begin)
+            if begin is None:
+                return None
+            if attempt > 1:
+                time.sleep(_SETTLING)  # the servers truncate one segment after the other
+        raise AssertionError
+
+    def _backlog(self, stream: StreamName, begin: StreamCut) -> Backlog:
+        planner = self._planners.get(stream)
+        if planner is None:
+            planner = self._planners[stream] = self._new_planner(stream, begin)
+        backlog = planner.backlog(begin)
+        for segment_id, end in backlog.ends.items():
+            self._boundaries.note(stream, segment_id, end)
+        return backlog
+
+    def _new_planner(self, stream: StreamName, begin: StreamCut) -> StreamPlanner:
+        planner = StreamPlanner(self._client, stream, self._clock)
+        for end in (self._ends.cut(stream), None if self._available is None else self._available.get(stream, begin)):
+            if end is not None:
+                planner.end_at(begin, end)
+        return planner
+
+    def _end(self, start: Offset, begins: Mapping[StreamName, StreamCut], backlogs: Sequence[Backlog]) -> Offset:
+        self._boundaries.keep_only({(b.stream, segment_id) for b in backlogs for segment_id in b.ends})
+        admitted = self._admission.admit(backlogs)
+        ends = {stream: StreamCut(stream, positions) for stream, positions in admitted.items()}
+        moved = {stream: begin for stream, begin in begins.items() if start.cuts.get(stream) != begin}
+        if not moved and all(start.cuts[stream] == end for stream, end in ends.items()):
+            return start
+        return Offset({**start.cuts, **ends}, moved, self._parts(begins, ends))
+
+    def _parts(
+        self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]
+    ) -> dict[StreamName, dict[int, tuple[int, ...]]]:
+        slices = [piece for stream, end in ends.items() for piece in slices_of(begins[stream], end)]
+        parts: dict[StreamName, dict[int, tuple[int, ...]]] = {}
+        for piece, places in divide(self._boundaries, slices, self._options.min_partitions):
+            parts.setdefault(piece.stream, {})[piece.segment_id] = places
+        return parts

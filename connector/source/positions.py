@@ -1,0 +1,138 @@
+"""Positions that options give: from the text of an option to a cut of each stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from connector.checkpoint import committed_offset
+from connector.client import PravegaClient, StreamCut, StreamName
+from connector.errors import ConfigError, MalformedStreamCutError
+from connector.source.offsets import cut_of, from_offset
+from pravega_serde import PravegaError
+
+__all__ = ["Positions"]
+
+_OPEN: Final = "unbounded"
+_TIMESTAMP: Final = "timestamp:"
+_CHECKPOINT: Final = "checkpoint:"
+_OTHERS: Final = "*"  # in JSON: every stream that has no entry of its own
+
+
+class Positions:
+    """Beginnings or ends of streams by the text of an option; ``default`` is for streams that it does not mention.
+
+    Where the default is ``unbounded`` the text may say so, too. Raises ConfigError for a text that cannot be right.
+    """
+
+    def __init__(self, client: PravegaClient, name: str, text: str | None, default: str, *, end: bool = False) -> None:
+        self._client, self._name, self._is_end, self._may_be_open = client, name, end, default == _OPEN
+        self._default: Any = default if text is None else text.strip()
+        self._own: dict[StreamName, Any] = {}
+        self._checkpoints: dict[str, dict[StreamName, StreamCut]] = {}
+        if self._default.startswith("{"):
+            self._own, self._default = self._from_json(self._default, default)
+
+    def check(self, streams: Collection[StreamName]) -> None:
+        """Raise ConfigError if a place is given for a stream that is not among these."""
+        for stream in self._own:
+            if stream not in streams and not isinstance(self._own[stream], StreamCut):
+                raise ConfigError(
+                    f"option {self._name!r} has a place in stream {stream}, which the query does not read"
+                )
+
+    def cut(self, stream: StreamName) -> StreamCut | None:
+        """The cut of a stream; None for ``unbounded``.
+
+        Raises StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError. Nothing is created.
+        """
+        value = self._own.get(stream, self._default)
+        if isinstance(value, StreamCut):
+            return value
+        if value is None:
+            raise self._no_position(stream, self._own)
+        if isinstance(value, Mapping):
+            return self._valid(self._from_offsets(stream, value))
+        return self._from_text(stream, str(value).strip())
+
+    def bounded(self, stream: StreamName) -> StreamCut:
+        """The cut of a stream where the default is not ``unbounded``. Raises as :meth:`cut`."""
+        cut = self.cut(stream)
+        assert cut is not None
+        return cut
+
+    def _from_text(self, stream: StreamName, text: str) -> StreamCut | None:
+        word = text.lower()
+        if word == _OPEN and self._may_be_open:
+            return None
+        if word == _OPEN:
+            raise ConfigError(f"option {self._name!r} must be 'earliest', 'latest' or another place in the stream")
+        if word in ("earliest", "latest"):
+            self._client.require_stream(stream)
+            return self._client.head(stream) if word == "earliest" else self._client.tail(stream)
+        if word.isdecimal() or word.startswith(_TIMESTAMP):
+            self._client.require_stream(stream)
+            return self._client.cut_at(stream, self._millis(text), end=self._is_end)
+        if word.startswith(_CHECKPOINT):
+            return self._from_checkpoint(stream, text[len(_CHECKPOINT) :].strip())
+        return self._valid(StreamCut.from_text(text, stream))
+
+    def _from_checkpoint(self, stream: StreamName, path: str) -> StreamCut:
+        if path not in self._checkpoints:
+            self._checkpoints[path] = from_offset(committed_offset(path))
+        positions = self._checkpoints[path]
+        if stream not in positions:
+            raise self._no_position(stream, positions)
+        return positions[stream]
+
+    def _no_position(self, stream: StreamName, positions: Mapping[StreamName, Any]) -> ConfigError:
+        return ConfigError(
+            f"the checkpoint of option {self._name!r} has no position in stream {stream}; it has those of "
+            f"{', '.join(map(str, positions)) or 'no stream'}: give each stream's place as JSON"
+        )
+
+    def _valid(self, cut: StreamCut) -> StreamCut:
+        # Java puts -1 for a segment that has not begun, which no server takes.
+        cut = StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
+        self._client.require_stream(cut.stream)
+        if not self._client.controller.is_cut_valid(cut):
+            raise MalformedStreamCutError(
+                f"the stream cut {cut} does not cover stream {cut.stream} exactly once: take one that Pravega gave"
+            )
+        return cut
+
+    def _millis(self, text: str) -> int:
+        """Milliseconds since 1970, from a number or from a time of ISO 8601, which is UTC if it names no zone."""
+        given = text[len(_TIMESTAMP) :].strip() if text.lower().startswith(_TIMESTAMP) else text
+        if given.lstrip("-").isdecimal():
+            return int(given)
+        try:
+            time = datetime.fromisoformat(given)
+        except ValueError:
+            raise ConfigError(
+                f"option {self._name!r} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or "
+                "milliseconds since 1970"
+            ) from None
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+    def _from_offsets(self, stream: StreamName, value: Mapping[str, Any]) -> StreamCut:
+        try:
+            return cut_of(stream, value)
+        except (TypeError, ValueError, PravegaError) as error:
+            raise MalformedStreamCutError(
+                f"option {self._name!r} has no position in stream {stream}: write segments and offsets as in "
+                f'{{"0.#epoch.0": 120}} ({error})'
+            ) from None
+
+    def _from_json(self, text: str, default: str) -> tuple[dict[StreamName, Any], Any]:
+        """Places of each stream by a JSON object, and of all others; it may be an offset out of a checkpoint."""
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f"option {self._name!r} has invalid JSON: {error}") from None
+        if "streams" in value and "version" in value:
+            return dict(from_offset(value)), None
+        others = value.pop(_OTHERS, default)
+        return {self._client.name(key): place for key, place in value.items()}, others

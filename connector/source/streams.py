@@ -1,0 +1,123 @@
+"""Streams of a query: those that are named, or those that match a pattern when somebody looks."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Final
+
+from connector.client import ControllerClient, PravegaClient, StreamName
+from connector.errors import ConfigError, ScopeNotFoundError
+from connector.source.options import SourceOptions
+
+__all__ = ["StreamPattern", "Streams"]
+
+_REGEX: Final = "regex:"
+_WILD: Final = frozenset("*?[")
+_LEDGER: Final = "-ledger"  # what the sink's exactly-once mode keeps beside its target
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPattern:
+    """Names to look for: ``matches`` takes ``scope/stream``; ``scopes`` are those to look in, None for all."""
+
+    text: str
+    scopes: tuple[str, ...] | None
+    matches: re.Pattern[str]
+
+    @classmethod
+    def parse(cls, text: str, scopes: tuple[str, ...]) -> StreamPattern:
+        """From the option's text and the scopes that other options name. Raises ConfigError."""
+        if text.startswith(_REGEX):
+            return cls(text, scopes or None, _compiled(text, text[len(_REGEX) :]))
+        globs = [glob for item in text.split(",") for glob in _with_scope(item.strip(), scopes)]
+        named = {scope for scope, _ in globs}
+        wild = any(_WILD & set(scope) for scope in named)
+        matches = _compiled(text, "|".join(f"{translate(scope)[:-2]}/{translate(name)}" for scope, name in globs))
+        return cls(text, None if wild else tuple(sorted(named)), matches)
+
+    def find(self, controller: ControllerClient) -> tuple[StreamName, ...]:
+        """The streams that match now, sorted; without Pravega's own, and without ledgers beside their targets."""
+        scopes = controller.list_scopes() if self.scopes is None else self.scopes
+        found: list[StreamName] = []
+        for scope in scopes:
+            if scope.startswith("_"):
+                continue
+            names = _streams_of(controller, scope)
+            there = set(names)
+            found += [name for name in names if self.matches.fullmatch(str(name)) and not _is_ledger(name, there)]
+        return tuple(sorted(found))
+
+
+def _streams_of(controller: ControllerClient, scope: str) -> list[StreamName]:
+    try:
+        return controller.list_streams(scope)
+    except ScopeNotFoundError:  # it may come later, as its streams may
+        return []
+
+
+def _is_ledger(name: StreamName, there: set[StreamName]) -> bool:
+    target = name.stream.removesuffix(_LEDGER)
+    return target != name.stream and bool(target) and StreamName(name.scope, target) in there
+
+
+def _with_scope(glob: str, scopes: tuple[str, ...]) -> list[tuple[str, str]]:
+    scope, slash, name = glob.rpartition("/")
+    if not glob or (slash and not scope) or not name or "/" in scope:
+        raise ConfigError(f"option 'stream_pattern' has {glob!r} in it: write 'name-*' or 'scope/name-*'")
+    if slash:
+        return [(scope, name)]
+    if not scopes:
+        raise ConfigError(
+            f"option 'stream_pattern' has {glob!r} in it, which is in no scope: set option 'scope' (several as 'a,b'), "
+            f"or write 'scope/{glob}', '*/{glob}' for all scopes"
+        )
+    return [(each, name) for each in scopes]
+
+
+def _compiled(text: str, expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression)
+    except re.error as error:
+        raise ConfigError(f"option 'stream_pattern' has an invalid regular expression {text!r}: {error}") from None
+
+
+class Streams:
+    """The streams of one run of a query. A pattern is looked up again when ``interval`` seconds have passed."""
+
+    def __init__(
+        self, client: PravegaClient, options: SourceOptions, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client, self._clock = client, clock
+        pattern = options.stream_pattern
+        self._pattern = None if pattern is None else StreamPattern.parse(pattern, options.scopes())
+        self._found = options.stream_names() if pattern is None else ()
+        # Its own dead letters would come again and again.
+        self._never = None if options.dead_letter_stream is None else options.dead_letter_stream_name()
+        self._interval = options.discovery_interval_ms / 1000
+        self._next_look = -math.inf
+
+    def freeze(self) -> None:
+        """Look now, and never again."""
+        self._next_look = -math.inf
+        self.now()
+        self._next_look = math.inf
+
+    def now(self) -> tuple[StreamName, ...]:
+        """The streams to read, sorted; those of a pattern as they were at most ``interval`` ago."""
+        if self._pattern is not None and self._clock() >= self._next_look:
+            found = self._pattern.find(self._client.controller)
+            self._found = tuple(stream for stream in found if stream != self._never)
+            self._next_look = self._clock() + self._interval
+        return self._found
+
+    def require(self) -> None:
+        """Raise StreamNotFoundError for a stream that is named and not there, ControllerUnavailableError."""
+        if self._pattern is not None:
+            self.now()
+        for stream in self._found if self._pattern is None else ():
+            self._client.require_stream(stream)
