@@ -15,9 +15,9 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import ControllerClient, EventWriter, _append_loop, _tail
-from connector.client._health import ClusterHealth
+from connector.client import ControllerClient, EventWriter, append_loop, tail
 from connector.client._proto import controller_pb2 as pb
+from connector.client.health import ClusterHealth
 from connector.config import PravegaConfig
 from connector.errors import (
     ControllerUnavailableError,
@@ -113,14 +113,14 @@ class TestFrozenStore:
         assert events_in(other, frozen) == [b"a", b"b", b"c"]
 
     def test_a_writer_goes_on_elsewhere(self, frozen, other, monkeypatch):
-        monkeypatch.setattr(_append_loop, "SILENCE_SECONDS", 0.5)
+        monkeypatch.setattr(append_loop, "SILENCE_SECONDS", 0.5)
         with frozen.client() as client, client.writer(frozen.name) as writer:
             writer.write(b"c")
             writer.flush(10)
         assert events_in(other, frozen) == [b"a", b"b", b"c"]
 
     def test_a_store_that_freezes_under_a_reader_at_the_tail_is_left(self, stream, store, other, monkeypatch):
-        monkeypatch.setattr(_tail, "_PING_AFTER", 0.3)
+        monkeypatch.setattr(tail, "_PING_AFTER", 0.3)
         with stream.client(timeout=QUICK) as client, client.follow(stream.name, start_of(stream)) as reader:
             while not store.parked():
                 assert reader.poll(0.05) is None
@@ -426,7 +426,7 @@ class TestTold:
     @pytest.fixture
     def trouble(self, monkeypatch):
         """An outage is one at once."""
-        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
 
     @pytest.mark.usefixtures("trouble")
     def test_an_outage_is_logged_once_counted_and_over(self, stream, store, other, caplog):
@@ -476,7 +476,7 @@ class TestTold:
         assert client.counters.as_dict()["token_refreshes"] == 1
 
     def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
-        monkeypatch.setattr("connector.client._health.NOTE_EVERY", 0.2)
+        monkeypatch.setattr("connector.client.health.NOTE_EVERY", 0.2)
         health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
         with caplog.at_level(logging.INFO, logger="connector.client"):
             for _ in range(100):
@@ -489,7 +489,7 @@ class TestTold:
         assert health.counters.as_dict()["reconnects"] == 101
 
     def test_outages_at_the_same_time_count_once(self, monkeypatch):
-        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
         health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
         first, second = (health.attempts(logger, what) for what in ("first", "second"))
         first.failed(ControllerUnavailableError("gone"))
@@ -504,7 +504,7 @@ class TestTold:
         assert health.counters.as_dict()["outages"] == 1
 
     def test_an_outage_ends_with_who_has_it(self, monkeypatch):
-        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
         health = ClusterHealth()
         attempts = health.attempts(logging.getLogger("connector.client.test"), "a reader that was not closed")
         attempts.failed(ControllerUnavailableError("gone"))

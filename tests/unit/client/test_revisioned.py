@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import Revision, _segment_appender
-from connector.client._connection import Connection
-from connector.client._revisioned import _MARK
+from connector.client import Revision, appenders
+from connector.client.connection import Connection
+from connector.client.revisioned import _MARK
 from connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -246,7 +246,7 @@ def test_a_refusal_is_told_once_the_entry_before_can_be_read(log, stream, store)
 
 def test_a_refusal_for_an_append_that_was_forgotten_is_none(log, stream, store, monkeypatch):
     """The store has failed before it made the other append durable."""
-    monkeypatch.setattr(_segment_appender, "_SETTLING", 0.05)
+    monkeypatch.setattr(appenders, "_SETTLING", 0.05)
     start = log.oldest_revision()
     store.on(ConditionalAppend, refuse)
     assert log.write_conditionally(start, b"mine") is not None
@@ -254,7 +254,7 @@ def test_a_refusal_for_an_append_that_was_forgotten_is_none(log, stream, store, 
 
 
 def test_a_refusal_in_doubt_for_an_append_that_was_forgotten_is_none(log, stream, store, monkeypatch):
-    monkeypatch.setattr(_segment_appender, "_SETTLING", 0.05)
+    monkeypatch.setattr(appenders, "_SETTLING", 0.05)
     start = log.oldest_revision()
     store.on(ConditionalAppend, lose)
     store.on(ConditionalAppend, refuse)

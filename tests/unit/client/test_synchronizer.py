@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client._synchronizer import _Entry, _EntrySerializer
+from connector.client.synchronizer import _Entry, _EntrySerializer
 from connector.errors import ConfigError, DataLossError, OutcomeUnknownError
 from connector.wire import ConditionalAppend, ReadSegment
 from pravega_serde import serializer_for

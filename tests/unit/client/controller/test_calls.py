@@ -132,10 +132,10 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("stream", "scope", "error", "text"),
         [
-            (NO, YES, StreamNotFoundError, "there is no stream scope/stream: check the name, or create it first"),
-            (NO, NO, ScopeNotFoundError, "there is no scope scope: check the name, or create it first"),
+            (NO, YES, StreamNotFoundError, "stream scope/stream does not exist: check its name and scope, or create"),
+            (NO, NO, ScopeNotFoundError, "scope scope does not exist: check its name, or create it first"),
             (YES, YES, ControllerError, "scope/stream has no such segment or epoch"),
-            (Code.INTERNAL, YES, StreamNotFoundError, "there is no stream scope/stream"),
+            (Code.INTERNAL, YES, StreamNotFoundError, "stream scope/stream does not exist"),
         ],
     )
     def test_what_is_missing(
@@ -155,8 +155,8 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("status", "error", "text"),
         [
-            ("STREAM_NOT_FOUND", StreamNotFoundError, "there is no stream scope/stream"),
-            ("SCOPE_NOT_FOUND", ScopeNotFoundError, "there is no scope scope"),
+            ("STREAM_NOT_FOUND", StreamNotFoundError, "stream scope/stream does not exist"),
+            ("SCOPE_NOT_FOUND", ScopeNotFoundError, "scope scope does not exist"),
             ("STREAM_SEALED", StreamSealedError, "cannot seal stream scope/stream: it is sealed"),
             ("FAILURE", ControllerError, "cannot seal stream scope/stream: the controller could not do it"),
         ],

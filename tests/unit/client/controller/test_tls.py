@@ -7,8 +7,8 @@ import pytest
 import trustme
 
 from connector.client import ControllerClient
-from connector.client._grpc import grpc
 from connector.client._proto import controller_pb2 as pb
+from connector.client.rpc import grpc
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, ControllerUnavailableError
 from tests.fakes import FakeController

@@ -1,10 +1,11 @@
-"""The controller: scopes, streams, their segments, and the way to the segment stores."""
+"""The controller: scopes, streams, their segments, the way to the segment stores, transactions, times, subscribers."""
 
 from __future__ import annotations
 
 import functools
 import logging
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -12,53 +13,72 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
-from connector.client import _controller_calls as calls
-from connector.client._checks import check_order, check_scaling, is_scaled
-from connector.client._controller_channel import PASSING_SECONDS, ControllerChannel, Rpc, not_found
-from connector.client._controller_event_time import EventTimeCalls
-from connector.client._controller_messages import (
+from connector.client import controller_methods as calls
+from connector.client._proto import controller_pb2 as pb
+from connector.client.controller_methods import (
+    check_lease,
+    check_millis,
+    check_order,
+    check_scaling,
     cut_message,
     decode_config,
     decode_ranges,
+    decode_status,
+    decode_transaction,
     encode_config,
+    group_message,
+    is_scaled,
     named,
+    ping_error,
     scope_message,
     segment_message,
     stream_message,
     stream_without_token,
+    transaction_message,
 )
-from connector.client._controller_subscribers import SubscriberCalls
-from connector.client._controller_transactions import TransactionCalls
-from connector.client._deadline import Deadline
-from connector.client._health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
-from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
-from connector.client._proto import controller_pb2 as pb
+from connector.client.controller_values import (
+    CreatedTransaction,
+    RetentionPolicy,
+    ScalingPolicy,
+    StreamConfig,
+    SubscriberId,
+    Successor,
+    TransactionStatus,
+    status_error,
+)
+from connector.client.deadline import Deadline, Looks
+from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
+from connector.client.rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 from connector.config import PravegaConfig
 from connector.errors import (
+    AuthenticationError,
+    ConfigError,
     ControllerError,
     ControllerFailureError,
     ControllerUnavailableError,
     DeadlineExceededError,
     MalformedStreamCutError,
+    OutcomeUnknownError,
     ScopeNotFoundError,
     StreamNotFoundError,
+    StreamSealedError,
 )
 from connector.wire import SegmentRange, StreamCut, StreamName
+
+__all__ = ["ControllerClient"]
 
 _logger: Final = logging.getLogger(__name__)
 _PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
-FIRST_POLL: Final = 0.02  # seconds between two looks at a scaling, doubled up to
-LONGEST_POLL: Final = 0.25
 
-# What a server that listens everywhere, or was never told its name, gives for its address (facts: standalone).
+# What a server that listens everywhere, or was never told its name, gives for its address.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
 
 
-class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
+class ControllerClient:
     """Calls to a Pravega controller. Thread safe; can be pickled.
 
     A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
@@ -271,8 +291,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
             newKeyRanges=[pb.ScaleRequest.KeyRangeEntry(start=low, end=high) for low, high in ranges],
             scaleTimestamp=time.time_ns() // 1_000_000,
         )
-        attempts = self.health.attempts(_logger, f"scale stream {stream}", deadline)
-        try:
+        with self.health.attempts(_logger, f"scale stream {stream}", deadline) as attempts:
             while True:
                 try:
                     response = self._call(calls.SCALE, request, stream, deadline)
@@ -282,10 +301,7 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
                     # It may have been started, or even be done. While it runs, the same request joins it.
                     if is_scaled(current := self._current(stream, deadline), seal, ranges):
                         return current
-                    if not attempts.again(error):
-                        raise
-        finally:
-            attempts.close()
+                    attempts.again(error)
         self._await_scaling(stream, response.epoch, deadline)
         return self._current(stream, deadline)
 
@@ -303,6 +319,245 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
         """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
         request = stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
         return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
+
+    # ---- transactions ----
+
+    def create_transaction(self, stream: StreamName, lease_ms: int) -> CreatedTransaction:
+        """Begin a transaction that stays open for ``lease_ms`` milliseconds, and longer with pings.
+
+        Raises LeaseRangeError, StreamNotFoundError, StreamSealedError.
+        """
+        request = pb.CreateTxnRequest(streamInfo=stream_message(stream), lease=check_lease(lease_ms))
+        deadline = self.health.deadline()
+        with self.health.attempts(_logger, f"begin a transaction on stream {stream}", deadline) as attempts:
+            while True:
+                try:
+                    response = self._call(calls.CREATE_TRANSACTION, request, stream, deadline)
+                    break
+                except ControllerFailureError as error:
+                    # For a sealed stream it answers INTERNAL, as for any trouble of its own.
+                    if not self._current(stream, deadline):
+                        raise StreamSealedError.of(stream) from None
+                    attempts.again(error)
+        return CreatedTransaction(decode_transaction(response.txnId), decode_ranges(response.activeSegments))
+
+    def transaction_status(
+        self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
+        """What became of a transaction; UNKNOWN also for a stream that does not exist."""
+        request = transaction_message(stream, transaction)
+        return decode_status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
+
+    def ping_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
+        """Let an open transaction stay so for ``lease_ms`` milliseconds from now; a lease can grow by this.
+
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError: the
+        lease it had before goes on then.
+        """
+        request = pb.PingTxnRequest(
+            streamInfo=stream_message(stream),
+            txnId=transaction_message(stream, transaction).txnId,
+            lease=check_lease(lease_ms),
+        )
+        deadline = self.health.deadline(timeout)
+        with self.health.attempts(_logger, f"ping transaction {transaction} of stream {stream}", deadline) as attempts:
+            while (
+                status := self._call(calls.PING_TRANSACTION, request, stream, deadline).status
+            ) != pb.PingTxnStatus.OK:
+                if status != pb.PingTxnStatus.DISCONNECTED:
+                    raise ping_error(status, stream, transaction, lease_ms)
+                # A controller that starts or stops; another one may have the transaction soon.
+                attempts.again(
+                    ControllerUnavailableError(
+                        f"no controller kept transaction {transaction} of stream {stream} alive within "
+                        f"{deadline.seconds:g} s"
+                    )
+                )
+
+    def commit_transaction(
+        self,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        noted: tuple[str, int] | None = None,
+        *,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> TransactionStatus:
+        """Commit a transaction, from whichever process. Committing it again changes nothing.
+
+        ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
+        What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
+        readers see the events, which ``wait`` waits for as long as there is time. Transactions that are COMMITTING at
+        the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
+        TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        """
+        request = transaction_message(stream, transaction)
+        if noted is not None:
+            request.writerId, request.timestamp = noted[0], check_millis(noted[1])
+        deadline = self.health.deadline(timeout)
+        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if not status.is_committed:
+            raise status_error(status, "commit", stream, transaction)
+        looks = Looks(deadline)
+        while wait and status is not TransactionStatus.COMMITTED and looks.again():
+            status = self._status_if_told(stream, transaction, deadline) or status
+        return status
+
+    def abort_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Abort a transaction, from whichever process. Aborting it again changes nothing.
+
+        On return it is decided: ABORTING or ABORTED. Raises TransactionCommittedError, TransactionUnknownError, and
+        OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        """
+        request, deadline = transaction_message(stream, transaction), self.health.deadline(timeout)
+        status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
+        if not status.is_aborted:
+            raise status_error(status, "abort", stream, transaction)
+        return status
+
+    def _decide(
+        self,
+        wish: TransactionStatus,
+        request: pb.TxnRequest,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        deadline: Deadline,
+    ) -> TransactionStatus:
+        """Ask for COMMITTING or ABORTING until the transaction is no longer OPEN; its status then.
+
+        The controller answers a refusal, an id that it never had and trouble of its own with the same bare FAILURE, and
+        an answer can get lost. Neither is read as a decision: the state is asked until it tells, or the time is up.
+        """
+        commits = wish is TransactionStatus.COMMITTING
+        rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
+        what = f"transaction {transaction} of stream {stream}"
+        with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
+            while True:
+                try:
+                    # Half of what is left: a controller that does not answer must leave time to ask for the state.
+                    answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
+                    if answer.status == pb.TxnStatus.SUCCESS:
+                        return wish
+                    trouble = ControllerFailureError("the controller answered with a failure")
+                except AuthenticationError:
+                    raise
+                except ControllerError as error:
+                    trouble = ControllerFailureError(error.message)
+                status = self._status_if_told(stream, transaction, deadline)
+                if status is not None and status is not TransactionStatus.OPEN:
+                    return status
+                unknown = OutcomeUnknownError(
+                    f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
+                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+                )
+                attempts.again(trouble, unknown)
+
+    def _status_if_told(
+        self, stream: StreamName, transaction: uuid.UUID, deadline: Deadline
+    ) -> TransactionStatus | None:
+        """The status, or None when the controller does not tell."""
+        try:
+            return self.transaction_status(stream, transaction, deadline=deadline)
+        except AuthenticationError:
+            raise
+        except ControllerError:
+            return None
+
+    # ---- event time ----
+
+    def note_time(self, writer_id: str, position: StreamCut, millis: int) -> bool:
+        """Note that what a writer wrote before a position is of a time or earlier, and what follows of it or later.
+
+        False if it has noted a later time, or position, before: nothing is changed then.
+        """
+        stream, statuses = position.stream, pb.TimestampResponse
+        request = pb.TimestampFromWriter(
+            writer=writer_id, position=cut_message(position), timestamp=check_millis(millis)
+        )
+        status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
+        if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
+            return status == statuses.SUCCESS
+        raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
+
+    def remove_writer(self, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
+        """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
+        request = pb.RemoveWriterRequest(writer=writer_id, stream=stream_message(stream))
+        status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
+        if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
+            return status == pb.RemoveWriterResponse.SUCCESS
+        raise ControllerError(f"writer {writer_id} of stream {stream} could not be removed")
+
+    # ---- subscribers ----
+
+    def subscribers(self, stream: StreamName) -> list[str]:
+        """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
+        what = "list the subscribers of"
+        response = self._settled(calls.SUBSCRIBERS, stream_message(stream), what, stream)
+        calls.outcome(pb.SubscribersResponse.Status, response.status, what, stream)
+        return sorted(response.subscribers)
+
+    def create_subscriber(self, stream: StreamName, group: str) -> SubscriberId:
+        """Make a reader group that subscribes to one stream, or give the one that there is.
+
+        Raises ConfigError for a group of that name that does something else, InvalidNameError.
+        """
+        what = f"make the subscriber {group} of"
+        response = self._settled(calls.CREATE_READER_GROUP, group_message(stream, group), what, stream)
+        calls.outcome(pb.CreateReaderGroupResponse.Status, response.status, what, stream)
+        config = response.config
+        streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
+        if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
+            raise ConfigError(
+                f"the reader group {stream.scope}/{group} belongs to somebody else: choose another name for the "
+                f"subscriber of {stream}"
+            )
+        return SubscriberId(group, config.readerGroupId, config.generation)
+
+    def renew_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
+        """Subscribe to a stream again that was deleted and made anew: the server forgets subscribers with a stream.
+
+        (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
+        """
+        request = group_message(stream, subscriber.group, subscriber.id, subscriber.generation)
+        what = f"renew the subscriber {subscriber.group} of"
+        response = self._settled(calls.UPDATE_READER_GROUP, request, what, stream)
+        calls.outcome(pb.UpdateReaderGroupResponse.Status, response.status, what, stream)
+        return SubscriberId(subscriber.group, subscriber.id, response.generation)
+
+    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut) -> bool:
+        """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
+
+        Raises ControllerError for a position before one that was published already.
+        """
+        request = pb.SubscriberStreamCut(
+            subscriber=f"{cut.stream.scope}/{subscriber.group}",
+            generation=subscriber.generation,
+            readerGroupId=subscriber.id,
+            streamCut=cut_message(cut),
+        )
+        what = f"publish a position of {subscriber.group} in"
+        status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
+        if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
+            return False
+        return calls.outcome(pb.UpdateSubscriberStatus.Status, status, what, cut.stream)
+
+    def delete_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> bool:
+        """Delete a subscriber's reader group; False if it is gone already."""
+        request = pb.ReaderGroupInfo(
+            scope=stream.scope,
+            readerGroup=subscriber.group,
+            readerGroupId=subscriber.id,
+            generation=subscriber.generation,
+        )
+        what = f"delete the subscriber {subscriber.group} of"
+        status = self._settled(calls.DELETE_READER_GROUP, request, what, stream).status
+        if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
+            return False
+        return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, stream)
 
     # ---- inside ----
 
@@ -339,17 +594,13 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
         ControllerFailureError if it lasts longer than a failover does.
         """
         deadline = self.health.deadline()
-        attempts = self.health.attempts(_logger, f"{action} {target}", Deadline(min(PASSING_SECONDS, deadline.seconds)))
-        try:
+        passing = Deadline(min(PASSING_SECONDS, deadline.seconds))
+        with self.health.attempts(_logger, f"{action} {target}", passing) as attempts:
             while calls.failed(response := self._call(rpc, request, target, deadline)):
                 if refusal is not None:
                     refusal()
-                error = ControllerFailureError(f"cannot {action} {target}: the controller could not do it")
-                if not attempts.again(error):
-                    raise error
+                attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller could not do it"))
             return response
-        finally:
-            attempts.close()
 
     def _change(
         self,
@@ -386,15 +637,13 @@ class ControllerClient(EventTimeCalls, SubscriberCalls, TransactionCalls):
     def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
         statuses = pb.ScaleStatusResponse
         request = pb.ScaleStatusRequest(streamInfo=stream_message(stream), epoch=epoch)
-        pause = FIRST_POLL
+        looks = Looks(deadline)
         while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
-            if deadline.left <= pause:
+            if not looks.again():
                 raise DeadlineExceededError(
                     f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller goes on with it: "
                     f"look at current_segments later, or allow a longer timeout"
                 )
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_POLL)
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
 
 

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from connector.client._client import PravegaClient
-from connector.client._health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
+from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
+from connector.client.pravega_client import PravegaClient
 from connector.config import PravegaConfig
 
 __all__ = ["has_answered", "note_answer", "shared_client"]

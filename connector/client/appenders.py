@@ -1,7 +1,7 @@
 """Appends to one segment, one after the other, each with a certain outcome as far as that can be had.
 
-Theory of operation
--------------------
+Theory of operation: appends of one's own (SegmentAppender)
+-----------------------------------------------------------
 Each append carries the writer id of this object and the next number; the server keeps the last number of a writer id
 with the segment, changed in the same step as the segment's bytes. So after a lost connection a set-up tells whether the
 append took effect (its number is the last one) or not. "Not" is no answer yet: an append that was on its way may land
@@ -18,20 +18,33 @@ what was there first can be read when it is told.
 
 Only when the time is up before this ends is the outcome unknown. The append is kept then, and asking again for the same
 bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`` takes the last case for a refusal.)
+
+Theory of operation: appends that anybody may repeat (NumberedAppender)
+-----------------------------------------------------------------------
+Several processes, one after the other or at the same time, write the same events with the same numbers under one
+writer id (the attempts of a task, say). A segment keeps the last number of a writer id, changed in the same step as its
+bytes, and an append is refused unless it follows the number that its connection has seen. So each appends what the
+set-up of its connection says is missing, and whoever is refused (another one was faster) sets up again and goes on
+behind the other's last event. Wherever one of them is killed, the events below the last number are there once.
+
+All events have one routing key, so there is one segment at a time. After a scaling its successor knows nothing of the
+writer id; the sealed predecessors do, for good, because nothing can be appended to them any more. So before the first
+append to a segment the predecessors are asked, newest first, until one knows the id. The guarantee ends with the
+segments that know: a stream that was scaled and truncated behind that between two attempts takes the events again.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from connector.client._connection import Connection
-from connector.client._deadline import Deadline
-from connector.client._segment_calls import SegmentCalls
-from connector.client._stores import SegmentStores, error_of
+from connector.client.connection import Connection
+from connector.client.deadline import Deadline, Looks
+from connector.client.stores import SegmentCalls, SegmentStores, error_of
 from connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -42,24 +55,33 @@ from connector.errors import (
     StreamSealedError,
 )
 from connector.wire import (
+    EVENT_HEADER_SIZE,
+    NO_ATTRIBUTE,
     AppendSetup,
     ConditionalAppend,
     ConditionalCheckFailed,
     DataAppended,
     Message,
+    SegmentRange,
     SetupAppend,
     StreamName,
     encode,
     encode_append,
     frame_events,
+    segment_epoch,
     segment_name,
 )
+from pravega_serde.routing import segment_key
 
-__all__ = ["SegmentAppender"]
+__all__ = ["NumberedAppender", "SegmentAppender"]
 
 # Seconds for an append that is being made durable; a segment store that takes longer has other trouble.
 _SETTLING: Final = 1.0
 _FIRST_PAUSE: Final = 0.001
+# Bytes of one append, unless a single event is larger.
+_BLOCK_BYTES: Final = 1 << 20
+
+Numbered = tuple[int, bytes]
 
 
 @dataclass(slots=True)
@@ -126,8 +148,7 @@ class SegmentAppender:
                 self._disconnect()  # an answer that is still to come would be taken for the next one's
                 if isinstance(error, SegmentSealedError):
                     # For good, whichever store says so: Java's byte streams are sealed without the controller.
-                    text = f"stream {self._stream} is sealed; nothing more can be written to it"
-                    raise StreamSealedError(text) from None
+                    raise StreamSealedError.of(self._stream) from None
                 raise
 
         try:
@@ -165,15 +186,12 @@ class SegmentAppender:
 
     def _await_longer(self, length: int, deadline: Deadline) -> None:
         """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
-        end = time.monotonic() + _SETTLING
-        pause = _FIRST_PAUSE
+        looks = Looks(Deadline(_SETTLING), _FIRST_PAUSE, _SETTLING, to_the_end=True)
         while (now := self._calls.info(deadline).write_offset) <= length:
             if now < length:
                 raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
-            if time.monotonic() >= end:
+            if not looks.again():
                 raise ConnectionLostError(f"segment {self._name} was refused to grow, but it has not grown")
-            time.sleep(pause)
-            pause *= 2
 
     def _set_up(self, deadline: Deadline) -> int:
         """Bind the writer id to the connection; the number of its last append that took effect."""
@@ -194,3 +212,120 @@ class SegmentAppender:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class NumberedAppender:
+    """Appends numbered events of one routing key, each once, whoever else does the same. Not thread safe."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, routing_key: str, writer_id: bytes) -> None:
+        self._stores, self._stream, self._writer_id = stores, stream, writer_id
+        self._position = segment_key(routing_key)
+        self._segment: int | None = None
+        self._last = NO_ATTRIBUTE  # the highest number that is known to be durable
+        self._connection: Connection | None = None
+
+    def append(self, events: Sequence[Numbered]) -> None:
+        """Append the events that the stream lacks; on return all are durable. Their numbers grow, from call to call.
+
+        Raises StreamNotFoundError, StreamSealedError, and retriable errors when the servers stay away.
+        """
+        for block in _blocks(events):
+            while missing := [event for event in block if event[0] > self._last]:
+                self._append(missing)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _append(self, block: list[Numbered]) -> None:
+        """Append to the present segment what it lacks; if it ends meanwhile, find the next one."""
+        if self._segment is None:
+            self._find_segment()
+        assert self._segment is not None
+        try:
+            self._stores.run(self._stream, self._segment, lambda deadline: self._try(block, deadline))
+        except (SegmentSealedError, NoSuchSegmentError):
+            # What it took before is found as that of a predecessor.
+            self._segment = None
+
+    def _try(self, block: list[Numbered], deadline: Deadline) -> None:
+        try:
+            if self._connection is None:
+                self._set_up(deadline)
+            missing = [event for event in block if event[0] > self._last]
+            if missing:
+                self._send(missing, deadline)
+        except BaseException:
+            self.close()  # the next set-up tells what was taken
+            raise
+
+    def _send(self, block: list[Numbered], deadline: Deadline) -> None:
+        frame = frame_events([event for _, event in block]).data
+        number = block[-1][0]
+        before, after = encode_append(self._writer_id, len(frame), len(block), number, number)
+        self._ask(b"".join((before, frame, after)), DataAppended, deadline)
+        self._last = number
+
+    def _set_up(self, deadline: Deadline) -> None:
+        assert self._segment is not None
+        endpoint = self._stores.endpoint(self._stream, self._segment, deadline)
+        self._connection = self._stores.pool.take(endpoint, deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
+        name = segment_name(self._stream, self._segment)
+        reply = self._ask(encode(SetupAppend(0, self._writer_id, name, token)), AppendSetup, deadline)
+        assert isinstance(reply, AppendSetup)
+        self._last = max(self._last, reply.last_event_number)
+
+    def _ask(self, request: bytes, kind: type[Message], deadline: Deadline) -> Message:
+        assert self._connection is not None
+        assert self._segment is not None
+        self._connection.send(request, deadline)
+        reply = self._connection.receive(deadline)
+        if not isinstance(reply, kind):
+            raise error_of(reply, segment_name(self._stream, self._segment))
+        return reply
+
+    def _find_segment(self) -> None:
+        current = _at(self._position, self._stores.controller.current_segments(self._stream))
+        if current is None:
+            raise StreamSealedError.of(self._stream)
+        for segment_id in _predecessors(self._stores, self._stream, current, self._position):
+            try:
+                number = SegmentCalls(self._stores, self._stream, segment_id).attribute(self._writer_id)
+            except NoSuchSegmentError:
+                break  # truncated away, and all before it
+            if number != NO_ATTRIBUTE:
+                self._last = max(self._last, number)
+                break  # those before it have lower numbers
+        self._segment = current
+
+
+def _blocks(events: Sequence[Numbered]) -> Iterator[list[Numbered]]:
+    block: list[Numbered] = []
+    size = 0
+    for event in events:
+        if block and size + len(event[1]) > _BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+        block.append(event)
+        size += len(event[1]) + EVENT_HEADER_SIZE
+    if block:
+        yield block
+
+
+def _at(position: float, segments: Sequence[SegmentRange]) -> int | None:
+    return next((each.id for each in segments if each.low <= position < each.high), None)
+
+
+# History does not change: for each segment it is asked once in a process.
+@lru_cache(maxsize=256)
+def _predecessors(stores: SegmentStores, stream: StreamName, segment_id: int, position: float) -> tuple[int, ...]:
+    """The segments that had the place on the key line before, newest first."""
+    found: dict[int, None] = {}
+    for epoch in range(segment_epoch(segment_id) - 1, -1, -1):
+        before = _at(position, stores.controller.epoch_segments(stream, epoch))
+        if before is not None:
+            found[before] = None
+    return tuple(found)

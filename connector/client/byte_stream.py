@@ -7,14 +7,13 @@ Such a stream has one segment. Its bytes stand there as they were written, and o
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
-from connector.client._reader import SegmentSlice, data_loss, read_chunks
-from connector.client._segment_appender import SegmentAppender, _Append
-from connector.client._segment_calls import SegmentCalls
-from connector.client._stores import SegmentStores
+from connector.client.appenders import SegmentAppender, _Append
+from connector.client.deadline import Deadline, Looks
+from connector.client.slices import SegmentSlice, data_loss, read_chunks
+from connector.client.stores import SegmentCalls, SegmentStores
 from connector.errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
 from connector.wire import StreamName, encode_append
 
@@ -25,7 +24,7 @@ __all__ = ["BUFFER_SIZE", "RawByteReader", "RawByteWriter"]
 
 #: Bytes of one append, and of a reader's buffer. Larger appends are not faster.
 BUFFER_SIZE: Final = 1 << 20
-_FIRST_PAUSE: Final = 0.02
+# Seconds between two looks for more bytes, at most.
 _LONGEST_PAUSE: Final = 1.0
 
 
@@ -106,17 +105,14 @@ class RawByteReader(io.RawIOBase):
 
     def _await_end(self) -> int:
         """Where the bytes end, once they go beyond the position or the time is up."""
-        until, pause = time.monotonic() + self._wait, _FIRST_PAUSE
+        looks = Looks(Deadline(self._wait), longest=_LONGEST_PAUSE, to_the_end=True)
         while True:
             info = self._calls.info()
             if self._position < info.start_offset:
                 error = SegmentTruncatedError("truncated", start_offset=info.start_offset)
                 raise data_loss(self._stream, self._id, self._position, error)
-            left = until - time.monotonic()
-            if info.write_offset > self._position or info.sealed or left <= 0:
+            if info.write_offset > self._position or info.sealed or not looks.again():
                 return info.write_offset
-            time.sleep(min(pause, left))
-            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _drop(self) -> None:
         self._chunk = memoryview(b"")
@@ -166,7 +162,7 @@ class RawByteWriter(io.RawIOBase):
         """Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments."""
         segments = stores.controller.current_segments(stream)
         if not segments:
-            raise StreamSealedError(f"stream {stream} is sealed; nothing more can be written to it")
+            raise StreamSealedError.of(stream)
         if len(segments) != 1:
             raise ConfigError(f"stream {stream} has {len(segments)} segments; a stream of bytes has one")
         self._calls = SegmentCalls(stores, stream, segments[0].id)

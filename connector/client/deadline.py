@@ -1,4 +1,7 @@
-"""Deadlines: how long a call may take, and how long one attempt of it may wait for a sign of life."""
+"""Deadlines: how long a call may take, how long one attempt of it may wait for a sign of life, and when to look again.
+
+Attempts at something that fails are in ``health``, which tells of their trouble.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final
 
 from connector.errors import DeadlineExceededError
 
-__all__ = ["Deadline"]
+__all__ = ["QUIET", "Deadline", "Looks"]
 
 # Seconds without a byte after which an attempt is given up for another one, and the controller is asked anew: waiting
 # on is in vain where a server is frozen and another one has taken over.
@@ -56,3 +59,31 @@ class Deadline:
     def progress(self) -> None:
         """Note a sign of life: the attempt's seconds begin anew, up to the end of the whole."""
         self._at = min(self._end, time.monotonic() + self.seconds)
+
+    def pause(self, seconds: float, keep: float = 0.0) -> bool:
+        """Sleep for so long, or until ``keep`` seconds are left; False, at once, when no more than those are left."""
+        left = self.left - keep
+        if left <= 0:
+            return False
+        time.sleep(min(seconds, left))
+        return True
+
+
+class Looks:
+    """Looks at what somebody else is at work on, by a deadline; the pauses between two of them double."""
+
+    def __init__(
+        self, deadline: Deadline, first: float = 0.02, longest: float = 0.25, *, to_the_end: bool = False
+    ) -> None:
+        """``first`` and ``longest`` are pauses in seconds.
+
+        A look that must itself be done by the deadline needs some time, so none comes in the last pause; with
+        ``to_the_end`` it has a deadline of its own, and the last one comes when this one has passed.
+        """
+        self._deadline, self._next, self._longest, self._to_the_end = deadline, first, longest, to_the_end
+
+    def again(self) -> bool:
+        """Pause before another look; False, at once, when there is no time for one."""
+        pause = self._next
+        self._next = min(2 * pause, self._longest)
+        return (self._to_the_end or self._deadline.left > pause) and self._deadline.pause(pause)

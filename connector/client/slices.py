@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.client._connection import Connection
-from connector.client._stores import SegmentStores, error_of
+from connector.client.connection import Connection
+from connector.client.stores import SegmentStores, error_of
 from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from connector.wire import EventColumn, FrameParser, RangeRead, SegmentRead, StreamCut, StreamName, segment_name
 from pravega_serde.errors import DeserializationError, PravegaError

@@ -4,10 +4,14 @@ Callers hand over blocks with :meth:`AppendLoop.push` and wait with :meth:`Appen
 acknowledgements, scaling, lost connections, happens in the one thread, so no session needs a lock. What may block is an
 errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and waits
 for it; the others go on.
+
+An event that does not fit into one wire frame is written to a transient segment, then merged in one step (Java:
+``LargeEventWriter``). The transient segment lives as long as the connection, so a failure leaves nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import threading
@@ -19,16 +23,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from connector.client._append_connection import AppendConnection
-from connector.client._connection import Endpoint, wait_ready
-from connector.client._deadline import QUIET, Deadline
-from connector.client._destinations import Destination
-from connector.client._errands import Errands
-from connector.client._health import Attempts
-from connector.client._large_events import append_large_event
-from connector.client._policies import Successor
-from connector.client._routes import Routes
-from connector.client._stores import SegmentStores, error_of
+from connector.client.connection import AppendConnection, Connection, Endpoint, wait_ready
+from connector.client.controller_values import Successor
+from connector.client.deadline import QUIET, Deadline
+from connector.client.destinations import Destination, Routes
+from connector.client.errands import Errands
+from connector.client.health import Attempts
+from connector.client.stores import SegmentStores, error_of
 from connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -43,9 +44,15 @@ from connector.wire import (
     AppendSetup,
     AppendState,
     Block,
+    ConditionalBlockEnd,
+    CreateTransientSegment,
     DataAppended,
     KeepAlive,
+    MergeSegments,
     Message,
+    SegmentCreated,
+    SegmentsMerged,
+    SetupAppend,
     StreamName,
     encode,
 )
@@ -62,18 +69,19 @@ _KEEP_ALIVE_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 10.0
 # An attempt at a large event: some hundred MB at a slow store.
 _LARGE_SECONDS: Final = 30.0
+# Bytes of one append of it.
+_PIECE: Final = 4 << 20
 _logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Lane:
-    """A segment's session with its connection and its next try to connect."""
+    """A segment's session with its connection and its attempts to connect."""
 
     segment_id: int
     session: AppendSession
     attempts: Attempts
     connection: AppendConnection | None = None
-    retry_at: float = 0.0
     busy: bool = False  # an errand is under way for it
     ended: SegmentStoreError | None = None  # what a store said of its end, until it is known what follows
 
@@ -218,7 +226,7 @@ class AppendLoop:
 
     def _push(self, lane: _Lane) -> None:
         """Connect the lane if it has work, and send what its window allows."""
-        if lane.busy or lane.retry_at > self._now:
+        if lane.busy or lane.attempts.due > self._now:
             return
         session = lane.session
         if lane.ended is not None:
@@ -266,7 +274,16 @@ class AppendLoop:
         self._stores.token(self._stream, write=True, deadline=deadline)
 
     def _append_large(self, segment_id: int, segment: str, block: Block, deadline: Deadline) -> None:
-        append_large_event(self._stores, self._stream, segment_id, segment, block.data, deadline)
+        """Append one framed event of any size; it is durable and visible as a whole on return. One attempt.
+
+        ``segment`` is the name of the segment to append to: that of ``segment_id``, or a transaction's beside it.
+        Raises SegmentSealedError, NoSuchSegmentError, and what is retriable. Where the answer to the merge was lost,
+        another attempt writes the event again: such an event may come twice.
+        """
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
+        endpoint = self._stores.endpoint(self._stream, segment_id, deadline)
+        with self._stores.pool.lease(endpoint, deadline) as connection:
+            _write_and_merge(connection, segment, token, block.data, deadline)
 
     def _run_errands(self) -> None:
         """Take what errands brought. Raises what cannot pass."""
@@ -343,7 +360,7 @@ class AppendLoop:
 
     def _pause(self) -> float:
         """Seconds until something is due that no socket announces."""
-        retries = [lane.retry_at for lane in self._lanes.values() if lane.retry_at > self._now]
+        retries = [lane.attempts.due for lane in self._lanes.values() if lane.attempts.due > self._now]
         silences = [connection.owes_since + self._patience(connection) for connection in self._connections.values()]
         due = min([self._collect_at, *retries, *silences]) - time.monotonic()
         return min(max(0.0, due), _KEEP_ALIVE_SECONDS)
@@ -414,7 +431,7 @@ class AppendLoop:
     def _postpone(self, lane: _Lane, error: ConnectorError) -> None:
         self._trouble = error
         self._stores.forget(self._stream, lane.segment_id, error)
-        lane.retry_at = time.monotonic() + lane.attempts.failed(error, self._awaited)
+        lane.attempts.failed(error, self._awaited)
 
     def _acknowledged(self, lane: _Lane, size: int) -> None:
         if not size:
@@ -432,3 +449,24 @@ class AppendLoop:
         for block in lane.session.take_unacknowledged():
             for target, part in block.split(self._routes.targets(block.positions)):
                 self._enqueue(target, part)
+
+
+def _write_and_merge(connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline) -> None:
+    """Write a framed event to a transient segment of a segment, and merge it into that."""
+    numbers = itertools.count(1)
+
+    def ask(request: Message, expected: type[Message]) -> Message:
+        connection.send(encode(request), deadline)
+        reply = connection.receive(deadline)
+        if not isinstance(reply, expected):
+            raise error_of(reply, parent)
+        return reply
+
+    created = ask(CreateTransientSegment(next(numbers), uuid.uuid4().bytes, parent, token), SegmentCreated)
+    assert isinstance(created, SegmentCreated)
+    writer_id = uuid.uuid4().bytes
+    ask(SetupAppend(next(numbers), writer_id, created.segment, token), AppendSetup)
+    for number, at in enumerate(range(0, len(framed), _PIECE)):
+        piece = framed[at : at + _PIECE]
+        ask(ConditionalBlockEnd(writer_id, number, at, piece, next(numbers)), DataAppended)
+    ask(MergeSegments(next(numbers), parent, created.segment, token), SegmentsMerged)

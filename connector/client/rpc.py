@@ -3,6 +3,11 @@
 A deadline covers a call with all its attempts, each of which gets a share of the time: a controller that says nothing
 must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
 code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
+
+gRPC is imported here with its fork handlers off. They are on unless the environment says otherwise when gRPC is first
+imported, and then a child that is forked only to exec aborts now and then (7 of 180 here). PySpark starts its JVM by
+such a fork, and says "Java gateway process exited". Without the handlers a forked child must not call gRPC if its
+parent has: it would hang, deaf to deadlines.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +23,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from connector.client._deadline import QUIET, Deadline
-from connector.client._grpc import FORK_HANDLERS, grpc
-from connector.client._health import Attempts, ClusterHealth
+from connector.client.deadline import QUIET, Deadline
+from connector.client.health import Attempts, ClusterHealth
 from connector.config import PravegaConfig
 from connector.errors import (
     AuthenticationError,
@@ -33,15 +38,22 @@ from connector.errors import (
 )
 from connector.wire import StreamName
 
+_SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
+if "grpc" not in sys.modules:
+    os.environ.setdefault(_SETTING, "0")
+
+import grpc  # noqa: E402 - after the environment is set
+
+__all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
+
+FORK_HANDLERS: Final = os.environ.get(_SETTING) != "0"
+"""Whether a forked child may use gRPC after its parent did: somebody wants it so, or has imported gRPC before."""
+
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them
 # Seconds for which they are repeated where they cannot: twice a failover, during which the controller's own metadata is
 # away (25 to 30 s). What lasts longer has another reason, which waiting would hide.
 PASSING_SECONDS: Final = 60.0
-# Seconds for an answer that waits for work (to create a stream, say, whose segments' stores are told one by one) when
-# it is asked for again, and for one that cannot be asked for again.
-QUIET_WORK: Final = 7.0
-QUIET_ONCE: Final = 15.0
 QUOTED: Final = 160  # characters of a server's text that an error repeats
 MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
 
@@ -96,6 +108,20 @@ class Rpc(Generic[Q, R]):
     """Whether the answer waits for work at the server, as long as that takes."""
     verdict: Callable[[Failure], ConnectorError | None] | None = None
     """What a code for passing trouble stands for here instead, if it comes again and again; None: it is trouble."""
+
+    def quiet(self, *, again: bool, others: bool) -> float:
+        """Seconds for which a controller may be silent when it is asked, for the first time or ``again``.
+
+        Where there are ``others``, one that does not answer a question is left sooner. Work (to create a stream, say,
+        whose segments' stores are told one by one) has its time when it is asked for again: it is done in a moment by a
+        controller that is well, and one that stands still must not have that time first. What cannot be asked for
+        again has all its time at once.
+        """
+        if self.works and not self.repeatable:
+            return 15.0
+        if self.works and again:
+            return 7.0
+        return QUIET / 2 if others else QUIET
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +214,10 @@ class ControllerChannel:
         ControllerUnavailableError, AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of
         target), ControllerFailureError, ControllerError.
         """
-        attempts = self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline)
         passing = Deadline(min(PASSING_SECONDS, deadline.seconds))
         count = 0
         unreachable = False
-        try:
+        with self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline) as attempts:
             while True:
                 turn = self._turn
                 try:
@@ -214,21 +239,12 @@ class ControllerChannel:
                 error = self._error(rpc, code, details, target, deadline.seconds - deadline.left)
                 if not rpc.repeatable or not error.retriable or (code in _MOMENTARY and passing.passed):
                     raise error
-                if not attempts.again(error):
-                    raise error
-        finally:
-            attempts.close()
+                attempts.again(error)
 
     def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
         """One attempt at the endpoint whose turn it is."""
         connection = self._connection(turn)
-        # Where there is another controller, one that is silent is left sooner. Work has its time when it is asked for
-        # again: it is done in a moment by a controller that is well, and one that stands still must not have it first.
-        quiet = QUIET if len(self._endpoints) == 1 else QUIET / 2
-        if rpc.works and not rpc.repeatable:
-            quiet = QUIET_ONCE
-        elif rpc.works and attempts.in_trouble:
-            quiet = QUIET_WORK
+        quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
         try:
             answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=self._metadata)
         except ValueError:  # what gRPC raises for a channel that another thread has closed
@@ -305,9 +321,7 @@ def _closed_error() -> ControllerError:
 
 def not_found(target: StreamName | str) -> ControllerError:
     """The error for a stream, or for a scope, that does not exist."""
-    if isinstance(target, StreamName):
-        return StreamNotFoundError(f"there is no stream {target}: check the name, or create it first")
-    return ScopeNotFoundError(f"there is no scope {target}: check the name, or create it first")
+    return StreamNotFoundError.of(target) if isinstance(target, StreamName) else ScopeNotFoundError.of(target)
 
 
 def _quote(details: str | None) -> str:

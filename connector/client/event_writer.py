@@ -13,14 +13,20 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from connector.client._append_loop import AppendLoop
-from connector.client._blocks import MAX_EVENT_SIZE, blocks_of, pieces_of
-from connector.client._cuts import tail_cut
-from connector.client._deadline import Deadline
-from connector.client._destinations import Destination, StreamDestination
-from connector.client._events import SupportsSerialize, as_binary, as_bytes, check_key
-from connector.client._routes import Routes
-from connector.client._stores import SegmentStores
+from connector.client.append_loop import AppendLoop
+from connector.client.deadline import Deadline
+from connector.client.destinations import Destination, Routes, StreamDestination
+from connector.client.events import (
+    MAX_EVENT_SIZE,
+    SupportsSerialize,
+    as_binary,
+    as_bytes,
+    blocks_of,
+    check_key,
+    pieces_of,
+)
+from connector.client.lineage import tail_cut
+from connector.client.stores import SegmentStores
 from connector.errors import (
     ConfigError,
     ConnectorError,

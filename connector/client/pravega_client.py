@@ -10,24 +10,22 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from connector.client._blocks import MAX_EVENT_SIZE
-from connector.client._byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
-from connector.client._connection import ConnectionPool, Tls
-from connector.client._controller import ControllerClient
-from connector.client._cuts import tail_cut
-from connector.client._events import RawEvents, SupportsSerialize
-from connector.client._health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
-from connector.client._policies import RetentionPolicy, ScalingPolicy
-from connector.client._reader import EventBatch, read_slices, slices_between
-from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
-from connector.client._stores import SegmentStores
-from connector.client._subscribers import Subscriber
-from connector.client._synchronizer import StateSynchronizer
-from connector.client._tail import TailReader
-from connector.client._time_cuts import cut_at
-from connector.client._transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from connector.client._watermarks import TimeWindow, WatermarkLog
-from connector.client._writer import MAX_IN_FLIGHT, EventWriter
+from connector.client.byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
+from connector.client.connection import ConnectionPool, Tls
+from connector.client.controller import ControllerClient
+from connector.client.controller_values import RetentionPolicy, ScalingPolicy
+from connector.client.event_writer import MAX_IN_FLIGHT, EventWriter
+from connector.client.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
+from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
+from connector.client.lineage import tail_cut
+from connector.client.revisioned import RevisionedStreamClient, SupportsBoth
+from connector.client.slices import EventBatch, read_slices, slices_between
+from connector.client.stores import SegmentStores
+from connector.client.subscriber import Subscriber
+from connector.client.synchronizer import StateSynchronizer
+from connector.client.tail import TailReader
+from connector.client.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
+from connector.client.watermarks import TimeWindow, WatermarkLog, cut_at
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
 from connector.wire import StreamCut, StreamName, Watermark
@@ -340,7 +338,7 @@ class PravegaClient:
         """The full name of a stream that exists. Raises StreamNotFoundError."""
         name = self.name(stream)
         if not self.controller.stream_exists(name):
-            raise StreamNotFoundError(f"stream {name} does not exist; create it first, or check its name and scope")
+            raise StreamNotFoundError.of(name)
         return name
 
     def close(self) -> None:

@@ -18,10 +18,10 @@ import logging
 import uuid
 from typing import Final
 
-from connector.client._controller_subscribers import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
-from connector.client._events import RawEvents
-from connector.client._revisioned import RevisionedStreamClient
-from connector.client._stores import SegmentStores
+from connector.client.controller_values import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
+from connector.client.events import RawEvents
+from connector.client.revisioned import RevisionedStreamClient
+from connector.client.stores import SegmentStores
 from connector.errors import ConnectorError, ControllerError
 from connector.wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
 

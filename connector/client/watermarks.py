@@ -1,4 +1,4 @@
-"""Watermarks of a stream: reading them as they come, and what they say about a position.
+"""Watermarks of a stream: reading them as they come, what they say about a position, and where a time lies.
 
 What they are worth: a writer that notes a time says that all it has written is of that time or earlier, and what it
 will write of that time or later. So behind a watermark's cut nothing is earlier than its ``low``, as far as the writers
@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
@@ -20,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.client._reader import SegmentSlice, read_slice
-from connector.client._stores import SegmentStores
-from connector.errors import StreamNotFoundError
+from connector.client.slices import SegmentSlice, read_slice
+from connector.client.stores import SegmentStores
+from connector.errors import StreamNotFoundError, TimeUnknownError
 from connector.wire import (
     EVENT_HEADER_SIZE,
     SegmentRange,
@@ -35,7 +36,7 @@ from connector.wire import (
 )
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["SegmentTimes", "TimeWindow", "WatermarkLog"]
+__all__ = ["SegmentTimes", "TimeWindow", "WatermarkLog", "cut_at"]
 
 _NEVER: Final = 2**63 - 1  # the place of a watermark that lies behind the whole segment
 
@@ -204,3 +205,64 @@ class WatermarkLog:
         self._marks.append(mark)
         self._ends.append(self._end)
         self._ranges |= {r.id: r for r in mark.ranges}
+
+
+def cut_at(stores: SegmentStores, log: WatermarkLog, millis: int, *, end: bool) -> StreamCut:
+    """The cut for a time; see :meth:`PravegaClient.cut_at`."""
+    marks = log.read()
+    if not marks:
+        raise TimeUnknownError(
+            f"where in stream {log.stream} {_text(millis)} lies is not known: it has no watermarks, because none of "
+            "its writers has noted event time, and the servers keep no other record of time; give 'earliest' or a "
+            "stream cut, or let the writers note their time (a watermark comes some 10 s after)"
+        )
+    head = stores.controller.head_cut(log.stream)
+    if end:
+        return _later(stores, head, _end(log, marks, millis))
+    mark = _last_before(marks, millis)
+    return head if mark is None or not _is_kept(stores, mark.cut) else mark.cut
+
+
+def _end(log: WatermarkLog, marks: Sequence[Watermark], millis: int) -> StreamCut:
+    for mark in marks:
+        if mark.low >= millis:
+            return mark.cut
+    raise TimeUnknownError(
+        f"where in stream {log.stream} {_text(millis)} ends is not known yet: its writers have come to "
+        f"{_text(marks[-1].low)}; end at an earlier time or at 'latest', or wait until they have noted that time"
+    )
+
+
+def _last_before(marks: Sequence[Watermark], millis: int) -> Watermark | None:
+    """The last watermark before whose cut every event is of an earlier time.
+
+    That its own ``high`` is earlier is not enough: between the place where a writer has noted its time and the cut,
+    which lies behind the places of all writers, that writer may have written later events. They are bounded by what
+    it noted next. A writer takes part in a watermark if it has noted a later time than the ``low`` of the one before;
+    if that is no less than the ``high`` of an older one, it has noted anew since then.
+    """
+    earlier = [place for place, mark in enumerate(marks) if mark.high < millis]
+    if not earlier or not earlier[-1]:
+        return None
+    newest = earlier[-1]
+    found = [mark for mark in marks[:newest] if mark.high <= marks[newest - 1].low]
+    return found[-1] if found else None
+
+
+def _is_kept(stores: SegmentStores, cut: StreamCut) -> bool:
+    """Whether the stream still has everything behind a cut."""
+    infos = stores.segment_infos(cut.stream, cut.positions)
+    return all(infos[i].exists and at >= infos[i].start_offset for i, at in cut.positions.items())
+
+
+def _later(stores: SegmentStores, head: StreamCut, cut: StreamCut) -> StreamCut:
+    """The cut, or the head if nothing before the cut is left."""
+    infos = stores.segment_infos(cut.stream, cut.positions)
+    return cut if any(infos[i].exists and at > infos[i].start_offset for i, at in cut.positions.items()) else head
+
+
+def _text(millis: int) -> str:
+    try:
+        return f"{(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=millis)).isoformat()} ({millis} ms)"
+    except OverflowError:  # event time may count anything
+        return f"time {millis}"

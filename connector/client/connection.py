@@ -1,7 +1,8 @@
-"""A blocking connection to a segment store, and a pool of them for each process."""
+"""Connections to segment stores: blocking ones and a pool of them for each process, and those that carry appends."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
@@ -9,23 +10,25 @@ import socket
 import ssl
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from connector.client._deadline import Deadline
-from connector.client._health import ClusterHealth
+from connector.client.deadline import Deadline
+from connector.client.health import ClusterHealth
 from connector.errors import AuthenticationError, ConnectionLostError, ProtocolError
-from connector.wire import Hello, KeepAlive, Message, decode, encode, parse_header
+from connector.wire import Hello, KeepAlive, Message, MessageDecoder, decode, encode, parse_header
 
-__all__ = ["Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
+__all__ = ["AppendConnection", "Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
 
 Endpoint = tuple[str, int]
 
 # A reply to a read of 1 MiB fits without growing; the buffer is used again for every message.
 _FIRST_BUFFER: Final = (1 << 20) + 4096
+# Bytes of acknowledgements taken at once.
+_RECEIVE: Final = 1 << 16
 # Seconds after which the system gives up a peer that acknowledges nothing: a host that lost its power says no goodbye.
 _UNACKNOWLEDGED: Final = 30
 _PROBE_AFTER: Final = 10
@@ -107,14 +110,45 @@ def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tu
     )
 
 
-class Connection:
-    """One request-and-reply connection. Not thread safe. After any error it must be closed."""
+class _StoreSocket:
+    """A non-blocking socket to a segment store."""
 
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         self.endpoint = endpoint
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
         self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
         self._sock.setblocking(False)
+
+    def fileno(self) -> int:
+        """The socket's file descriptor, for :func:`wait_ready`."""
+        return self._sock.fileno()
+
+    @property
+    def has_buffered_input(self) -> bool:
+        """Whether TLS holds decrypted bytes that polling does not see."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+
+    def gone_silent(self, seconds: float) -> ConnectionLostError:
+        """The error for a store that owes an answer for too long."""
+        return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
+
+    def close(self) -> None:
+        """Close the socket; unsent bytes are dropped."""
+        with contextlib.suppress(OSError):
+            self._sock.close()
+
+    def _lost(self, error: OSError, when: str = "") -> ConnectionLostError:
+        return ConnectionLostError(f"the connection to {self._where} was lost{when}: {error}")
+
+    def _ended(self) -> ConnectionLostError:
+        return ConnectionLostError(f"{self._where} closed the connection")
+
+
+class Connection(_StoreSocket):
+    """One request-and-reply connection. Not thread safe. After any error it must be closed."""
+
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
+        super().__init__(endpoint, tls, deadline)
         self._input = select.poll()
         self._input.register(self._sock, select.POLLIN)
         self._buffer = bytearray(_FIRST_BUFFER)
@@ -130,15 +164,6 @@ class Connection:
         except BaseException:
             self.close()
             raise
-
-    def fileno(self) -> int:
-        """The socket's file descriptor, for select."""
-        return self._sock.fileno()
-
-    @property
-    def has_buffered_input(self) -> bool:
-        """Whether TLS holds decrypted bytes that select does not see."""
-        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
     def is_usable(self) -> bool:
         """Whether nothing has arrived, which on an idle connection would be its end."""
@@ -156,7 +181,7 @@ class Connection:
                 except _WOULD_BLOCK:
                     wait_ready([], [self], left)
         except OSError as error:
-            raise ConnectionLostError(f"the connection to {self._where} was lost while sending: {error}") from None
+            raise self._lost(error, " while sending") from None
 
     def receive(self, deadline: Deadline) -> Message:
         """The next message. Its byte fields are views that the next receive overwrites.
@@ -179,7 +204,7 @@ class Connection:
                 while self._filled < len(self._view):
                     count = self._sock.recv_into(self._view[self._filled :])
                     if not count:
-                        raise ConnectionLostError(f"{self._where} closed the connection")
+                        raise self._ended()
                     self._filled += count
                     self.heard_at = time.monotonic()
                 if self._type is None:
@@ -195,15 +220,7 @@ class Connection:
         except _WOULD_BLOCK:
             return None
         except OSError as error:
-            raise ConnectionLostError(f"the connection to {self._where} was lost: {error}") from None
-
-    def gone_silent(self, seconds: float) -> ConnectionLostError:
-        """The error for a store that owes an answer for too long."""
-        return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._sock.close()
+            raise self._lost(error) from None
 
 
 class ConnectionPool:
@@ -272,3 +289,61 @@ class ConnectionPool:
                 for connection in idle:
                     connection.close()
             self._idle.clear()
+
+
+class AppendConnection(_StoreSocket):
+    """Output queue, input decoder, and which segments and writer ids are bound to the connection."""
+
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
+        super().__init__(endpoint, tls, deadline)
+        self.lanes: dict[str, int] = {}  # segment name -> segment id
+        self.writers: dict[bytes, int] = {}  # writer id -> segment id
+        self._decoder = MessageDecoder()
+        self._output: deque[memoryview] = deque()
+        self._last_output = time.monotonic()
+        self.heard = False  # whether the store has said anything
+        self.owes_since = math.inf  # when (monotonic) the store began to owe the next answer
+        self.send(encode(Hello()))
+
+    @property
+    def has_output(self) -> bool:
+        """Whether bytes wait to be sent."""
+        return bool(self._output)
+
+    def idle_for(self, seconds: float) -> bool:
+        """Whether nothing was sent for so long."""
+        return time.monotonic() - self._last_output >= seconds
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Queue bytes; they go out with the next flush."""
+        self._output.append(memoryview(data))
+        self._last_output = time.monotonic()
+        self.owes_since = min(self.owes_since, self._last_output)
+
+    def flush(self) -> None:
+        """Send what the socket takes now. Raises ConnectionLostError."""
+        try:
+            while self._output:
+                head = self._output[0]
+                sent = self._sock.send(head)
+                if sent < len(head):
+                    self._output[0] = head[sent:]
+                else:
+                    self._output.popleft()
+        except _WOULD_BLOCK:
+            pass
+        except OSError as error:
+            raise self._lost(error, " while sending") from None
+
+    def receive(self) -> list[Message]:
+        """The messages that arrived. Raises ConnectionLostError, ProtocolError."""
+        try:
+            data = self._sock.recv(_RECEIVE)
+        except _WOULD_BLOCK:
+            return []
+        except OSError as error:
+            raise self._lost(error) from None
+        if not data:
+            raise self._ended()
+        self.owes_since, self.heard = math.inf, True
+        return [m for m in self._decoder.feed(data) if not isinstance(m, Hello | KeepAlive)]

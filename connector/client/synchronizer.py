@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, TypeVar
 
-from connector.client._revisioned import RevisionedStreamClient, SupportsBoth
-from connector.client._revisions import Revision
-from connector.client._stores import SegmentStores
+from connector.client.revisioned import Revision, RevisionedStreamClient, SupportsBoth
+from connector.client.stores import SegmentStores
 from connector.errors import ConfigError, DataLossError
 from connector.wire import StreamName
 from pravega_serde.errors import DeserializationError

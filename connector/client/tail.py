@@ -18,13 +18,13 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
-from connector.client._connection import Connection, Endpoint, wait_ready
-from connector.client._cuts import Lineage
-from connector.client._deadline import QUIET, Deadline
-from connector.client._errands import Errands
-from connector.client._health import Attempts
-from connector.client._reader import EventBatch, data_loss
-from connector.client._stores import SegmentStores, error_of
+from connector.client.connection import Connection, Endpoint, wait_ready
+from connector.client.deadline import QUIET, Deadline
+from connector.client.errands import Errands
+from connector.client.health import Attempts
+from connector.client.lineage import Lineage
+from connector.client.slices import EventBatch, data_loss
+from connector.client.stores import SegmentStores, error_of
 from connector.errors import (
     ConnectionLostError,
     ConnectorError,
@@ -74,7 +74,6 @@ class _SegmentTail:
         self.attempts = attempts
         self.asked: Endpoint | None = None  # the store that holds a read
         self.asked_at = 0.0
-        self.retry_at = 0.0
         self.overdue = 0  # reads in a row that were not answered though there was something to read
 
 
@@ -223,7 +222,7 @@ class TailReader:
         """Send a read for every segment that has none outstanding."""
         now = self._now = time.monotonic()
         for tail in list(self._tails.values()):
-            if tail.retry_at > now or not self._waits(tail):
+            if tail.attempts.due > now or not self._waits(tail):
                 continue
             endpoint = self._stores.known_endpoint(self._stream, tail.id)
             token = self._stores.known_token(self._stream, write=False)
@@ -272,7 +271,7 @@ class TailReader:
     def _ready(self, timeout: float) -> list[Endpoint]:
         """The stores from which something has come, after at most ``timeout`` seconds or until something is due."""
         now = self._now
-        due = [tail.retry_at for tail in self._tails.values() if tail.retry_at > now]
+        due = [tail.attempts.due for tail in self._tails.values() if tail.attempts.due > now]
         due += [self._due(endpoint) for endpoint in self._connections]
         for tail in self._tails.values():
             if tail.asked is not None:
@@ -405,7 +404,7 @@ class TailReader:
         self._stores.forget(self._stream, tail.id, error)
         if not error.retriable:
             raise error
-        tail.retry_at = time.monotonic() + tail.attempts.failed(error)
+        tail.attempts.failed(error)
         if tail.attempts.deadline.passed:
             given_up = tail.attempts.given_up()
             tail.attempts.close()

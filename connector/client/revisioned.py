@@ -8,24 +8,52 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
-from connector.client._blocks import MAX_EVENT_SIZE
-from connector.client._reader import SegmentSlice, data_loss, read_slice
-from connector.client._revisions import Revision
-from connector.client._segment_appender import SegmentAppender
-from connector.client._segment_calls import SegmentCalls
-from connector.client._stores import SegmentStores
-from connector.errors import ConfigError, EventTooLargeError, SegmentTruncatedError, StreamSealedError
-from connector.wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName
+from connector.client.appenders import SegmentAppender
+from connector.client.events import MAX_EVENT_SIZE
+from connector.client.slices import SegmentSlice, data_loss, read_slice
+from connector.client.stores import SegmentCalls, SegmentStores
+from connector.errors import ConfigError, EventTooLargeError, InvalidNameError, SegmentTruncatedError, StreamSealedError
+from connector.wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName, parse_segment_name, segment_name
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["RevisionedStreamClient", "SupportsBoth"]
-
+__all__ = ["Revision", "RevisionedStreamClient", "SupportsBoth"]
 T = TypeVar("T")
 # Java's SegmentAttribute.RevisionStreamClientMark: the id under which a segment keeps the mark.
 _MARK: Final = uuid.UUID("7df9a874-246c-c9d6-9397-cdd19ead68c5").bytes
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Revision:
+    """A place in a revisioned stream: after one entry, before the next. Later ones of a stream are greater.
+
+    ``str()`` and :meth:`parse` are those of Java's ``RevisionImpl``.
+    """
+
+    stream: StreamName
+    """The stream."""
+    segment_id: int
+    """Its only segment."""
+    offset: int
+    """Where in the segment the entry before ends, and the next begins."""
+    update: int = 0
+    """Number of the update inside an entry that holds several; only a state synchronizer has others than 0."""
+
+    def __str__(self) -> str:
+        return f"{segment_name(self.stream, self.segment_id)}:{self.offset}:{self.update}"
+
+    @classmethod
+    def parse(cls, text: str) -> Revision:
+        """The revision called ``scope/stream/0.#epoch.0:offset:update``; ConfigError for anything else."""
+        segment, *numbers = text.split(":")
+        try:
+            offset, update = map(int, numbers)
+            return cls(*parse_segment_name(segment), offset, update)
+        except (ValueError, InvalidNameError):
+            raise ConfigError(f"{text[:200]!r} is no revision: write it as scope/stream/0.#epoch.0:offset:0") from None
 
 
 class SupportsBoth(Protocol[T]):
@@ -50,7 +78,7 @@ class RevisionedStreamClient(Generic[T]):
         """Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments."""
         segments = stores.controller.current_segments(stream)
         if not segments:
-            raise StreamSealedError(f"stream {stream} is sealed; nothing more can be written to it")
+            raise StreamSealedError.of(stream)
         if len(segments) > 1:
             raise ConfigError(f"stream {stream} has {len(segments)} segments; revisions need a stream of one")
         self.stream = stream

@@ -1,7 +1,9 @@
-"""What a client knows of its cluster's health: how long calls wait, what is in trouble, and what has happened so far.
+"""A cluster's health as a client knows it: how long calls wait, what is tried again, what is in trouble, what happened.
 
 Until any server has answered, somebody waits for a first sign: a wrong address must be an error soon. From then on the
 client goes on by itself: a server that is lost is replaced by another one in 25 to 30 s, and a call waits for that.
+
+All that is tried again goes by :class:`Attempts`: its pauses and times, its lines in the log, its outage if it is one.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from types import TracebackType
 from typing import Final, TypeVar
 
-from connector.client._deadline import QUIET, Deadline
+from connector.client.deadline import QUIET, Deadline
 from connector.errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
 from pravega_serde.errors import PravegaError
 
@@ -122,36 +125,11 @@ class ClusterHealth:
     # ---------------------------------------------------------------- attempts
 
     def attempts(self, logger: logging.Logger, what: str, deadline: Deadline | None = None) -> Attempts:
-        """The attempts at something, which ``what`` names in the log.
+        """Attempts at something that ``what`` names in the log.
 
         Without a deadline each time of trouble has its own: as many seconds as a call may take, from the first failure.
         """
         return Attempts(self, logger, what, deadline)
-
-    def persist(
-        self,
-        logger: logging.Logger,
-        what: str,
-        deadline: Deadline,
-        attempt: Callable[[Deadline], T],
-        failed: Callable[[PravegaError], None],
-    ) -> T:
-        """Call ``attempt`` with its share of the time until it does not fail for a passing reason.
-
-        ``failed`` sees each such error, the last one too. Raises the last error when the time is up.
-        """
-        attempts = self.attempts(logger, what, deadline)
-        try:
-            while True:
-                try:
-                    result = attempt(attempts.share())
-                except PravegaError as error:
-                    attempts.settle(error, failed)
-                else:
-                    attempts.done()
-                    return result
-        finally:
-            attempts.close()
 
     # ---------------------------------------------------------------- what is told
 
@@ -205,7 +183,11 @@ class ClusterHealth:
 
 
 class Attempts:
-    """The attempts at one thing, from the first failure to the success or the end of the time. Not thread safe."""
+    """The attempts at one thing, from the first failure to the success or the end of the time. Not thread safe.
+
+    A function is called by :meth:`run`. A loop of one's own asks :meth:`share` for the time of an attempt, and tells
+    how it ended by :meth:`done`, by :meth:`again`, which waits, or by :meth:`failed`, which does not.
+    """
 
     def __init__(self, health: ClusterHealth, logger: logging.Logger, what: str, deadline: Deadline | None) -> None:
         self._health, self._logger, self._what = health, logger, what
@@ -213,7 +195,16 @@ class Attempts:
         self._deadline = deadline
         self._failures = 0
         self._reason: PravegaError | None = None
-        self.began = 0.0  # of the trouble (monotonic seconds)
+        self.began = 0.0
+        """When the trouble began (monotonic seconds)."""
+        self.due = 0.0
+        """When the next attempt is due (monotonic seconds), after :meth:`failed`."""
+
+    def __enter__(self) -> Attempts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
 
     def __del__(self) -> None:
         self.close()
@@ -236,8 +227,23 @@ class Attempts:
         """The deadline of the next attempt; ``quiet`` is how long a healthy server may be silent."""
         return self.deadline.share(self._troubled, quiet)
 
-    def failed(self, error: PravegaError, deadline: Deadline | None = None) -> float:
-        """Note a failure that may pass; the seconds to wait before the next attempt.
+    def run(self, attempt: Callable[[Deadline], T], failed: Callable[[PravegaError], None]) -> T:
+        """Call ``attempt`` with its share of the time until it does not fail for a passing reason.
+
+        ``failed`` sees each such error, the last one too. Raises the reason when the time is up.
+        """
+        with self:
+            while True:
+                try:
+                    result = attempt(self.share())
+                except PravegaError as error:
+                    self.settle(error, failed)
+                else:
+                    self.done()
+                    return result
+
+    def failed(self, error: PravegaError, deadline: Deadline | None = None) -> None:
+        """Note a failure that may pass; :attr:`due` is when to try again.
 
         ``deadline`` is the one of whoever waits now, where that is not always the same.
         """
@@ -258,27 +264,27 @@ class Attempts:
             self._health._enter_outage(self)
             self._health.warn(self._logger, f"outage {self._what}", self.describe())
         longest: float = min(_FIRST_PAUSE * 2 ** min(self._failures - 1, 10), _LONGEST_PAUSE)
-        return longest * random.uniform(0.5, 1.0)
+        self.due = time.monotonic() + longest * random.uniform(0.5, 1.0)
 
-    def again(self, error: PravegaError) -> bool:
-        """Note a failure and pause; False, at once, when the time is up."""
-        pause = self.failed(error)
-        left = self.deadline.left
-        if left <= _LAST_ATTEMPT:
-            return False
-        time.sleep(min(pause, left - _LAST_ATTEMPT))
-        return True
+    def again(self, error: PravegaError, instead: PravegaError | None = None) -> None:
+        """Note a failure that may pass, and pause. Raises the error, or ``instead``, at once when the time is up."""
+        if not self._pause(error):
+            raise instead or error
 
     def settle(self, error: PravegaError, failed: Callable[[PravegaError], None]) -> None:
-        """Return if there may be another attempt after an error. Raises it otherwise."""
+        """Note a failure, and pause. Raises an error that cannot pass, and the reason when the time is up."""
         if not error.retriable:
             raise error
         failed(error)
-        if not self.again(error):
+        if not self._pause(error):
             given_up = self.given_up()
             if given_up is error:
                 raise error
             raise given_up from error
+
+    def _pause(self, error: PravegaError) -> bool:
+        self.failed(error)
+        return self.deadline.pause(max(self.due - time.monotonic(), 0.0), keep=_LAST_ATTEMPT)
 
     def given_up(self) -> PravegaError:
         """The error for what was not done in time: the reason of the attempts."""
