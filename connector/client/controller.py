@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import logging
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,27 +14,6 @@ from google.protobuf.message import Message
 
 from connector.client import controller_methods as calls
 from connector.client._proto import controller_pb2 as pb
-from connector.client.controller_methods import (
-    check_lease,
-    check_millis,
-    check_order,
-    check_scaling,
-    cut_message,
-    decode_config,
-    decode_ranges,
-    decode_status,
-    decode_transaction,
-    encode_config,
-    group_message,
-    is_scaled,
-    named,
-    ping_error,
-    scope_message,
-    segment_message,
-    stream_message,
-    stream_without_token,
-    transaction_message,
-)
 from connector.client.controller_values import (
     CreatedTransaction,
     RetentionPolicy,
@@ -52,7 +30,6 @@ from connector.client.rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_fo
 from connector.config import PravegaConfig
 from connector.errors import (
     AuthenticationError,
-    ConfigError,
     ControllerError,
     ControllerFailureError,
     ControllerUnavailableError,
@@ -110,19 +87,14 @@ class ControllerClient:
     def __repr__(self) -> str:
         return f"ControllerClient({self._config.controller!r}, timeout={self.health.timeout})"
 
-    def __reduce__(self) -> tuple[Callable[[PravegaConfig], ControllerClient], tuple[PravegaConfig]]:
+    def __reduce__(self) -> tuple[Callable[..., ControllerClient], tuple[PravegaConfig, float, float, bool]]:
         health = self.health
-        made = functools.partial(
-            _unpickled, timeout=health.timeout, failover_timeout=health.failover_timeout, service=health.service
-        )
-        return made, (self._config,)
+        return _unpickled, (self._config, health.timeout, health.failover_timeout, health.service)
 
     def __enter__(self) -> ControllerClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,18 +105,18 @@ class ControllerClient:
 
     def create_scope(self, scope: str) -> bool:
         """Create a scope; False if it existed."""
-        return self._change(calls.CREATE_SCOPE, scope_message(scope), "create scope", scope)
+        return self._change(calls.CREATE_SCOPE, calls.scope_message(scope), "create scope", scope)
 
     def delete_scope(self, scope: str) -> bool:
         """Delete an empty scope; False if there was none."""
         try:
-            return self._change(calls.DELETE_SCOPE, scope_message(scope), "delete scope", scope)
+            return self._change(calls.DELETE_SCOPE, calls.scope_message(scope), "delete scope", scope)
         except ScopeNotFoundError:
             return False
 
     def scope_exists(self, scope: str) -> bool:
         """Whether there is such a scope."""
-        return self._call(calls.SCOPE_EXISTS, scope_message(scope), scope).exists
+        return self._call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope).exists
 
     def list_scopes(self) -> list[str]:
         """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
@@ -168,11 +140,11 @@ class ControllerClient:
 
     def create_stream_with(self, stream: StreamName, config: StreamConfig) -> bool:
         """Create a stream with tags and the rarer settings; False if it existed, whatever its configuration."""
-        return self._change(calls.CREATE_STREAM, encode_config(stream, config), "create stream", stream)
+        return self._change(calls.CREATE_STREAM, calls.encode_config(stream, config), "create stream", stream)
 
     def stream_exists(self, stream: StreamName) -> bool:
         """Whether there is such a stream."""
-        return self._call(calls.STREAM_EXISTS, stream_message(stream), stream).exists
+        return self._call(calls.STREAM_EXISTS, calls.stream_message(stream), stream).exists
 
     def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
         """All streams of a scope, sorted; with ``internal`` also those that Pravega made, such as ``_MARK…``."""
@@ -180,29 +152,31 @@ class ControllerClient:
         found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
-            request = pb.StreamsInScopeRequest(scope=scope_message(scope), continuationToken=token)
+            request = pb.StreamsInScopeRequest(scope=calls.scope_message(scope), continuationToken=token)
             page = self._call(calls.LIST_STREAMS, request, scope, deadline)
             calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
             names = {info.stream for info in page.streams}
             if found >= names:
-                return named(scope, found, internal=internal)
+                return calls.named(scope, found, internal=internal)
             found |= names
             token = page.continuationToken
 
     def stream_config(self, stream: StreamName) -> StreamConfig:
         """A stream's configuration."""
-        return decode_config(self._call(calls.STREAM_CONFIG, stream_message(stream), stream))
+        return calls.decode_config(self._call(calls.STREAM_CONFIG, calls.stream_message(stream), stream))
 
     def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
         """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
-        self._change(calls.UPDATE_STREAM, encode_config(stream, config), "update stream", stream)
+        self._change(calls.UPDATE_STREAM, calls.encode_config(stream, config), "update stream", stream)
 
     def truncate_stream(self, cut: StreamCut) -> None:
         """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
 
         The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
         """
-        self._change(calls.TRUNCATE_STREAM, cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut))
+        self._change(
+            calls.TRUNCATE_STREAM, calls.cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut)
+        )
 
     def _check(self, cut: StreamCut) -> None:
         """Raise ControllerError for a cut that the stream cannot be truncated at."""
@@ -219,12 +193,12 @@ class ControllerClient:
 
     def seal_stream(self, stream: StreamName) -> None:
         """Let nothing more be written to a stream. Sealing it again changes nothing."""
-        self._change(calls.SEAL_STREAM, stream_message(stream), "seal stream", stream)
+        self._change(calls.SEAL_STREAM, calls.stream_message(stream), "seal stream", stream)
 
     def delete_stream(self, stream: StreamName) -> bool:
         """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
         try:
-            return self._change(calls.DELETE_STREAM, stream_message(stream), "delete stream", stream)
+            return self._change(calls.DELETE_STREAM, calls.stream_message(stream), "delete stream", stream)
         except StreamNotFoundError:
             return False
 
@@ -232,23 +206,24 @@ class ControllerClient:
 
     def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
         """The segments that take events now, by id; empty for a sealed stream."""
-        return self._current(stream, deadline)
+        request = calls.stream_without_token(stream)
+        return calls.decode_ranges(self._call(calls.CURRENT_SEGMENTS, request, stream, deadline).segmentRanges)
 
     def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
         """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
-        request = pb.GetEpochSegmentsRequest(streamInfo=stream_message(stream), epoch=epoch)
-        return decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
+        request = pb.GetEpochSegmentsRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
+        return calls.decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
 
     def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
         """The cut of the oldest events that the stream still has."""
-        request = pb.GetSegmentsRequest(streamInfo=stream_without_token(stream), timestamp=0)
+        request = pb.GetSegmentsRequest(streamInfo=calls.stream_without_token(stream), timestamp=0)
         locations = self._call(calls.SEGMENTS_AT, request, stream, deadline).segments
         return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
 
     def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
         """The segments that follow a sealed one, by id; empty for one that is open or the last of a sealed stream."""
-        entries = self._call(calls.SUCCESSORS, segment_message(stream, segment_id), stream, deadline).segments
-        ranges = decode_ranges(entry.segment for entry in entries)
+        entries = self._call(calls.SUCCESSORS, calls.segment_message(stream, segment_id), stream, deadline).segments
+        ranges = calls.decode_ranges(entry.segment for entry in entries)
         predecessors = {entry.segment.segmentId.segmentId: tuple(sorted(entry.value)) for entry in entries}
         return [Successor(value, predecessors[value.id]) for value in ranges]
 
@@ -257,8 +232,8 @@ class ControllerClient:
 
         Truncated segments are listed as well. MalformedStreamCutError if ``end`` lies before ``start``.
         """
-        check_order(start, end)
-        request = pb.StreamCutRange(streamInfo=stream_message(start.stream), to=end.positions)
+        calls.check_order(start, end)
+        request = pb.StreamCutRange(streamInfo=calls.stream_message(start.stream), to=end.positions)
         getattr(request, "from").update(start.positions)  # a word of Python's own
         response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream, deadline)
         return sorted(segment.segmentId for segment in response.segments)
@@ -266,7 +241,7 @@ class ControllerClient:
     def is_cut_valid(self, cut: StreamCut) -> bool:
         """Whether the cut's segments cover every routing key exactly once, and are the stream's."""
         try:
-            return self._call(calls.CUT_VALID, cut_message(cut), cut.stream).response
+            return self._call(calls.CUT_VALID, calls.cut_message(cut), cut.stream).response
         except MalformedStreamCutError:
             return False
 
@@ -283,14 +258,10 @@ class ControllerClient:
         Raises ConfigError when a segment is not current or the ranges do not cover exactly what the sealed segments
         covered, StreamSealedError, and DeadlineExceededError when it is not done in time (it goes on at the server).
         """
-        check_scaling(stream, self._current(stream, None if timeout is None else Deadline(timeout)), seal, ranges)
+        before = self.current_segments(stream, deadline=None if timeout is None else Deadline(timeout))
+        calls.check_scaling(stream, before, seal, ranges)
         deadline = self.health.deadline(timeout)
-        request = pb.ScaleRequest(
-            streamInfo=stream_message(stream),
-            sealedSegments=seal,
-            newKeyRanges=[pb.ScaleRequest.KeyRangeEntry(start=low, end=high) for low, high in ranges],
-            scaleTimestamp=time.time_ns() // 1_000_000,
-        )
+        request = calls.scale_message(stream, seal, ranges)
         with self.health.attempts(_logger, f"scale stream {stream}", deadline) as attempts:
             while True:
                 try:
@@ -298,12 +269,14 @@ class ControllerClient:
                     calls.outcome(pb.ScaleResponse.ScaleStreamStatus, response.status, "scale stream", stream)
                     break
                 except (ControllerUnavailableError, ControllerFailureError) as error:
-                    # It may have been started, or even be done. While it runs, the same request joins it.
-                    if is_scaled(current := self._current(stream, deadline), seal, ranges):
+                    trouble = error
+                # It may have been started, or even be done. While it runs, the same request joins it.
+                with contextlib.suppress(ControllerUnavailableError):  # the time is up: the trouble says why
+                    if calls.is_scaled(current := self.current_segments(stream, deadline=deadline), seal, ranges):
                         return current
-                    attempts.again(error)
+                attempts.again(trouble)
         self._await_scaling(stream, response.epoch, deadline)
-        return self._current(stream, deadline)
+        return self.current_segments(stream, deadline=deadline)
 
     # ---- the way to the segment stores ----
 
@@ -312,12 +285,12 @@ class ControllerClient:
 
         A server that knows no name of its own is looked for at the controller's host.
         """
-        uri = self._call(calls.URI, segment_message(stream, segment_id), stream, deadline)
+        uri = self._call(calls.URI, calls.segment_message(stream, segment_id), stream, deadline)
         return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
 
     def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
         """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
-        request = stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
+        request = calls.stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
         return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
 
     # ---- transactions ----
@@ -327,7 +300,7 @@ class ControllerClient:
 
         Raises LeaseRangeError, StreamNotFoundError, StreamSealedError.
         """
-        request = pb.CreateTxnRequest(streamInfo=stream_message(stream), lease=check_lease(lease_ms))
+        request = pb.CreateTxnRequest(streamInfo=calls.stream_message(stream), lease=calls.check_lease(lease_ms))
         deadline = self.health.deadline()
         with self.health.attempts(_logger, f"begin a transaction on stream {stream}", deadline) as attempts:
             while True:
@@ -336,17 +309,19 @@ class ControllerClient:
                     break
                 except ControllerFailureError as error:
                     # For a sealed stream it answers INTERNAL, as for any trouble of its own.
-                    if not self._current(stream, deadline):
+                    if not self.current_segments(stream, deadline=deadline):
                         raise StreamSealedError.of(stream) from None
                     attempts.again(error)
-        return CreatedTransaction(decode_transaction(response.txnId), decode_ranges(response.activeSegments))
+        return CreatedTransaction(
+            calls.decode_transaction(response.txnId), calls.decode_ranges(response.activeSegments)
+        )
 
     def transaction_status(
         self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
     ) -> TransactionStatus:
-        """What became of a transaction; UNKNOWN also for a stream that does not exist."""
-        request = transaction_message(stream, transaction)
-        return decode_status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
+        """Status of a transaction; UNKNOWN also for a stream that does not exist."""
+        request = calls.transaction_message(stream, transaction)
+        return calls.decode_status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
 
     def ping_transaction(
         self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
@@ -356,18 +331,14 @@ class ControllerClient:
         Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError: the
         lease it had before goes on then.
         """
-        request = pb.PingTxnRequest(
-            streamInfo=stream_message(stream),
-            txnId=transaction_message(stream, transaction).txnId,
-            lease=check_lease(lease_ms),
-        )
+        request = calls.ping_message(stream, transaction, lease_ms)
         deadline = self.health.deadline(timeout)
         with self.health.attempts(_logger, f"ping transaction {transaction} of stream {stream}", deadline) as attempts:
             while (
                 status := self._call(calls.PING_TRANSACTION, request, stream, deadline).status
             ) != pb.PingTxnStatus.OK:
                 if status != pb.PingTxnStatus.DISCONNECTED:
-                    raise ping_error(status, stream, transaction, lease_ms)
+                    raise calls.ping_error(status, stream, transaction, lease_ms)
                 # A controller that starts or stops; another one may have the transaction soon.
                 attempts.again(
                     ControllerUnavailableError(
@@ -393,9 +364,7 @@ class ControllerClient:
         the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
-        request = transaction_message(stream, transaction)
-        if noted is not None:
-            request.writerId, request.timestamp = noted[0], check_millis(noted[1])
+        request = calls.transaction_message(stream, transaction, noted)
         deadline = self.health.deadline(timeout)
         status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
         if not status.is_committed:
@@ -413,7 +382,7 @@ class ControllerClient:
         On return it is decided: ABORTING or ABORTED. Raises TransactionCommittedError, TransactionUnknownError, and
         OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
-        request, deadline = transaction_message(stream, transaction), self.health.deadline(timeout)
+        request, deadline = calls.transaction_message(stream, transaction), self.health.deadline(timeout)
         status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
         if not status.is_aborted:
             raise status_error(status, "abort", stream, transaction)
@@ -427,7 +396,7 @@ class ControllerClient:
         transaction: uuid.UUID,
         deadline: Deadline,
     ) -> TransactionStatus:
-        """Ask for COMMITTING or ABORTING until the transaction is no longer OPEN; its status then.
+        """Ask for COMMITTING or ABORTING until the transaction has left OPEN; the status that it has then.
 
         The controller answers a refusal, an id that it never had and trouble of its own with the same bare FAILURE, and
         an answer can get lost. Neither is read as a decision: the state is asked until it tells, or the time is up.
@@ -475,9 +444,7 @@ class ControllerClient:
         False if it has noted a later time, or position, before: nothing is changed then.
         """
         stream, statuses = position.stream, pb.TimestampResponse
-        request = pb.TimestampFromWriter(
-            writer=writer_id, position=cut_message(position), timestamp=check_millis(millis)
-        )
+        request = calls.time_message(writer_id, position, millis)
         status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
         if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
             return status == statuses.SUCCESS
@@ -485,7 +452,7 @@ class ControllerClient:
 
     def remove_writer(self, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
         """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
-        request = pb.RemoveWriterRequest(writer=writer_id, stream=stream_message(stream))
+        request = pb.RemoveWriterRequest(writer=writer_id, stream=calls.stream_message(stream))
         status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
         if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
             return status == pb.RemoveWriterResponse.SUCCESS
@@ -495,10 +462,8 @@ class ControllerClient:
 
     def subscribers(self, stream: StreamName) -> list[str]:
         """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
-        what = "list the subscribers of"
-        response = self._settled(calls.SUBSCRIBERS, stream_message(stream), what, stream)
-        calls.outcome(pb.SubscribersResponse.Status, response.status, what, stream)
-        return sorted(response.subscribers)
+        request = calls.stream_message(stream)
+        return sorted(self._done(calls.SUBSCRIBERS, request, "list the subscribers of", stream).subscribers)
 
     def create_subscriber(self, stream: StreamName, group: str) -> SubscriberId:
         """Make a reader group that subscribes to one stream, or give the one that there is.
@@ -506,39 +471,25 @@ class ControllerClient:
         Raises ConfigError for a group of that name that does something else, InvalidNameError.
         """
         what = f"make the subscriber {group} of"
-        response = self._settled(calls.CREATE_READER_GROUP, group_message(stream, group), what, stream)
-        calls.outcome(pb.CreateReaderGroupResponse.Status, response.status, what, stream)
-        config = response.config
-        streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
-        if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
-            raise ConfigError(
-                f"the reader group {stream.scope}/{group} belongs to somebody else: choose another name for the "
-                f"subscriber of {stream}"
-            )
-        return SubscriberId(group, config.readerGroupId, config.generation)
+        response = self._done(calls.CREATE_READER_GROUP, calls.group_message(stream, group), what, stream)
+        return calls.decode_subscriber(response.config, stream, group)
 
     def renew_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
         """Subscribe to a stream again that was deleted and made anew: the server forgets subscribers with a stream.
 
         (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
         """
-        request = group_message(stream, subscriber.group, subscriber.id, subscriber.generation)
+        request = calls.group_message(stream, subscriber.group, subscriber.id, subscriber.generation)
         what = f"renew the subscriber {subscriber.group} of"
-        response = self._settled(calls.UPDATE_READER_GROUP, request, what, stream)
-        calls.outcome(pb.UpdateReaderGroupResponse.Status, response.status, what, stream)
-        return SubscriberId(subscriber.group, subscriber.id, response.generation)
+        generation = self._done(calls.UPDATE_READER_GROUP, request, what, stream).generation
+        return SubscriberId(subscriber.group, subscriber.id, generation)
 
     def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut) -> bool:
         """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
 
         Raises ControllerError for a position before one that was published already.
         """
-        request = pb.SubscriberStreamCut(
-            subscriber=f"{cut.stream.scope}/{subscriber.group}",
-            generation=subscriber.generation,
-            readerGroupId=subscriber.id,
-            streamCut=cut_message(cut),
-        )
+        request = calls.position_message(subscriber, cut)
         what = f"publish a position of {subscriber.group} in"
         status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
         if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
@@ -547,12 +498,7 @@ class ControllerClient:
 
     def delete_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> bool:
         """Delete a subscriber's reader group; False if it is gone already."""
-        request = pb.ReaderGroupInfo(
-            scope=stream.scope,
-            readerGroup=subscriber.group,
-            readerGroupId=subscriber.id,
-            generation=subscriber.generation,
-        )
+        request = calls.subscriber_message(stream, subscriber)
         what = f"delete the subscriber {subscriber.group} of"
         status = self._settled(calls.DELETE_READER_GROUP, request, what, stream).status
         if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
@@ -573,9 +519,9 @@ class ControllerClient:
         """Whether the controller can tell what it knows of a stream now."""
         if not isinstance(target, StreamName):
             return True
-        request = stream_without_token(target)
+        request = calls.stream_without_token(target)
         try:
-            self._channel.call(_PROBE, request, target, deadline.share(), _always)
+            self._channel.call(_PROBE, request, target, deadline.share())
         except ControllerError as error:
             return not error.retriable
         return True
@@ -602,6 +548,12 @@ class ControllerClient:
                 attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller could not do it"))
             return response
 
+    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName) -> R:
+        """Ask until the controller has done or refused it; the answer. Raises what a refusal means."""
+        response: Any = self._settled(rpc, request, action, target)
+        calls.outcome(response.Status, response.status, action, target)
+        return response  # type: ignore[no-any-return]
+
     def _change(
         self,
         rpc: Rpc[Q, R],
@@ -622,21 +574,17 @@ class ControllerClient:
     def _missing(self, action: str, stream: StreamName, deadline: Deadline) -> ControllerError:
         """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
         try:
-            if self._channel.call(calls.STREAM_EXISTS, stream_message(stream), stream, deadline, _always).exists:
+            if self._channel.call(calls.STREAM_EXISTS, calls.stream_message(stream), stream, deadline).exists:
                 return ControllerError(f"{stream} has no such segment or epoch ({action})")
-            scope = self._channel.call(calls.SCOPE_EXISTS, scope_message(stream.scope), stream.scope, deadline, _always)
-            return not_found(stream if scope.exists else stream.scope)
+            scope = stream.scope
+            found = self._channel.call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope, deadline)
+            return not_found(stream if found.exists else scope)
         except ControllerError:  # one error is enough: the controller has just become unreachable
             return not_found(stream)
 
-    def _current(self, stream: StreamName, deadline: Deadline | None) -> list[SegmentRange]:
-        return decode_ranges(
-            self._call(calls.CURRENT_SEGMENTS, stream_without_token(stream), stream, deadline).segmentRanges
-        )
-
     def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
         statuses = pb.ScaleStatusResponse
-        request = pb.ScaleStatusRequest(streamInfo=stream_message(stream), epoch=epoch)
+        request = pb.ScaleStatusRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
         looks = Looks(deadline)
         while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
             if not looks.again():
@@ -647,9 +595,5 @@ class ControllerClient:
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
 
 
-def _unpickled(config: PravegaConfig, *, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
+def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
     return ControllerClient(config, health=ClusterHealth(timeout, failover_timeout, service=service))
-
-
-def _always() -> bool:
-    return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import struct
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
@@ -25,6 +26,7 @@ from connector.client.controller_values import (
     ScalingKind,
     ScalingPolicy,
     StreamConfig,
+    SubscriberId,
     TransactionStatus,
     status_error,
 )
@@ -274,10 +276,36 @@ def cut_message(cut: StreamCut) -> pb.StreamCut:
     return pb.StreamCut(streamInfo=stream_message(cut.stream), cut=cut.positions)
 
 
-def transaction_message(stream: StreamName, transaction: uuid.UUID) -> pb.TxnRequest:
-    """A transaction of a stream."""
+def scale_message(stream: StreamName, seal: Sequence[int], ranges: Sequence[tuple[float, float]]) -> pb.ScaleRequest:
+    """A scaling that begins now."""
+    return pb.ScaleRequest(
+        streamInfo=stream_message(stream),
+        sealedSegments=seal,
+        newKeyRanges=[pb.ScaleRequest.KeyRangeEntry(start=low, end=high) for low, high in ranges],
+        scaleTimestamp=time.time_ns() // 1_000_000,
+    )
+
+
+def time_message(writer_id: str, position: StreamCut, millis: int) -> pb.TimestampFromWriter:
+    """The event time that a writer has reached at a position."""
+    return pb.TimestampFromWriter(writer=writer_id, position=cut_message(position), timestamp=check_millis(millis))
+
+
+def transaction_message(
+    stream: StreamName, transaction: uuid.UUID, noted: tuple[str, int] | None = None
+) -> pb.TxnRequest:
+    """A transaction of a stream, and the writer and event time that a commit notes."""
     high, low = struct.unpack(">qq", transaction.bytes)
-    return pb.TxnRequest(streamInfo=stream_message(stream), txnId=pb.TxnId(highBits=high, lowBits=low))
+    request = pb.TxnRequest(streamInfo=stream_message(stream), txnId=pb.TxnId(highBits=high, lowBits=low))
+    if noted is not None:
+        request.writerId, request.timestamp = noted[0], check_millis(noted[1])
+    return request
+
+
+def ping_message(stream: StreamName, transaction: uuid.UUID, lease_ms: int) -> pb.PingTxnRequest:
+    """A ping for a lease of so many milliseconds."""
+    which = transaction_message(stream, transaction)
+    return pb.PingTxnRequest(streamInfo=which.streamInfo, txnId=which.txnId, lease=check_lease(lease_ms))
 
 
 def decode_transaction(message: pb.TxnId) -> uuid.UUID:
@@ -343,7 +371,7 @@ _STATES: Final = {getattr(pb.TxnState, status.name): status for status in Transa
 
 
 def decode_status(answer: pb.TxnState) -> TransactionStatus:
-    """What became of a transaction. Raises ControllerError for a state of a newer server."""
+    """Status of a transaction. Raises ControllerError for a state of a newer server."""
     try:
         return _STATES[answer.state]
     except KeyError:
@@ -366,6 +394,37 @@ def group_message(
         readerGroupId=group_id,
         startingStreamCuts=[everything],
         endingStreamCuts=[everything],
+    )
+
+
+def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, group: str) -> SubscriberId:
+    """The subscriber that a reader group is. Raises ConfigError for a group that does something else."""
+    streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
+    if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
+        raise ConfigError(
+            f"the reader group {stream.scope}/{group} belongs to somebody else: choose another name for the "
+            f"subscriber of {stream}"
+        )
+    return SubscriberId(group, config.readerGroupId, config.generation)
+
+
+def position_message(subscriber: SubscriberId, cut: StreamCut) -> pb.SubscriberStreamCut:
+    """The position that a subscriber has reached."""
+    return pb.SubscriberStreamCut(
+        subscriber=f"{cut.stream.scope}/{subscriber.group}",
+        generation=subscriber.generation,
+        readerGroupId=subscriber.id,
+        streamCut=cut_message(cut),
+    )
+
+
+def subscriber_message(stream: StreamName, subscriber: SubscriberId) -> pb.ReaderGroupInfo:
+    """The reader group of a subscriber."""
+    return pb.ReaderGroupInfo(
+        scope=stream.scope,
+        readerGroup=subscriber.group,
+        readerGroupId=subscriber.id,
+        generation=subscriber.generation,
     )
 
 

@@ -53,7 +53,7 @@ class ScalingPolicy:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ScalingKind):
-            raise ConfigError(f"{self.kind!r} is no scaling policy; there are: {', '.join(get_args(ScalingKind))}")
+            raise ConfigError(f"invalid scaling policy {self.kind!r}; there are: {', '.join(get_args(ScalingKind))}")
         least = 0 if self.kind == "fixed" else 1
         _check("the number of segments", self.min_segments, 1, MAX_INT)
         _check("the target rate", self.target_rate, least, MAX_INT)
@@ -88,7 +88,7 @@ class RetentionPolicy:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RetentionKind):
-            raise ConfigError(f"{self.kind!r} is no retention policy; there are: {', '.join(get_args(RetentionKind))}")
+            raise ConfigError(f"invalid retention policy {self.kind!r}; there are: {', '.join(get_args(RetentionKind))}")
         _check("the retention", self.least, 0, MAX_LONG)
         _check("the most that is retained", self.most, self.least, MAX_LONG)
 
@@ -135,7 +135,7 @@ class Successor:
 
 
 class TransactionStatus(Enum):
-    """What the controller says about a transaction."""
+    """Status of a transaction at the controller."""
 
     OPEN = "open"
     """It takes events, until its lease ends."""

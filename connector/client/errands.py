@@ -37,7 +37,7 @@ class Errands:
         self._write.setblocking(False)
 
     def fileno(self) -> int:
-        """What becomes readable with each result, and with :meth:`wake`."""
+        """File descriptor that becomes readable with each result, and with :meth:`wake`."""
         return self._read.fileno()
 
     def is_under_way(self, key: Key) -> bool:

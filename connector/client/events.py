@@ -37,7 +37,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class SupportsSerialize(Protocol[T_contra]):
-    """What a writer needs of a serializer."""
+    """Serializer as far as a writer needs one."""
 
     def serialize(self, value: T_contra, /) -> bytes:
         """Bytes of one event."""
@@ -66,20 +66,20 @@ class RawEvents:
 
 
 def as_bytes(event: Any) -> bytes:
-    """What a serializer made, as bytes. Raises SerializationError if it is none."""
+    """Bytes that a serializer returned. Raises SerializationError for anything else."""
     if not isinstance(event, bytes | bytearray | memoryview):
         raise SerializationError(f"the serializer made a {type(event).__name__} of an event; it must return bytes")
     return bytes(event)
 
 
 def check_key(routing_key: str) -> None:
-    """Raise ConfigError for a routing key that is no text."""
+    """Raise ConfigError for an invalid routing key."""
     if not isinstance(routing_key, str):
         raise ConfigError(f"a routing key must be a str, not {type(routing_key).__name__}")
     try:
         _ = routing_key.isascii() or routing_key.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"the routing key {routing_key!a} holds half of a surrogate pair: it is no text") from None
+        raise ConfigError(f"invalid routing key {routing_key!a}: it holds half of a surrogate pair") from None
 
 
 def as_binary(column: pa.Array) -> pa.Array:

@@ -39,7 +39,7 @@ _LAST_ATTEMPT: Final = 0.05
 
 
 class Counters:
-    """What has happened to a client so far. Thread safe."""
+    """Counts of what has happened to a client. Thread safe."""
 
     NAMES: Final = ("retries", "reconnects", "segment_moves", "token_refreshes", "outages")
 
@@ -110,7 +110,7 @@ class ClusterHealth:
 
     @property
     def seconds(self) -> float:
-        """What a call that starts now may take."""
+        """Seconds that a call which starts now may take."""
         return self.failover_timeout if self.going_on else self.timeout
 
     def deadline(self, seconds: float | None = None) -> Deadline:
@@ -267,24 +267,20 @@ class Attempts:
         self.due = time.monotonic() + longest * random.uniform(0.5, 1.0)
 
     def again(self, error: PravegaError, instead: PravegaError | None = None) -> None:
-        """Note a failure that may pass, and pause. Raises the error, or ``instead``, at once when the time is up."""
-        if not self._pause(error):
-            raise instead or error
+        """Note a failure that may pass, and pause. Raises the reason, or ``instead``, at once when the time is up."""
+        self.failed(error)
+        if not self.deadline.pause(max(self.due - time.monotonic(), 0.0), keep=_LAST_ATTEMPT):
+            end = instead or self.given_up()
+            if end is error:
+                raise error
+            raise end from error
 
     def settle(self, error: PravegaError, failed: Callable[[PravegaError], None]) -> None:
-        """Note a failure, and pause. Raises an error that cannot pass, and the reason when the time is up."""
+        """Pause after a failure that may pass, and tell ``failed``. Raises what cannot pass, else as :meth:`again`."""
         if not error.retriable:
             raise error
         failed(error)
-        if not self._pause(error):
-            given_up = self.given_up()
-            if given_up is error:
-                raise error
-            raise given_up from error
-
-    def _pause(self, error: PravegaError) -> bool:
-        self.failed(error)
-        return self.deadline.pause(max(self.due - time.monotonic(), 0.0), keep=_LAST_ATTEMPT)
+        self.again(error)
 
     def given_up(self) -> PravegaError:
         """The error for what was not done in time: the reason of the attempts."""

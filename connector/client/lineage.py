@@ -147,7 +147,7 @@ class _Tables:
         self._ids = list(dict.fromkeys((*current, *segment_ids)))
 
     def value(self, table: str, key: str) -> bytes:
-        """The value of a key; empty if there is none. Raises SegmentStoreError."""
+        """Value of a key; empty if absent. Raises SegmentStoreError."""
         asked = set[Endpoint]()
         for segment_id in self._ids:
             ask = partial(self._ask, segment_id, asked, table, key)

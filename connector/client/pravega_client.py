@@ -67,7 +67,7 @@ class PravegaClient:
 
     @property
     def counters(self) -> Counters:
-        """What has happened so far: retries, reconnects, moved segments, refreshed tokens, outages."""
+        """Counts of retries, reconnects, moved segments, refreshed tokens, outages."""
         return self.health.counters
 
     @property
@@ -177,7 +177,7 @@ class PravegaClient:
         writer_id: str | None = None,
         **options: Any,
     ) -> TransactionalWriter[T]:
-        """What begins transactions on a stream; without a serializer they take bytes.
+        """A writer that begins transactions on a stream; without a serializer they take bytes.
 
         ``lease`` is how many seconds a transaction stays open without a ping; the other options are those of
         :meth:`writer`.
@@ -315,7 +315,7 @@ class PravegaClient:
         return cut_at(self.stores, self.watermark_log(stream), millis, end=end)
 
     def watermark_log(self, stream: StreamName | str) -> WatermarkLog:
-        """What this client has read of a stream's watermarks."""
+        """Watermarks of a stream, as far as this client has read them."""
         return self._watermarks.setdefault(name := self.name(stream), WatermarkLog(self.stores, name))
 
     def subscriber(self, stream: StreamName | str, name: str) -> Subscriber:

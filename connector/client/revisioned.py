@@ -53,11 +53,11 @@ class Revision:
             offset, update = map(int, numbers)
             return cls(*parse_segment_name(segment), offset, update)
         except (ValueError, InvalidNameError):
-            raise ConfigError(f"{text[:200]!r} is no revision: write it as scope/stream/0.#epoch.0:offset:0") from None
+            raise ConfigError(f"invalid revision {text[:200]!r}: write it as scope/stream/0.#epoch.0:offset:0") from None
 
 
 class SupportsBoth(Protocol[T]):
-    """What a revisioned stream needs of a serializer."""
+    """Serializer as far as a revisioned stream needs one."""
 
     def serialize(self, value: T, /) -> bytes:
         """Bytes of a value."""

@@ -181,7 +181,7 @@ class _Connection:
 
 
 class ControllerChannel:
-    """What :class:`ControllerClient` calls through. Thread safe; shares nothing with a forked child."""
+    """Connections to the controllers of a cluster. Thread safe; shares nothing with a forked child."""
 
     _first_process: ClassVar[int | None] = None  # the one in which gRPC was first used, for all clients
 
@@ -207,7 +207,14 @@ class ControllerChannel:
         for key in [key for key in self._connections if key[0] == os.getpid()]:
             self._connections.pop(key).channel.close()
 
-    def call(self, rpc: Rpc[Q, R], request: Q, target: Target, deadline: Deadline, is_well: Callable[[], bool]) -> R:
+    def call(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        target: Target,
+        deadline: Deadline,
+        is_well: Callable[[], bool] = lambda: True,
+    ) -> R:
         """The answer, by the deadline, all attempts included.
 
         ``target`` is the stream, or the scope, that the call is about; ``is_well`` is for :class:`Failure`. Raises
@@ -239,7 +246,7 @@ class ControllerChannel:
                 error = self._error(rpc, code, details, target, deadline.seconds - deadline.left)
                 if not rpc.repeatable or not error.retriable or (code in _MOMENTARY and passing.passed):
                     raise error
-                attempts.again(error)
+                attempts.again(error, error)  # which says how long it was tried
 
     def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
         """One attempt at the endpoint whose turn it is."""

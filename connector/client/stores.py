@@ -161,7 +161,7 @@ class SegmentStores:
         return endpoint
 
     def known_endpoint(self, stream: StreamName, segment_id: int) -> Endpoint | None:
-        """What :meth:`endpoint` would give without asking."""
+        """Result of :meth:`endpoint` if nobody needs to be asked, else None."""
         return self._endpoints.get((stream, segment_id))
 
     def token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
@@ -178,7 +178,7 @@ class SegmentStores:
         return token
 
     def known_token(self, stream: StreamName, *, write: bool) -> str | None:
-        """What :meth:`token` would give without asking."""
+        """Result of :meth:`token` if nobody needs to be asked, else None."""
         token, renewal = self._tokens.get((stream, write), ("", 0.0))
         return None if time.time() >= renewal else token
 
@@ -373,7 +373,7 @@ class SegmentCalls:
         return info
 
     def attribute(self, attribute_id: bytes) -> int:
-        """The number that is kept under a 16-byte id, NO_ATTRIBUTE if there is none."""
+        """Number that is kept under a 16-byte id; NO_ATTRIBUTE if absent."""
         return self._ask(lambda token: GetSegmentAttribute(1, self._name, attribute_id, token), SegmentAttribute).value
 
     def replace_attribute(self, attribute_id: bytes, expected: int, value: int) -> bool:

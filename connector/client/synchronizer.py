@@ -59,7 +59,7 @@ class _EntrySerializer(Generic[I, U]):
             return _Entry([self._init.deserialize(data[_I32.size :])], [])
         if kind == _UPDATES:
             return _Entry([], [self._update.deserialize(update) for update in _split(data)])
-        raise DeserializationError("this is no entry of a state synchronizer: it begins neither with 1 nor with 2")
+        raise DeserializationError("invalid entry of a state synchronizer: it begins neither with 1 nor with 2")
 
 
 def _split(data: bytes) -> list[bytes]:

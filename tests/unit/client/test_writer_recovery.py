@@ -171,7 +171,7 @@ def test_a_store_that_stays_away_is_a_deadline_that_names_the_trouble(client, st
     began = time.monotonic()
     with pytest.raises(DeadlineExceededError, match=r"9 bytes are not acknowledged .*no connection"):
         writer.flush()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     writer.abandon()
 
 

@@ -1,5 +1,6 @@
 """What is made of the controller's answers about transactions: a decision, a refusal, or neither."""
 
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -147,11 +148,12 @@ def test_while_it_is_open_it_is_asked_for_again(fake, wish):
     assert (fake.count(method), fake.count("checkTransactionState")) == (3, 2)
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_nothing_learned_in_time_is_an_error_of_its_own(fake, wish):
     method, act, _ = wish
     fake.on(method, FAILURE).on("checkTransactionState", state("OPEN"))
-    with pytest.raises(OutcomeUnknownError, match=r"within 0\.3 s \(the controller answered with a failure\)"):
-        act(STREAM, ID, timeout=0.3)
+    with pytest.raises(OutcomeUnknownError, match=r"within 3 s \(the controller answered with a failure\)"):
+        act(STREAM, ID, timeout=3)
 
 
 def test_a_controller_that_goes_away_leaves_the_outcome_unknown(fake, wish):
@@ -159,21 +161,23 @@ def test_a_controller_that_goes_away_leaves_the_outcome_unknown(fake, wish):
     fake.close()
     begin = time.monotonic()
     with pytest.raises(OutcomeUnknownError, match="could not be reached"):
-        act(STREAM, ID, timeout=0.5)
-    assert time.monotonic() - begin < 3
+        act(STREAM, ID, timeout=2)
+    assert time.monotonic() - begin < 10
 
 
 def test_an_answer_that_never_comes_leaves_time_to_ask_for_the_state(fake, wish):
     method, act, decided = wish
+    released = threading.Event()
 
     def hang(request: pb.TxnRequest) -> pb.TxnStatus:
-        time.sleep(1.0)
+        released.wait(20)
         return SUCCESS
 
     fake.on(method, hang).on("checkTransactionState", state(decided.name))
     begin = time.monotonic()
-    assert act(STREAM, ID, timeout=0.6) is decided
-    assert time.monotonic() - begin < 0.6
+    assert act(STREAM, ID, timeout=4) is decided
+    assert time.monotonic() - begin < 4
+    released.set()
 
 
 def test_a_state_that_cannot_be_had_is_asked_for_again(fake, client):
@@ -200,7 +204,7 @@ def test_a_commit_can_wait_until_readers_see_it(fake, client):
 
 def test_a_commit_that_is_decided_is_one_also_when_the_wait_is_too_short(fake, client):
     fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
-    assert client.commit_transaction(STREAM, ID, wait=True, timeout=0.2) is Status.COMMITTING
+    assert client.commit_transaction(STREAM, ID, wait=True, timeout=1.5) is Status.COMMITTING
 
 
 def test_a_state_of_a_newer_server_is_an_error(fake, client):
@@ -235,9 +239,10 @@ def test_a_ping_is_repeated_while_the_controller_comes_and_goes(fake, client):
     assert fake.calls[-1].request.lease == 30_000
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_ping_that_nobody_takes_is_a_controller_that_is_away(fake):
     fake.on("pingTransaction", ping("DISCONNECTED"))
-    hurried = ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.3)
+    hurried = ControllerClient(PravegaConfig(controller=fake.uri), timeout=3)
     with hurried, pytest.raises(ControllerUnavailableError, match="kept transaction"):
         hurried.ping_transaction(STREAM, ID, 30_000)
 
