@@ -53,7 +53,8 @@ class ScalingPolicy:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ScalingKind):
-            raise ConfigError(f"invalid scaling policy {self.kind!r}; there are: {', '.join(get_args(ScalingKind))}")
+            kinds = ", ".join(get_args(ScalingKind))
+            raise ConfigError(f"invalid scaling policy {self.kind!r}; there are: {kinds}")
         least = 0 if self.kind == "fixed" else 1
         _check("the number of segments", self.min_segments, 1, MAX_INT)
         _check("the target rate", self.target_rate, least, MAX_INT)
@@ -88,7 +89,8 @@ class RetentionPolicy:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RetentionKind):
-            raise ConfigError(f"invalid retention policy {self.kind!r}; there are: {', '.join(get_args(RetentionKind))}")
+            kinds = ", ".join(get_args(RetentionKind))
+            raise ConfigError(f"invalid retention policy {self.kind!r}; there are: {kinds}")
         _check("the retention", self.least, 0, MAX_LONG)
         _check("the most that is retained", self.most, self.least, MAX_LONG)
 

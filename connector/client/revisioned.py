@@ -53,7 +53,8 @@ class Revision:
             offset, update = map(int, numbers)
             return cls(*parse_segment_name(segment), offset, update)
         except (ValueError, InvalidNameError):
-            raise ConfigError(f"invalid revision {text[:200]!r}: write it as scope/stream/0.#epoch.0:offset:0") from None
+            known = "write it as scope/stream/0.#epoch.0:offset:0"
+            raise ConfigError(f"invalid revision {text[:200]!r}: {known}") from None
 
 
 class SupportsBoth(Protocol[T]):

@@ -1,10 +1,13 @@
 """A controller that answers as it is told, and a client of it."""
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from connector.client import ControllerClient
+from connector.client.health import Attempts
 from connector.config import PravegaConfig
 from tests.fakes import FakeController
 
@@ -17,14 +20,21 @@ def fake() -> Iterator[FakeController]:
 
 @pytest.fixture
 def client(fake: FakeController) -> Iterator[ControllerClient]:
-    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=5, failover_timeout=5) as made:
+    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=30, failover_timeout=30) as made:
         yield made
 
 
 @pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried to the end of its time has enough of it for the last attempt, on a machine that is busy as well."""
-    monkeypatch.setattr("connector.client.health._LAST_ATTEMPT", 1.5)
+def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is up with the fifth failure of something, whatever the clock says."""
+    note = Attempts.failed
+
+    def failed(self: Attempts, *given: Any) -> None:
+        note(self, *given)
+        if self._failures >= 5:
+            monkeypatch.setattr("connector.client.health._LAST_ATTEMPT", math.inf)
+
+    monkeypatch.setattr(Attempts, "failed", failed)
 
 
 @pytest.fixture
