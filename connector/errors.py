@@ -209,6 +209,11 @@ class ScopeNotFoundError(ControllerError):
     code = "PRAVEGA-SCOPE-NOT-FOUND"
     fault = "local"
 
+    @classmethod
+    def of(cls, scope: str) -> ScopeNotFoundError:
+        """The error for a scope that was asked for."""
+        return cls(f"scope {scope} does not exist: check its name, or create it first")
+
 
 class StreamNotFoundError(ControllerError):
     """The stream does not exist."""
@@ -216,12 +221,27 @@ class StreamNotFoundError(ControllerError):
     code = "PRAVEGA-STREAM-NOT-FOUND"
     fault = "local"
 
+    @classmethod
+    def of(cls, stream: object) -> StreamNotFoundError:
+        """The error for a stream that was asked for."""
+        return cls(f"stream {stream} does not exist: check its name and scope, or create it first")
+
+    @classmethod
+    def deleted(cls, stream: object) -> StreamNotFoundError:
+        """The error for a stream that was there before."""
+        return cls(f"stream {stream} was deleted while it was in use")
+
 
 class StreamSealedError(ControllerError):
     """The stream is sealed: it can be read, but no more events can be written."""
 
     code = "PRAVEGA-STREAM-SEALED"
     fault = "local"
+
+    @classmethod
+    def of(cls, stream: object) -> StreamSealedError:
+        """The error for whoever has something to write to a stream."""
+        return cls(f"stream {stream} is sealed; nothing more can be written to it")
 
 
 class SegmentStoreError(ConnectorError):

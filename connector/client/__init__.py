@@ -1,25 +1,39 @@
-"""A segment-level Pravega client in Python: streams, stream cuts, writers, readers. No Spark is needed."""
+"""A segment-level Pravega client in Python: streams, stream cuts, writers, readers. No Spark is needed.
 
-from connector.client._blocks import MAX_EVENT_SIZE
-from connector.client._client import PravegaClient
-from connector.client._controller import ControllerClient
-from connector.client._cuts import Lineage, tail_cut
-from connector.client._lease_keeper import LeaseKeeper
-from connector.client._numbered_appender import NumberedAppender
-from connector.client._policies import RetentionPolicy, ScalingPolicy, StreamConfig, Successor
-from connector.client._reader import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
-from connector.client._revisioned import RevisionedStreamClient
-from connector.client._revisions import Revision
-from connector.client._sealed_lengths import sealed_lengths
-from connector.client._shared import has_answered, note_answer, shared_client
-from connector.client._stores import SegmentInfo, SegmentStores
-from connector.client._subscribers import Subscriber
-from connector.client._synchronizer import StateSynchronizer
-from connector.client._tail import TailReader
-from connector.client._transaction_status import CreatedTransaction, TransactionStatus
-from connector.client._transactions import DEFAULT_LEASE, OpenTransaction, Transaction, TransactionalWriter
-from connector.client._watermarks import SegmentTimes, TimeWindow, WatermarkLog
-from connector.client._writer import EventWriter
+What lives where, from the bottom up. ``deadline`` has how long a call and its attempts may take, ``health`` the
+attempts themselves and what is told of trouble. The controller: ``rpc`` is the gRPC channel, ``controller_values`` and
+``controller_methods`` are what is said over it, ``controller`` has all calls. The segment stores: ``connection``, and
+``stores``, which knows where segments live and asks about them. Reading: ``slices`` between two places, ``tail`` as
+events arrive, ``lineage`` from a segment to what follows it, ``watermarks`` for places by time. Writing: ``events`` are
+cut to blocks, which ``append_loop`` brings to the segments that ``destinations`` names; ``event_writer`` and
+``transactions`` are the two ways to it. Both sides send ``errands`` where a server may keep them waiting. Streams of
+one segment: ``appenders`` have certain outcomes, on which ``revisioned``, ``synchronizer`` and ``byte_stream`` stand,
+and ``subscriber`` as well. ``pravega_client`` is the way in for programs, ``shared`` keeps one client for a process.
+"""
+
+from connector.client.appenders import NumberedAppender
+from connector.client.controller import ControllerClient
+from connector.client.controller_values import (
+    CreatedTransaction,
+    RetentionPolicy,
+    ScalingPolicy,
+    StreamConfig,
+    Successor,
+    TransactionStatus,
+)
+from connector.client.event_writer import EventWriter
+from connector.client.events import MAX_EVENT_SIZE
+from connector.client.lineage import Lineage, sealed_lengths, tail_cut
+from connector.client.pravega_client import PravegaClient
+from connector.client.revisioned import Revision, RevisionedStreamClient
+from connector.client.shared import has_answered, note_answer, shared_client
+from connector.client.slices import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
+from connector.client.stores import SegmentInfo, SegmentStores
+from connector.client.subscriber import Subscriber
+from connector.client.synchronizer import StateSynchronizer
+from connector.client.tail import TailReader
+from connector.client.transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transaction, TransactionalWriter
+from connector.client.watermarks import SegmentTimes, TimeWindow, WatermarkLog
 from connector.wire import StreamCut, StreamName, Watermark
 
 __all__ = [

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from connector.client._deadline import Deadline
-from connector.client._transaction_status import status_error
+from connector.client.controller_values import status_error
+from connector.client.deadline import Deadline
 from connector.errors import StreamNotFoundError
 from connector.wire import (
     SegmentRange,
@@ -197,4 +197,4 @@ class FakeStream(ControllerClient):
     def _ask(self, what: str) -> None:
         self.asked[what] += 1
         if not self.exists and what not in ("stream_exists", "endpoint", "delegation_token"):
-            raise StreamNotFoundError(f"there is no stream {self.name}")
+            raise StreamNotFoundError.of(self.name)

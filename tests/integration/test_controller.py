@@ -69,7 +69,7 @@ class TestScopes:
         assert controller.stream_exists(stream)
 
     def test_streams_of_a_missing_one(self, controller: ControllerClient) -> None:
-        with pytest.raises(ScopeNotFoundError, match="there is no scope nowhere"):
+        with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist"):
             controller.list_streams("nowhere")
 
 
@@ -128,7 +128,7 @@ class TestStreams:
         assert ids(controller.current_segments(stream)) == [segment_id(1, 1), segment_id(2, 1)]
 
     def test_in_a_missing_scope(self, controller: ControllerClient) -> None:
-        with pytest.raises(ScopeNotFoundError, match="there is no scope nowhere"):
+        with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist"):
             controller.create_stream(StreamName("nowhere", "stream"))
         assert not controller.stream_exists(StreamName("nowhere", "stream"))
         assert not controller.scope_exists("nowhere")
@@ -161,9 +161,9 @@ class TestMissingStreams:
     def test_stream_or_scope_is_named(
         self, controller: ControllerClient, scope: str, method: str, arguments: tuple[object, ...]
     ) -> None:
-        with pytest.raises(StreamNotFoundError, match=f"there is no stream {scope}/missing: check the name"):
+        with pytest.raises(StreamNotFoundError, match=f"stream {scope}/missing does not exist: check its name"):
             getattr(controller, method)(StreamName(scope, "missing"), *arguments)
-        with pytest.raises(ScopeNotFoundError, match="there is no scope nowhere: check the name"):
+        with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist: check its name"):
             getattr(controller, method)(StreamName("nowhere", "missing"), *arguments)
         assert controller.list_streams(scope, internal=True) == [], "asking creates nothing"
 

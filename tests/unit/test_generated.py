@@ -8,10 +8,10 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from connector.client import _controller_calls as calls
-from connector.client._controller_channel import SERVICE, Rpc
+from connector.client import controller_methods as calls
 from connector.client._proto import controller_pb2 as pb
 from connector.client._proto.regenerate import PACKAGE, ROOT, arguments
+from connector.client.rpc import SERVICE, Rpc
 from connector.errors import ConnectorError, ControllerError
 from connector.wire import StreamName
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from connector.client import PravegaClient, StreamConfig, StreamCut, TimeWindow, Watermark
-from connector.client import _controller_calls as calls
-from connector.client._controller_messages import stream_message
+from connector.client import controller_methods as calls
 from connector.client._proto import controller_pb2 as pb
+from connector.client.controller_methods import stream_message
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, StreamNotFoundError, TimeUnknownError
 from connector.wire import StreamName

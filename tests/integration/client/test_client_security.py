@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 import trustme
 
-from connector.client import PravegaClient, _stores
+from connector.client import PravegaClient, stores
 from connector.config import PravegaConfig
 from connector.errors import AuthenticationError, ControllerUnavailableError
 from connector.local import LocalPravega
@@ -45,7 +45,7 @@ def test_events_are_written_and_read_with_delegation_tokens(client, stream_name)
     assert sorted(followed) == sorted([*events, bytes(9 << 20)])
     token = client.stores.token(stream_name, write=True)
     assert token.count(".") == 2
-    assert _stores._token_end(token) < float("inf")
+    assert stores._token_end(token) < float("inf")
 
 
 def test_transactions_and_revisions_take_delegation_tokens_too(client, stream_name):

@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from connector.client._append_connection import AppendConnection
-from connector.client._connection import Connection, ConnectionPool, wait_ready
-from connector.client._deadline import Deadline
+from connector.client.connection import AppendConnection, Connection, ConnectionPool, wait_ready
+from connector.client.deadline import Deadline
 from connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
 from connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.client import SegmentSlice, StreamCut, TimeWindow, Watermark, WatermarkLog
-from connector.client._time_cuts import _last_before
+from connector.client.watermarks import _last_before
 from connector.errors import TimeUnknownError
 from connector.wire import SegmentRange, StreamName, segment_id
 from tests.fake_store import FakeStream

@@ -8,6 +8,7 @@ import base64
 import contextlib
 import json
 import logging
+import re
 import socket
 import threading
 import time
@@ -15,9 +16,9 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import ControllerClient, EventWriter, _append_loop, _tail
-from connector.client._health import ClusterHealth
+from connector.client import ControllerClient, EventWriter, append_loop, tail
 from connector.client._proto import controller_pb2 as pb
+from connector.client.health import ClusterHealth
 from connector.config import PravegaConfig
 from connector.errors import (
     ControllerUnavailableError,
@@ -113,14 +114,14 @@ class TestFrozenStore:
         assert events_in(other, frozen) == [b"a", b"b", b"c"]
 
     def test_a_writer_goes_on_elsewhere(self, frozen, other, monkeypatch):
-        monkeypatch.setattr(_append_loop, "SILENCE_SECONDS", 0.5)
+        monkeypatch.setattr(append_loop, "SILENCE_SECONDS", 0.5)
         with frozen.client() as client, client.writer(frozen.name) as writer:
             writer.write(b"c")
             writer.flush(10)
         assert events_in(other, frozen) == [b"a", b"b", b"c"]
 
     def test_a_store_that_freezes_under_a_reader_at_the_tail_is_left(self, stream, store, other, monkeypatch):
-        monkeypatch.setattr(_tail, "_PING_AFTER", 0.3)
+        monkeypatch.setattr(tail, "_PING_AFTER", 0.3)
         with stream.client(timeout=QUICK) as client, client.follow(stream.name, start_of(stream)) as reader:
             while not store.parked():
                 assert reader.poll(0.05) is None
@@ -182,7 +183,7 @@ class TestDeadHost:
                 time.sleep(0.01)
             began = time.monotonic()
             writer.abandon()
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 4, "an attempt has 5"
 
     def test_tls_that_is_never_answered_does_not_hold_up_the_writer_either(self, stream):
         with SilentServer() as silent, stream.client() as client:
@@ -194,7 +195,7 @@ class TestDeadHost:
                 writer.flush(0.5)
             began = time.monotonic()
             writer.abandon()
-            assert time.monotonic() - began < 1
+            assert time.monotonic() - began < 4, "an attempt has 5"
             assert silent.accepted
 
 
@@ -218,7 +219,7 @@ def test_many_segments_are_looked_up_by_a_few_threads(store):
 
 
 def test_a_follower_that_raised_goes_on_when_it_is_polled_again(stream, store, other):
-    with stream.client(timeout=0.6) as client, client.follow(stream.name, start_of(stream)) as reader:
+    with stream.client(timeout=2) as client, client.follow(stream.name, start_of(stream)) as reader:
         store.append(stream.segment(0), frame(b"a"))
         move(stream, 0, other)
         stream.places[0] = store
@@ -241,8 +242,8 @@ def test_a_block_of_a_writer_ends_after_one_timeout(stream, store):
     with stream.client() as client:
         began = time.monotonic()
         with pytest.raises(DeadlineExceededError):
-            write_in_a_block(client.writer(stream.name, timeout=2), EventWriter.flush)
-        assert 2 <= time.monotonic() - began < 3.5
+            write_in_a_block(client.writer(stream.name, timeout=4), EventWriter.flush)
+        assert 4 <= time.monotonic() - began < 8
 
 
 def test_a_block_that_fails_otherwise_still_writes(stream, client):
@@ -425,8 +426,9 @@ class TestPatience:
 class TestTold:
     @pytest.fixture
     def trouble(self, monkeypatch):
-        """An outage is one at once."""
-        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        """An outage is one at once, and soon over."""
+        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("connector.client.health._LONGEST_PAUSE", 0.05)
 
     @pytest.mark.usefixtures("trouble")
     def test_an_outage_is_logged_once_counted_and_over(self, stream, store, other, caplog):
@@ -453,7 +455,7 @@ class TestTold:
         assert "no connection to the segment store at 127.0.0.1" in seen[-1]
         warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
         assert len(warnings) == 2
-        assert "trying for 20 s more; last: no connection" in warnings[0]
+        assert re.search(r"trying for (1\d|20) s more; last: no connection", warnings[0])
         assert warnings[1].startswith("stream scope/stream: goes on after ")
         retries = [r for r in caplog.records if r.getMessage().startswith("stream scope/stream: trying again after")]
         assert len(retries) == 1
@@ -476,26 +478,26 @@ class TestTold:
         assert client.counters.as_dict()["token_refreshes"] == 1
 
     def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
-        monkeypatch.setattr("connector.client._health.NOTE_EVERY", 0.2)
+        monkeypatch.setattr("connector.client.health.NOTE_EVERY", 1000.0)
         health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
         with caplog.at_level(logging.INFO, logger="connector.client"):
             for _ in range(100):
                 health.count("reconnects", logger, "lost")
             health.count("segment_moves", logger, "moved")
             assert [r.getMessage() for r in caplog.records] == ["lost", "moved"]
-            time.sleep(0.21)
+            monkeypatch.setattr("connector.client.health.NOTE_EVERY", 0.0)  # that time has passed
             health.count("reconnects", logger, "lost again")
         assert caplog.records[-1].getMessage() == "lost again (and 99 more of this kind before)"
         assert health.counters.as_dict()["reconnects"] == 101
 
     def test_outages_at_the_same_time_count_once(self, monkeypatch):
-        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
         health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
         first, second = (health.attempts(logger, what) for what in ("first", "second"))
         first.failed(ControllerUnavailableError("gone"))
         second.failed(ControllerUnavailableError("gone too"))
         assert health.trouble is not None
-        assert health.trouble.startswith("first: in trouble for 0 s, trying for ")
+        assert re.match(r"first: in trouble for \d+ s, trying for ", health.trouble)
         first.done()
         assert health.trouble is not None
         assert health.trouble.startswith("second: ")
@@ -504,7 +506,7 @@ class TestTold:
         assert health.counters.as_dict()["outages"] == 1
 
     def test_an_outage_ends_with_who_has_it(self, monkeypatch):
-        monkeypatch.setattr("connector.client._health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
         health = ClusterHealth()
         attempts = health.attempts(logging.getLogger("connector.client.test"), "a reader that was not closed")
         attempts.failed(ControllerUnavailableError("gone"))

@@ -6,8 +6,8 @@ import uuid
 import pytest
 
 from connector.client import LeaseKeeper, TransactionStatus
-from connector.client import _lease_keeper as module
-from connector.client._lease_keeper import ping_interval
+from connector.client import transactions as module
+from connector.client.transactions import ping_interval
 from connector.errors import ConfigError, ConnectorError, ControllerUnavailableError, TransactionAbortedError
 
 

@@ -155,7 +155,7 @@ def test_a_stalled_store_exceeds_the_deadline(full, store):
     began = time.monotonic()
     with full.client(timeout=0.3) as client, pytest.raises(DeadlineExceededError, match=r"0\.3 s"):
         read(client, full)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
 
 
 def test_leaving_a_read_early_leaves_no_answer_for_the_next_one(client, full):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from connector.client import Successor
-from connector.client._routes import Routes
+from connector.client.destinations import Routes
 from connector.errors import ProtocolError
 from connector.wire import SegmentRange, StreamName
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import _shared, has_answered, note_answer
+from connector.client import has_answered, note_answer, shared
 from connector.config import PravegaConfig
 
 HERE = PravegaConfig(controller="tcp://here:9090")
@@ -17,7 +17,7 @@ THERE = PravegaConfig(controller="tcp://there:9090")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the notes of this test lie."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    _shared._noted.clear()
+    shared._noted.clear()
     return tmp_path / f"pravega-serde-{os.getuid()}"
 
 
@@ -42,7 +42,7 @@ def test_an_answer_is_noted_at_most_once_a_minute(folder: Path) -> None:
     os.utime(file, (0, 0))
     note_answer(HERE)
     assert file.stat().st_mtime == 0
-    _shared._noted[HERE.controller] -= 61
+    shared._noted[HERE.controller] -= 61
     note_answer(HERE)
     assert has_answered(HERE)
 
@@ -59,6 +59,6 @@ def test_a_folder_that_others_can_write_to_says_nothing(folder: Path, tmp_path: 
         folder.rename(tmp_path / "elsewhere")
         folder.touch()
     assert not has_answered(HERE)
-    _shared._noted.clear()
+    shared._noted.clear()
     note_answer(HERE)  # and is no error
     assert not has_answered(HERE)

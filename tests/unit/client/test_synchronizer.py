@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client._synchronizer import _Entry, _EntrySerializer
+from connector.client.synchronizer import _Entry, _EntrySerializer
 from connector.errors import ConfigError, DataLossError, OutcomeUnknownError
 from connector.wire import ConditionalAppend, ReadSegment
 from pravega_serde import serializer_for
@@ -195,7 +195,7 @@ def test_a_beginning_that_always_escapes_is_an_error(make, stream, store, monkey
 
 
 def test_an_update_of_unknown_outcome_is_told(stream, store):
-    with stream.client(timeout=0.3) as client, synchronizer(client, stream) as one:
+    with stream.client(timeout=1.0) as client, synchronizer(client, stream) as one:
         one.initialize("a")
 
         def keep_silent(session, request):

@@ -6,7 +6,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import _append_loop
+from connector.client import append_loop
 from connector.errors import (
     AuthenticationError,
     DeadlineExceededError,
@@ -171,7 +171,7 @@ def test_a_store_that_stays_away_is_a_deadline_that_names_the_trouble(client, st
     began = time.monotonic()
     with pytest.raises(DeadlineExceededError, match=r"9 bytes are not acknowledged .*no connection"):
         writer.flush()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     writer.abandon()
 
 
@@ -188,7 +188,7 @@ def test_a_controller_that_refuses_ends_the_writer(client, stream, monkeypatch):
 
 
 def test_a_connection_that_falls_silent_is_given_up_for_a_new_one(client, stream, store, monkeypatch):
-    monkeypatch.setattr(_append_loop, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(append_loop, "SILENCE_SECONDS", 0.3)
 
     def go_away(session, request):
         session.deaf = True

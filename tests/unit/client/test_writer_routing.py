@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.client._blocks import pieces_of
+from connector.client.events import pieces_of
 from connector.errors import ColumnTypeError, ConfigError, DeadlineExceededError
 from pravega_serde import SchemaError, SerializationError, serializer_for
 from pravega_serde.routing import ByColumn, ByConstant, ByField, ByFunction, Unrouted, segment_key

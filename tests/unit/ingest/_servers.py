@@ -7,7 +7,7 @@ import threading
 import uuid
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from connector.client._deadline import Deadline
+from connector.client.deadline import Deadline
 from connector.ingest.journal import state_name
 from connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_store import FakeSegmentStore, FakeStream

@@ -113,7 +113,7 @@ def test_it_goes_on_by_itself(
     times: int,
     part: str,
 ):
-    monkeypatch.setattr("connector.client._append_loop._KEEP_ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("connector.client.append_loop._KEEP_ALIVE_SECONDS", 1.0)
     asked = trouble(answer, part, times)
     summary = run()
     assert len(asked) == times

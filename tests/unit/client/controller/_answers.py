@@ -1,7 +1,7 @@
 """What the tests of the controller client share."""
 
-from connector.client._grpc import grpc
 from connector.client._proto import controller_pb2 as pb
+from connector.client.rpc import grpc
 from connector.wire import StreamName
 
 STREAM = StreamName("scope", "stream")

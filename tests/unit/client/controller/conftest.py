@@ -1,10 +1,13 @@
 """A controller that answers as it is told, and a client of it."""
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from connector.client import ControllerClient
+from connector.client.health import Attempts
 from connector.config import PravegaConfig
 from tests.fakes import FakeController
 
@@ -17,5 +20,24 @@ def fake() -> Iterator[FakeController]:
 
 @pytest.fixture
 def client(fake: FakeController) -> Iterator[ControllerClient]:
-    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=5, failover_timeout=5) as made:
+    with ControllerClient(PravegaConfig(controller=fake.uri), timeout=30, failover_timeout=30) as made:
         yield made
+
+
+@pytest.fixture
+def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is up with the fifth failure of something, whatever the clock says."""
+    note = Attempts.failed
+
+    def failed(self: Attempts, *given: Any) -> None:
+        note(self, *given)
+        if self._failures >= 5:
+            monkeypatch.setattr("connector.client.health._LAST_ATTEMPT", math.inf)
+
+    monkeypatch.setattr(Attempts, "failed", failed)
+
+
+@pytest.fixture
+def again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses between attempts stay short, so that there are many of them in a second."""
+    monkeypatch.setattr("connector.client.health._LONGEST_PAUSE", 0.05)

@@ -28,10 +28,10 @@ class TestDeadline:
         uri = f"tcp://127.0.0.1:{unused_port()}"
         started = time.monotonic()
         with pytest.raises(ControllerUnavailableError) as caught:
-            ControllerClient(PravegaConfig(controller=uri), timeout=0.8).scope_exists("scope")
-        assert 0.6 < time.monotonic() - started < 2
+            ControllerClient(PravegaConfig(controller=uri), timeout=2).scope_exists("scope")
+        assert 1.8 < time.monotonic() - started < 10
         text = one_line(caught.value)
-        assert f"the controller at {uri} could not be reached for 0.8 s (checkScopeExists scope)" in text
+        assert f"the controller at {uri} could not be reached for 2 s (checkScopeExists scope)" in text
         assert "check host and port" in text
 
     def test_somebody_listens_and_says_nothing(self) -> None:
@@ -39,7 +39,7 @@ class TestDeadline:
             started = time.monotonic()
             with pytest.raises(ControllerUnavailableError):
                 ControllerClient(PravegaConfig(controller=silent.uri), timeout=0.8).scope_exists("scope")
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 10
             assert silent.accepted
 
     def test_a_slow_answer(self, fake: FakeController) -> None:
@@ -49,12 +49,13 @@ class TestDeadline:
             ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.3).scope_exists("scope")
         released.set()
 
+    @pytest.mark.usefixtures("again_soon")
     def test_one_deadline_covers_all_repetitions(self, fake: FakeController) -> None:
         fake.on("checkScopeExists", Code.UNAVAILABLE)
         started = time.monotonic()
-        with pytest.raises(ControllerUnavailableError, match="could not be reached for 1 s"):
-            ControllerClient(PravegaConfig(controller=fake.uri), timeout=1).scope_exists("scope")
-        assert time.monotonic() - started < 2
+        with pytest.raises(ControllerUnavailableError, match="could not be reached for 3 s"):
+            ControllerClient(PravegaConfig(controller=fake.uri), timeout=3).scope_exists("scope")
+        assert time.monotonic() - started < 10
         assert fake.count("checkScopeExists") >= 3
 
     def test_one_deadline_covers_all_pages(self, fake: FakeController) -> None:
@@ -65,8 +66,8 @@ class TestDeadline:
             return pb.ScopesResponse(scopes=[f"scope{next(names)}"])
 
         fake.on("listScopes", endless)
-        with pytest.raises(ControllerUnavailableError, match=r"did not answer within 0\.5 s"):
-            ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.5).list_scopes()
+        with pytest.raises(ControllerUnavailableError, match=r"did not answer within 2 s"):
+            ControllerClient(PravegaConfig(controller=fake.uri), timeout=2).list_scopes()
         assert fake.count("listScopes") > 2
 
     def test_must_be_positive(self) -> None:
@@ -83,8 +84,9 @@ class TestRepetition:
     @pytest.mark.parametrize(
         "code", [Code.ABORTED, Code.FAILED_PRECONDITION, Code.INTERNAL, Code.RESOURCE_EXHAUSTED, Code.UNKNOWN]
     )
+    @pytest.mark.usefixtures("five_failures")
     def test_as_long_as_a_failover_for_codes_that_may_pass(self, fake: FakeController, code: Code) -> None:
-        with ControllerClient(PravegaConfig(controller=fake.uri), timeout=1, failover_timeout=1) as client:
+        with ControllerClient(PravegaConfig(controller=fake.uri), timeout=30, failover_timeout=30) as client:
             fake.on("checkScopeExists", code, code, code, code, YES)
             assert client.scope_exists("scope")
             fake.on("checkScopeExists", code)
@@ -93,7 +95,7 @@ class TestRepetition:
             with pytest.raises(ControllerFailureError, match=text) as caught:
                 client.scope_exists("scope")
         assert caught.value.retriable
-        assert fake.count("checkScopeExists") > 3
+        assert fake.count("checkScopeExists") == 5
 
     @pytest.mark.parametrize("code", [Code.INVALID_ARGUMENT, Code.ALREADY_EXISTS, Code.OUT_OF_RANGE, Code.DATA_LOSS])
     def test_never_for_others(self, fake: FakeController, client: ControllerClient, code: Code) -> None:
@@ -105,10 +107,10 @@ class TestRepetition:
     def test_goes_to_the_next_endpoint(self, fake: FakeController) -> None:
         fake.on("checkScopeExists", YES)
         uri = f"tcp://127.0.0.1:{unused_port()},127.0.0.1:{fake.port}"
-        with ControllerClient(PravegaConfig(controller=uri), timeout=5) as client:
+        with ControllerClient(PravegaConfig(controller=uri), timeout=60) as client:
             started = time.monotonic()
             assert client.scope_exists("scope")
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 20
             assert client.scope_exists("scope")
         assert fake.count("checkScopeExists") == 2
 
@@ -132,12 +134,13 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("stream", "scope", "error", "text"),
         [
-            (NO, YES, StreamNotFoundError, "there is no stream scope/stream: check the name, or create it first"),
-            (NO, NO, ScopeNotFoundError, "there is no scope scope: check the name, or create it first"),
+            (NO, YES, StreamNotFoundError, "stream scope/stream does not exist: check its name and scope, or create"),
+            (NO, NO, ScopeNotFoundError, "scope scope does not exist: check its name, or create it first"),
             (YES, YES, ControllerError, "scope/stream has no such segment or epoch"),
-            (Code.INTERNAL, YES, StreamNotFoundError, "there is no stream scope/stream"),
+            (Code.INTERNAL, YES, StreamNotFoundError, "stream scope/stream does not exist"),
         ],
     )
+    @pytest.mark.usefixtures("five_failures")
     def test_what_is_missing(
         self,
         fake: FakeController,
@@ -155,12 +158,13 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("status", "error", "text"),
         [
-            ("STREAM_NOT_FOUND", StreamNotFoundError, "there is no stream scope/stream"),
-            ("SCOPE_NOT_FOUND", ScopeNotFoundError, "there is no scope scope"),
+            ("STREAM_NOT_FOUND", StreamNotFoundError, "stream scope/stream does not exist"),
+            ("SCOPE_NOT_FOUND", ScopeNotFoundError, "scope scope does not exist"),
             ("STREAM_SEALED", StreamSealedError, "cannot seal stream scope/stream: it is sealed"),
             ("FAILURE", ControllerError, "cannot seal stream scope/stream: the controller could not do it"),
         ],
     )
+    @pytest.mark.usefixtures("five_failures")
     def test_refused_updates(
         self, fake: FakeController, client: ControllerClient, status: str, error: type[Exception], text: str
     ) -> None:

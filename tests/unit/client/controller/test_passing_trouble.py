@@ -38,6 +38,7 @@ class TestStatusFailure:
         fake.on("sealStream", *statuses(pb.UpdateStreamStatus, "FAILURE", "SUCCESS"))
         client.seal_stream(STREAM)
 
+    @pytest.mark.usefixtures("five_failures")
     def test_what_lasts_is_told_as_what_may_pass(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("createStream", pb.CreateStreamStatus(status="FAILURE"))
         with pytest.raises(ControllerFailureError, match="cannot create stream scope/stream") as caught:

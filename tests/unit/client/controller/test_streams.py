@@ -34,7 +34,7 @@ class TestScaling:
     STARTED = pb.ScaleResponse(status="STARTED", epoch=1)
     NEW = ((0.0, 0.2), (0.2, 0.5))
 
-    def scale(self, client: ControllerClient, timeout: float = 5.0) -> list[SegmentRange]:
+    def scale(self, client: ControllerClient, timeout: float = 30.0) -> list[SegmentRange]:
         return client.scale_stream(STREAM, [0], self.NEW, timeout=timeout)
 
     def test_waits_until_it_is_done(self, fake: FakeController, client: ControllerClient) -> None:
@@ -52,11 +52,9 @@ class TestScaling:
         fake.on("getCurrentSegments", self.BEFORE).on("scale", self.STARTED)
         fake.on("checkScale", pb.ScaleStatusResponse(status="IN_PROGRESS"))
         started = time.monotonic()
-        with pytest.raises(
-            DeadlineExceededError, match=r"was not scaled within 0\.5 s; the controller goes on with it"
-        ):
-            self.scale(client, timeout=0.5)
-        assert time.monotonic() - started < 2
+        with pytest.raises(DeadlineExceededError, match=r"was not scaled within 4 s; the controller goes on with it"):
+            self.scale(client, timeout=4)
+        assert time.monotonic() - started < 10
 
     def test_a_lost_answer_after_it_was_done(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("getCurrentSegments", self.BEFORE, self.AFTER).on("scale", Code.UNAVAILABLE)
@@ -69,12 +67,14 @@ class TestScaling:
         assert len(self.scale(client)) == 3
         assert fake.count("scale") == 2
 
+    @pytest.mark.usefixtures("five_failures")
     def test_is_never_repeated_without_looking(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("getCurrentSegments", self.BEFORE).on("scale", Code.INTERNAL)
         with pytest.raises(ControllerError, match="INTERNAL"):
             self.scale(client)
-        assert 1 < fake.count("scale") < fake.count("getCurrentSegments")
+        assert (fake.count("scale"), fake.count("getCurrentSegments")) == (5, 6)
 
+    @pytest.mark.usefixtures("five_failures")
     @pytest.mark.parametrize("status", ["FAILURE", "PRECONDITION_FAILED"])
     def test_refused(self, fake: FakeController, client: ControllerClient, status: str) -> None:
         fake.on("getCurrentSegments", self.BEFORE).on("scale", pb.ScaleResponse(status=status))
@@ -237,10 +237,10 @@ class TestStreamConfig:
             (lambda: ScalingPolicy.fixed(2**31), "from 1 to 2147483647, not 2147483648"),
             (lambda: ScalingPolicy.by_events(0), "the target rate must be a whole number from 1"),
             (lambda: ScalingPolicy.by_kbytes(1, 0), "the scale factor must be a whole number from 1"),
-            (lambda: ScalingPolicy(kind="more"), "'more' is no scaling policy; there are: fixed, events, kbytes"),
+            (lambda: ScalingPolicy(kind="more"), "invalid scaling policy 'more'; there are: fixed, events, kbytes"),
             (lambda: RetentionPolicy.by_time(-1), "the retention must be a whole number from 0"),
             (lambda: RetentionPolicy.by_size(10, 9), "the most that is retained must be a whole number from 10"),
-            (lambda: RetentionPolicy(kind="more", least=1), "'more' is no retention policy; there are: time, size"),
+            (lambda: RetentionPolicy(kind="more", least=1), "invalid retention policy 'more'; there are: time, size"),
         ],
     )
     def test_policies_that_cannot_be(self, make: object, text: str) -> None:

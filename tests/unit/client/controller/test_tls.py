@@ -7,8 +7,8 @@ import pytest
 import trustme
 
 from connector.client import ControllerClient
-from connector.client._grpc import grpc
 from connector.client._proto import controller_pb2 as pb
+from connector.client.rpc import grpc
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, ControllerUnavailableError
 from tests.fakes import FakeController
@@ -49,21 +49,21 @@ def test_trusted(fake: FakeController, ca_file: Path) -> None:
 def test_another_name(fake: FakeController, ca_file: Path, server_name: str | None) -> None:
     config = PravegaConfig(controller=f"tls://localhost:{fake.port}").with_tls(ca_file=ca_file, server_name=server_name)
     with pytest.raises(ControllerUnavailableError, match="tls://"):
-        ask(config, timeout=0.5)
+        ask(config, timeout=2)
     assert not fake.calls
 
 
 def test_unknown_authority(fake: FakeController) -> None:
     config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}").with_tls(server_name="pravega.test")
     with pytest.raises(ControllerUnavailableError, match="tls://"):
-        ask(config, timeout=0.5)
+        ask(config, timeout=2)
 
 
 def test_plain_client(fake: FakeController) -> None:
     with pytest.raises(
         ControllerUnavailableError, match=r"tcp:// or tls:// \(there also the CA and the certificate's name\)"
     ):
-        ask(PravegaConfig(controller=f"tcp://127.0.0.1:{fake.port}"), timeout=0.5)
+        ask(PravegaConfig(controller=f"tcp://127.0.0.1:{fake.port}"), timeout=2)
 
 
 def test_missing_ca_file(fake: FakeController) -> None:

@@ -1,5 +1,6 @@
 """What is made of the controller's answers about transactions: a decision, a refusal, or neither."""
 
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -78,6 +79,7 @@ def test_a_lease_that_the_server_refuses_is_told_with_its_bounds(said, longest, 
     assert (caught.value.longest, caught.value.fault) == (longest, "local")
 
 
+@pytest.mark.usefixtures("five_failures")
 def test_other_trouble_at_the_beginning_is_not_taken_for_the_lease(fake, client):
     fake.on("createTransaction", Code.UNKNOWN).on("getCurrentSegments", pb.SegmentRanges(segmentRanges=[{}]))
     with pytest.raises(ControllerError, match="said the fake") as caught:
@@ -126,6 +128,7 @@ def test_success_is_a_decision(fake, wish):
     assert fake.count("checkTransactionState") == 0
 
 
+@pytest.mark.usefixtures("five_failures")
 @pytest.mark.parametrize("answer", [FAILURE, Code.INTERNAL, pb.TxnStatus(status=pb.TxnStatus.TRANSACTION_NOT_FOUND)])
 @pytest.mark.parametrize("now", ["COMMITTING", "COMMITTED", "ABORTING", "ABORTED", "UNKNOWN"])
 def test_any_other_answer_is_settled_by_the_state(fake, wish, answer, now):
@@ -147,11 +150,12 @@ def test_while_it_is_open_it_is_asked_for_again(fake, wish):
     assert (fake.count(method), fake.count("checkTransactionState")) == (3, 2)
 
 
+@pytest.mark.usefixtures("five_failures")
 def test_nothing_learned_in_time_is_an_error_of_its_own(fake, wish):
     method, act, _ = wish
     fake.on(method, FAILURE).on("checkTransactionState", state("OPEN"))
-    with pytest.raises(OutcomeUnknownError, match=r"within 0\.3 s \(the controller answered with a failure\)"):
-        act(STREAM, ID, timeout=0.3)
+    with pytest.raises(OutcomeUnknownError, match=r"within 60 s \(the controller answered with a failure\)"):
+        act(STREAM, ID, timeout=60)
 
 
 def test_a_controller_that_goes_away_leaves_the_outcome_unknown(fake, wish):
@@ -159,21 +163,23 @@ def test_a_controller_that_goes_away_leaves_the_outcome_unknown(fake, wish):
     fake.close()
     begin = time.monotonic()
     with pytest.raises(OutcomeUnknownError, match="could not be reached"):
-        act(STREAM, ID, timeout=0.5)
-    assert time.monotonic() - begin < 3
+        act(STREAM, ID, timeout=2)
+    assert time.monotonic() - begin < 10
 
 
 def test_an_answer_that_never_comes_leaves_time_to_ask_for_the_state(fake, wish):
     method, act, decided = wish
+    released = threading.Event()
 
     def hang(request: pb.TxnRequest) -> pb.TxnStatus:
-        time.sleep(1.0)
+        released.wait(20)
         return SUCCESS
 
     fake.on(method, hang).on("checkTransactionState", state(decided.name))
     begin = time.monotonic()
-    assert act(STREAM, ID, timeout=0.6) is decided
-    assert time.monotonic() - begin < 0.6
+    assert act(STREAM, ID, timeout=4) is decided
+    assert time.monotonic() - begin < 4
+    released.set()
 
 
 def test_a_state_that_cannot_be_had_is_asked_for_again(fake, client):
@@ -200,7 +206,7 @@ def test_a_commit_can_wait_until_readers_see_it(fake, client):
 
 def test_a_commit_that_is_decided_is_one_also_when_the_wait_is_too_short(fake, client):
     fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
-    assert client.commit_transaction(STREAM, ID, wait=True, timeout=0.2) is Status.COMMITTING
+    assert client.commit_transaction(STREAM, ID, wait=True, timeout=1.5) is Status.COMMITTING
 
 
 def test_a_state_of_a_newer_server_is_an_error(fake, client):
@@ -235,11 +241,12 @@ def test_a_ping_is_repeated_while_the_controller_comes_and_goes(fake, client):
     assert fake.calls[-1].request.lease == 30_000
 
 
+@pytest.mark.usefixtures("five_failures")
 def test_a_ping_that_nobody_takes_is_a_controller_that_is_away(fake):
     fake.on("pingTransaction", ping("DISCONNECTED"))
-    hurried = ControllerClient(PravegaConfig(controller=fake.uri), timeout=0.3)
-    with hurried, pytest.raises(ControllerUnavailableError, match="kept transaction"):
-        hurried.ping_transaction(STREAM, ID, 30_000)
+    other = ControllerClient(PravegaConfig(controller=fake.uri), timeout=60)
+    with other, pytest.raises(ControllerUnavailableError, match="kept transaction"):
+        other.ping_transaction(STREAM, ID, 30_000)
 
 
 def test_a_ping_answer_of_a_newer_server_is_an_error(fake, client):

@@ -265,7 +265,7 @@ def _patch_ledger(module: Any) -> None:
 
 
 _PATCHES: dict[str, Callable[[Any], None]] = {
-    "connector.client._transactions": _patch_transactions,
+    "connector.client.transactions": _patch_transactions,
     "connector.ledger.servers": _patch_ledger,
     "connector.sink.exactly_once": _patch_tasks,
 }

@@ -1,0 +1,210 @@
+"""Streams of bytes without events in them, as files: what Java's ``ByteStreamClient`` writes and reads.
+
+Such a stream has one segment. Its bytes stand there as they were written, and offsets are those of Java's
+``ByteStreamReader.getOffset``; nothing in a stream says which kind it is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Final
+
+from connector.client.appenders import SegmentAppender, _Append
+from connector.client.deadline import Deadline, Looks
+from connector.client.slices import SegmentSlice, data_loss, read_chunks
+from connector.client.stores import SegmentCalls, SegmentStores
+from connector.errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
+from connector.wire import StreamName, encode_append
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["BUFFER_SIZE", "RawByteReader", "RawByteWriter"]
+
+#: Bytes of one append, and of a reader's buffer. Larger appends are not faster.
+BUFFER_SIZE: Final = 1 << 20
+# Seconds between two looks for more bytes, at most.
+_LONGEST_PAUSE: Final = 1.0
+
+
+class RawByteReader(io.RawIOBase):
+    """Reads the bytes of a stream of one segment. Positions are offsets in the stream. Not thread safe.
+
+    At the end of what is written it waits up to ``wait`` seconds for more; then that is the end of the file, until
+    more is written. A sealed stream has no more.
+    """
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, start: int | None, wait: float) -> None:
+        """``start`` is the offset to begin at, the stream's head if None. Raises StreamNotFoundError, ConfigError."""
+        positions = stores.controller.head_cut(stream).positions
+        if len(positions) != 1:
+            raise ConfigError(f"stream {stream} has {len(positions)} segments; a stream of bytes has one")
+        (self._id,) = positions
+        self._stores, self._stream, self._wait = stores, stream, wait
+        self._calls = SegmentCalls(stores, stream, self._id)
+        # Asked of the segment: Java's truncateDataBefore does not tell the controller.
+        self._position = self._calls.info().start_offset if start is None else start
+        self._chunks: Generator[memoryview, None, None] | None = None
+        self._chunk = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """Offset of the next byte."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to an offset, which may lie beyond the end. Raises ValueError for one before the start of the stream."""
+        if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
+            raise ValueError(f"invalid whence: 0, 1 or 2 is expected, not {whence}")
+        base = 0 if whence == io.SEEK_SET else self._position
+        target = (self._calls.info().write_offset if whence == io.SEEK_END else base) + offset
+        if target < 0:
+            raise ValueError(f"invalid offset: {target} is before the start of the stream")
+        self._drop()
+        self._position = target
+        return target
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Read bytes that follow each other, at least one unless the end is reached; how many.
+
+        Raises DataLossError where they were truncated away, ConnectorErrors when the servers stay away.
+        """
+        wanted = memoryview(buffer).cast("B")
+        if not len(wanted):
+            return 0
+        while not len(self._chunk):
+            if not self._next_chunk():
+                return 0
+        count = min(len(wanted), len(self._chunk))
+        wanted[:count] = self._chunk[:count]
+        self._chunk = self._chunk[count:]
+        self._position += count
+        return count
+
+    def _next_chunk(self) -> bool:
+        """Whether there are more bytes; then they are on their way."""
+        if self._chunks is None:
+            end = self._await_end()
+            if end <= self._position:
+                return False
+            self._chunks = read_chunks(self._stores, SegmentSlice(self._stream, self._id, self._position, end))
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self._drop()
+        else:
+            self._chunk = chunk
+        return True
+
+    def _await_end(self) -> int:
+        """Where the bytes end, once they go beyond the position or the time is up."""
+        looks = Looks(Deadline(self._wait), longest=_LONGEST_PAUSE, to_the_end=True)
+        while True:
+            info = self._calls.info()
+            if self._position < info.start_offset:
+                error = SegmentTruncatedError("truncated", start_offset=info.start_offset)
+                raise data_loss(self._stream, self._id, self._position, error)
+            if info.write_offset > self._position or info.sealed or not looks.again():
+                return info.write_offset
+
+    def _drop(self) -> None:
+        self._chunk = memoryview(b"")
+        if self._chunks is not None:
+            self._chunks.close()
+            self._chunks = None
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if not self.closed:
+            self._drop()
+        super().close()
+
+
+class _RawAppend(_Append):
+    """An append of bytes without an event's header."""
+
+    __slots__ = ()
+
+    def request(self, writer_id: bytes) -> bytes:
+        before, after = encode_append(writer_id, len(self.event), 1, self.number, self.number)
+        return b"".join((before, self.event, after))
+
+
+class _RawAppender(SegmentAppender):
+    """Appends bytes as they are."""
+
+    def append(self, event: bytes) -> None:
+        """Append bytes; the same ones again after an OutcomeUnknownError go on with that append."""
+        with self._lock:
+            pending = self._pending
+            self._resolve(pending if pending is not None and pending.event == event else self._begin(event, None))
+
+    def _begin(self, event: bytes, expected: int | None) -> _Append:
+        self._number += 1
+        self._pending = _RawAppend(event, expected, self._number)
+        return self._pending
+
+
+class RawByteWriter(io.RawIOBase):
+    """Appends bytes to a stream of one segment. Not thread safe.
+
+    What ``write`` returned for is durable. Several writers' pieces of up to a mebibyte each stand one after the other.
+    """
+
+    def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
+        """Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments."""
+        segments = stores.controller.current_segments(stream)
+        if not segments:
+            raise StreamSealedError.of(stream)
+        if len(segments) != 1:
+            raise ConfigError(f"stream {stream} has {len(segments)} segments; a stream of bytes has one")
+        self._calls = SegmentCalls(stores, stream, segments[0].id)
+        self._appender = _RawAppender(stores, stream, segments[0].id)
+        self._doubtful = b""
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """Where the stream ends now, whoever wrote."""
+        return self._calls.info().write_offset
+
+    def write(self, data: Buffer, /) -> int:
+        """Append up to a mebibyte; how many bytes, durable then.
+
+        Raises OutcomeUnknownError when that could not be learned in time: the same bytes again (as a buffered writer's
+        ``flush`` gives them) go on with the same append, so they are there once. StreamSealedError, ConnectorErrors.
+        """
+        view = memoryview(data).cast("B")
+        if not len(view):
+            return 0
+        piece = bytes(view[:BUFFER_SIZE])
+        if self._doubtful and view[: len(self._doubtful)] == self._doubtful:
+            piece = self._doubtful
+        try:
+            self._appender.append(piece)
+        except OutcomeUnknownError:
+            self._doubtful = piece
+            raise
+        self._doubtful = b""
+        return len(piece)
+
+    def drop_before(self, offset: int) -> None:
+        """Truncate the stream: readers find nothing before that offset any more."""
+        if offset > (end := self.tell()):
+            raise ConfigError(f"cannot truncate at offset {offset}: the stream ends at offset {end}")
+        self._calls.truncate(offset)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if not self.closed:
+            self._appender.close()
+        super().close()

@@ -1,0 +1,349 @@
+"""Connections to segment stores: blocking ones and a pool of them for each process, and those that carry appends."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import socket
+import ssl
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from connector.client.deadline import Deadline
+from connector.client.health import ClusterHealth
+from connector.errors import AuthenticationError, ConnectionLostError, ProtocolError
+from connector.wire import Hello, KeepAlive, Message, MessageDecoder, decode, encode, parse_header
+
+__all__ = ["AppendConnection", "Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
+
+Endpoint = tuple[str, int]
+
+# A reply to a read of 1 MiB fits without growing; the buffer is used again for every message.
+_FIRST_BUFFER: Final = (1 << 20) + 4096
+# Bytes of acknowledgements taken at once.
+_RECEIVE: Final = 1 << 16
+# Seconds after which the system gives up a peer that acknowledges nothing: a host that lost its power says no goodbye.
+_UNACKNOWLEDGED: Final = 30
+_PROBE_AFTER: Final = 10
+_PROBE_EVERY: Final = 5
+_WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+# Idle connections kept for each endpoint; more are closed when they are given back.
+_MAX_IDLE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How connections are encrypted, and the name to expect in the certificate where it is not the host."""
+
+    context: ssl.SSLContext
+    server_name: str | None
+
+
+def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.socket:
+    """A connected socket to a segment store. Raises ConnectionLostError, AuthenticationError for its certificate."""
+    try:
+        sock = socket.create_connection(endpoint, timeout)
+        _set_options(sock)
+        if tls is None:
+            return sock
+        return tls.context.wrap_socket(sock, server_hostname=tls.server_name or endpoint[0])
+    except ssl.SSLCertVerificationError as error:
+        raise AuthenticationError(
+            f"the certificate of the segment store at {endpoint[0]}:{endpoint[1]} is refused: {error.verify_message}; "
+            "check tls_ca_file, and tls_server_name or tls_validate_hostname"
+        ) from None
+    except OSError as error:
+        raise ConnectionLostError(
+            f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
+        ) from None
+
+
+def _set_options(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _PROBE_AFTER),
+        ("TCP_KEEPINTVL", _PROBE_EVERY),
+        ("TCP_KEEPCNT", (_UNACKNOWLEDGED - _PROBE_AFTER) // _PROBE_EVERY),
+        ("TCP_USER_TIMEOUT", _UNACKNOWLEDGED * 1000),
+    ):
+        if hasattr(socket, name):  # not every system has them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+class _Waitable(Protocol):
+    def fileno(self) -> int: ...
+
+
+R = TypeVar("R", bound=_Waitable)
+W = TypeVar("W", bound=_Waitable)
+
+
+def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tuple[list[R], list[W]]:
+    """Wait until one of the connections can be read or written; (readable, writable), both empty after ``timeout`` s.
+
+    Not select(), which fails in processes with more than 1,024 open files.
+    """
+    if buffered := [r for r in readers if getattr(r, "has_buffered_input", False)]:
+        return buffered, []
+    poll = select.poll()
+    masks: dict[int, int] = {}
+    for reader in readers:
+        masks[reader.fileno()] = select.POLLIN
+    for writer in writers:
+        masks[writer.fileno()] = masks.get(writer.fileno(), 0) | select.POLLOUT
+    for descriptor, mask in masks.items():
+        poll.register(descriptor, mask)
+    events = dict(poll.poll(math.ceil(timeout * 1000)))
+    # A connection that failed is "readable": reading tells how.
+    failed = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
+    return (
+        [r for r in readers if events.get(r.fileno(), 0) & failed],
+        [w for w in writers if events.get(w.fileno(), 0) & select.POLLOUT],
+    )
+
+
+class _StoreSocket:
+    """A non-blocking socket to a segment store."""
+
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
+        self.endpoint = endpoint
+        self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
+        self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
+        self._sock.setblocking(False)
+
+    def fileno(self) -> int:
+        """The socket's file descriptor, for :func:`wait_ready`."""
+        return self._sock.fileno()
+
+    @property
+    def has_buffered_input(self) -> bool:
+        """Whether TLS holds decrypted bytes that polling does not see."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+
+    def gone_silent(self, seconds: float) -> ConnectionLostError:
+        """The error for a store that owes an answer for too long."""
+        return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
+
+    def close(self) -> None:
+        """Close the socket; unsent bytes are dropped."""
+        with contextlib.suppress(OSError):
+            self._sock.close()
+
+    def _lost(self, error: OSError, when: str = "") -> ConnectionLostError:
+        return ConnectionLostError(f"the connection to {self._where} was lost{when}: {error}")
+
+    def _ended(self) -> ConnectionLostError:
+        return ConnectionLostError(f"{self._where} closed the connection")
+
+
+class Connection(_StoreSocket):
+    """One request-and-reply connection. Not thread safe. After any error it must be closed."""
+
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
+        super().__init__(endpoint, tls, deadline)
+        self._input = select.poll()
+        self._input.register(self._sock, select.POLLIN)
+        self._buffer = bytearray(_FIRST_BUFFER)
+        self._header = memoryview(bytearray(8))
+        self._type: int | None = None  # of the message whose body is under way
+        self._view, self._filled = self._header, 0
+        self.heard_at = time.monotonic()
+        """When bytes arrived last, or the connection was opened."""
+        try:
+            self.send(encode(Hello()), deadline)
+            if not isinstance(hello := self.receive(deadline), Hello):
+                raise ProtocolError(f"{self._where} began with {type(hello).__name__} instead of Hello")
+        except BaseException:
+            self.close()
+            raise
+
+    def is_usable(self) -> bool:
+        """Whether nothing has arrived, which on an idle connection would be its end."""
+        return not wait_ready([self], [], 0)[0]
+
+    def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
+        """Send all of ``data``. Raises ConnectionLostError, DeadlineExceededError."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                left = deadline.remaining(f"sending to {self._where}")
+                try:
+                    rest = rest[self._sock.send(rest) :]
+                    deadline.progress()
+                except _WOULD_BLOCK:
+                    wait_ready([], [self], left)
+        except OSError as error:
+            raise self._lost(error, " while sending") from None
+
+    def receive(self, deadline: Deadline) -> Message:
+        """The next message. Its byte fields are views that the next receive overwrites.
+
+        Raises ConnectionLostError, DeadlineExceededError, ProtocolError.
+        """
+        while True:
+            heard = self.heard_at
+            message = self.receive_now()
+            if message is not None:
+                return message
+            if self.heard_at != heard:
+                deadline.progress()
+            self._input.poll(math.ceil(deadline.remaining(f"an answer of {self._where}") * 1000))
+
+    def receive_now(self) -> Message | None:
+        """The next message if all of it has arrived; as :meth:`receive`, without waiting."""
+        try:
+            while True:
+                while self._filled < len(self._view):
+                    count = self._sock.recv_into(self._view[self._filled :])
+                    if not count:
+                        raise self._ended()
+                    self._filled += count
+                    self.heard_at = time.monotonic()
+                if self._type is None:
+                    self._type, length = parse_header(self._header)
+                    if length > len(self._buffer):
+                        self._buffer = bytearray(length)
+                    self._view, self._filled = memoryview(self._buffer)[:length], 0
+                    continue
+                message = decode(self._type, self._view)
+                self._type, self._view, self._filled = None, self._header, 0
+                if not isinstance(message, KeepAlive):
+                    return message
+        except _WOULD_BLOCK:
+            return None
+        except OSError as error:
+            raise self._lost(error) from None
+
+
+class ConnectionPool:
+    """Idle connections by endpoint. Thread safe; a forked process starts with none of its parent's."""
+
+    def __init__(self, tls: Tls | None, health: ClusterHealth | None = None) -> None:
+        """``health`` is told of every store that answers."""
+        self._tls, self._health = tls, health
+        self._lock = threading.Lock()
+        self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
+        self._pid = os.getpid()
+
+    def take(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        """An idle connection or a new one; the caller gives it back or closes it."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._idle.clear()  # the parent's sockets: sharing them would mix the replies
+                self._pid = os.getpid()
+            idle = self._idle[endpoint]
+            while idle:
+                connection = idle.pop()
+                if connection.is_usable():
+                    return connection
+                connection.close()
+        connection = Connection(endpoint, self._tls, deadline)
+        if self._health is not None:
+            self._health.answered()
+        return connection
+
+    def drop(self, endpoint: Endpoint) -> None:
+        """Close the idle connections to a store that has failed."""
+        with self._lock:
+            if self._pid == os.getpid():
+                for connection in self._idle.pop(endpoint, ()):
+                    connection.close()
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection that has no reply outstanding."""
+        with self._lock:
+            idle = self._idle[connection.endpoint]
+            if len(idle) < _MAX_IDLE and self._pid == os.getpid():
+                idle.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def lease(self, endpoint: Endpoint, deadline: Deadline) -> Iterator[Connection]:
+        """A connection for the block; kept if the block ends normally, closed if it does not."""
+        connection = self.take(endpoint, deadline)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self.give_back(connection)
+
+    @property
+    def tls(self) -> Tls | None:
+        """The TLS settings of all connections."""
+        return self._tls
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            for idle in self._idle.values():
+                for connection in idle:
+                    connection.close()
+            self._idle.clear()
+
+
+class AppendConnection(_StoreSocket):
+    """Output queue, input decoder, and which segments and writer ids are bound to the connection."""
+
+    def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
+        super().__init__(endpoint, tls, deadline)
+        self.lanes: dict[str, int] = {}  # segment name -> segment id
+        self.writers: dict[bytes, int] = {}  # writer id -> segment id
+        self._decoder = MessageDecoder()
+        self._output: deque[memoryview] = deque()
+        self._last_output = time.monotonic()
+        self.heard = False  # whether the store has said anything
+        self.owes_since = math.inf  # when (monotonic) the store began to owe the next answer
+        self.send(encode(Hello()))
+
+    @property
+    def has_output(self) -> bool:
+        """Whether bytes wait to be sent."""
+        return bool(self._output)
+
+    def idle_for(self, seconds: float) -> bool:
+        """Whether nothing was sent for so long."""
+        return time.monotonic() - self._last_output >= seconds
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Queue bytes; they go out with the next flush."""
+        self._output.append(memoryview(data))
+        self._last_output = time.monotonic()
+        self.owes_since = min(self.owes_since, self._last_output)
+
+    def flush(self) -> None:
+        """Send what the socket takes now. Raises ConnectionLostError."""
+        try:
+            while self._output:
+                head = self._output[0]
+                sent = self._sock.send(head)
+                if sent < len(head):
+                    self._output[0] = head[sent:]
+                else:
+                    self._output.popleft()
+        except _WOULD_BLOCK:
+            pass
+        except OSError as error:
+            raise self._lost(error, " while sending") from None
+
+    def receive(self) -> list[Message]:
+        """The messages that arrived. Raises ConnectionLostError, ProtocolError."""
+        try:
+            data = self._sock.recv(_RECEIVE)
+        except _WOULD_BLOCK:
+            return []
+        except OSError as error:
+            raise self._lost(error) from None
+        if not data:
+            raise self._ended()
+        self.owes_since, self.heard = math.inf, True
+        return [m for m in self._decoder.feed(data) if not isinstance(m, Hello | KeepAlive)]

@@ -1,0 +1,599 @@
+"""The controller: scopes, streams, their segments, the way to the segment stores, transactions, times, subscribers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import Message
+
+from connector.client import controller_methods as calls
+from connector.client._proto import controller_pb2 as pb
+from connector.client.controller_values import (
+    CreatedTransaction,
+    RetentionPolicy,
+    ScalingPolicy,
+    StreamConfig,
+    SubscriberId,
+    Successor,
+    TransactionStatus,
+    status_error,
+)
+from connector.client.deadline import Deadline, Looks
+from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
+from connector.client.rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
+from connector.config import PravegaConfig
+from connector.errors import (
+    AuthenticationError,
+    ControllerError,
+    ControllerFailureError,
+    ControllerUnavailableError,
+    DeadlineExceededError,
+    MalformedStreamCutError,
+    OutcomeUnknownError,
+    ScopeNotFoundError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
+from connector.wire import SegmentRange, StreamCut, StreamName
+
+__all__ = ["ControllerClient"]
+
+_logger: Final = logging.getLogger(__name__)
+_PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
+ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
+
+# What a server that listens everywhere, or was never told its name, gives for its address.
+_NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+
+class ControllerClient:
+    """Calls to a Pravega controller. Thread safe; can be pickled.
+
+    A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
+    ControllerError says so.
+
+    Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout``
+    seconds, and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends
+    by it. It raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or
+    StreamNotFoundError (never created by a call that only asks), ControllerFailureError (trouble of the controller's
+    own that lasted), or ControllerError for any other refusal. What a call has changed when it returns is durable.
+
+    A creation or deletion whose answer was lost is repeated, and then finds its own work done: its result is then
+    False, as if somebody else had been first.
+    """
+
+    def __init__(
+        self,
+        config: PravegaConfig,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        failover_timeout: float = DEFAULT_FAILOVER_TIMEOUT,
+        health: ClusterHealth | None = None,
+    ) -> None:
+        """``health`` is that of the client that this is a part of, which has its own timeouts."""
+        self._config = config
+        self.health = health or ClusterHealth(timeout, failover_timeout)
+        self._channel = ControllerChannel(config, self.health)
+
+    def __repr__(self) -> str:
+        return f"ControllerClient({self._config.controller!r}, timeout={self.health.timeout})"
+
+    def __reduce__(self) -> tuple[Callable[..., ControllerClient], tuple[PravegaConfig, float, float, bool]]:
+        health = self.health
+        return _unpickled, (self._config, health.timeout, health.failover_timeout, health.service)
+
+    def __enter__(self) -> ControllerClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections. Calls that are under way in other threads end with ControllerError."""
+        self._channel.close()
+
+    # ---- scopes ----
+
+    def create_scope(self, scope: str) -> bool:
+        """Create a scope; False if it existed."""
+        return self._change(calls.CREATE_SCOPE, calls.scope_message(scope), "create scope", scope)
+
+    def delete_scope(self, scope: str) -> bool:
+        """Delete an empty scope; False if there was none."""
+        try:
+            return self._change(calls.DELETE_SCOPE, calls.scope_message(scope), "delete scope", scope)
+        except ScopeNotFoundError:
+            return False
+
+    def scope_exists(self, scope: str) -> bool:
+        """Whether there is such a scope."""
+        return self._call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope).exists
+
+    def list_scopes(self) -> list[str]:
+        """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
+        deadline = self.health.deadline()
+        found: set[str] = set()
+        token = pb.ContinuationToken()
+        while True:
+            page = self._call(calls.LIST_SCOPES, pb.ScopesRequest(continuationToken=token), None, deadline)
+            if found.issuperset(page.scopes):  # an empty page ends the list; one of old names would never end it
+                return sorted(found)
+            found.update(page.scopes)
+            token = page.continuationToken
+
+    # ---- streams ----
+
+    def create_stream(
+        self, stream: StreamName, scaling: ScalingPolicy = ONE_SEGMENT, retention: RetentionPolicy | None = None
+    ) -> bool:
+        """Create a stream; False if it existed, whatever its configuration. Its scope must exist."""
+        return self.create_stream_with(stream, StreamConfig(scaling=scaling, retention=retention))
+
+    def create_stream_with(self, stream: StreamName, config: StreamConfig) -> bool:
+        """Create a stream with tags and the rarer settings; False if it existed, whatever its configuration."""
+        return self._change(calls.CREATE_STREAM, calls.encode_config(stream, config), "create stream", stream)
+
+    def stream_exists(self, stream: StreamName) -> bool:
+        """Whether there is such a stream."""
+        return self._call(calls.STREAM_EXISTS, calls.stream_message(stream), stream).exists
+
+    def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
+        """All streams of a scope, sorted; with ``internal`` also those that Pravega made, such as ``_MARK…``."""
+        deadline = self.health.deadline()
+        found: set[str] = set()
+        token = pb.ContinuationToken()
+        while True:
+            request = pb.StreamsInScopeRequest(scope=calls.scope_message(scope), continuationToken=token)
+            page = self._call(calls.LIST_STREAMS, request, scope, deadline)
+            calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
+            names = {info.stream for info in page.streams}
+            if found >= names:
+                return calls.named(scope, found, internal=internal)
+            found |= names
+            token = page.continuationToken
+
+    def stream_config(self, stream: StreamName) -> StreamConfig:
+        """A stream's configuration."""
+        return calls.decode_config(self._call(calls.STREAM_CONFIG, calls.stream_message(stream), stream))
+
+    def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
+        """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
+        self._change(calls.UPDATE_STREAM, calls.encode_config(stream, config), "update stream", stream)
+
+    def truncate_stream(self, cut: StreamCut) -> None:
+        """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
+
+        The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
+        """
+        self._change(
+            calls.TRUNCATE_STREAM, calls.cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut)
+        )
+
+    def _check(self, cut: StreamCut) -> None:
+        """Raise ControllerError for a cut that the stream cannot be truncated at."""
+        try:
+            head = self.head_cut(cut.stream)
+            possible = self.is_cut_valid(cut) and bool(self.segments_between(head, cut))
+        except MalformedStreamCutError:
+            possible = False
+        if not possible:
+            raise ControllerError(
+                f"cannot truncate stream {cut.stream}: the cut lies before the stream's head, or does not cover all "
+                "routing keys"
+            )
+
+    def seal_stream(self, stream: StreamName) -> None:
+        """Let nothing more be written to a stream. Sealing it again changes nothing."""
+        self._change(calls.SEAL_STREAM, calls.stream_message(stream), "seal stream", stream)
+
+    def delete_stream(self, stream: StreamName) -> bool:
+        """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
+        try:
+            return self._change(calls.DELETE_STREAM, calls.stream_message(stream), "delete stream", stream)
+        except StreamNotFoundError:
+            return False
+
+    # ---- segments and their order ----
+
+    def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
+        """The segments that take events now, by id; empty for a sealed stream."""
+        request = calls.stream_without_token(stream)
+        return calls.decode_ranges(self._call(calls.CURRENT_SEGMENTS, request, stream, deadline).segmentRanges)
+
+    def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
+        """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
+        request = pb.GetEpochSegmentsRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
+        return calls.decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
+
+    def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
+        """The cut of the oldest events that the stream still has."""
+        request = pb.GetSegmentsRequest(streamInfo=calls.stream_without_token(stream), timestamp=0)
+        locations = self._call(calls.SEGMENTS_AT, request, stream, deadline).segments
+        return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
+
+    def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
+        """The segments that follow a sealed one, by id; empty for one that is open or the last of a sealed stream."""
+        entries = self._call(calls.SUCCESSORS, calls.segment_message(stream, segment_id), stream, deadline).segments
+        ranges = calls.decode_ranges(entry.segment for entry in entries)
+        predecessors = {entry.segment.segmentId.segmentId: tuple(sorted(entry.value)) for entry in entries}
+        return [Successor(value, predecessors[value.id]) for value in ranges]
+
+    def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
+        """Ids of the segments from ``start`` to ``end``, those of the cuts included, in an order to read them.
+
+        Truncated segments are listed as well. MalformedStreamCutError if ``end`` lies before ``start``.
+        """
+        calls.check_order(start, end)
+        request = pb.StreamCutRange(streamInfo=calls.stream_message(start.stream), to=end.positions)
+        getattr(request, "from").update(start.positions)  # a word of Python's own
+        response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream, deadline)
+        return sorted(segment.segmentId for segment in response.segments)
+
+    def is_cut_valid(self, cut: StreamCut) -> bool:
+        """Whether the cut's segments cover every routing key exactly once, and are the stream's."""
+        try:
+            return self._call(calls.CUT_VALID, calls.cut_message(cut), cut.stream).response
+        except MalformedStreamCutError:
+            return False
+
+    def scale_stream(
+        self,
+        stream: StreamName,
+        seal: Sequence[int],
+        ranges: Sequence[tuple[float, float]],
+        *,
+        timeout: float | None = None,
+    ) -> list[SegmentRange]:
+        """Replace the segments ``seal`` by new ones with the key ranges ``ranges``; give the current ones afterwards.
+
+        Raises ConfigError when a segment is not current or the ranges do not cover exactly what the sealed segments
+        covered, StreamSealedError, and DeadlineExceededError when it is not done in time (it goes on at the server).
+        """
+        before = self.current_segments(stream, deadline=None if timeout is None else Deadline(timeout))
+        calls.check_scaling(stream, before, seal, ranges)
+        deadline = self.health.deadline(timeout)
+        request = calls.scale_message(stream, seal, ranges)
+        with self.health.attempts(_logger, f"scale stream {stream}", deadline) as attempts:
+            while True:
+                try:
+                    response = self._call(calls.SCALE, request, stream, deadline)
+                    calls.outcome(pb.ScaleResponse.ScaleStreamStatus, response.status, "scale stream", stream)
+                    break
+                except (ControllerUnavailableError, ControllerFailureError) as error:
+                    trouble = error
+                # It may have been started, or even be done. While it runs, the same request joins it.
+                with contextlib.suppress(ControllerUnavailableError):  # the time is up: the trouble says why
+                    if calls.is_scaled(current := self.current_segments(stream, deadline=deadline), seal, ranges):
+                        return current
+                attempts.again(trouble)
+        self._await_scaling(stream, response.epoch, deadline)
+        return self.current_segments(stream, deadline=deadline)
+
+    # ---- the way to the segment stores ----
+
+    def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
+        """Host and port of the segment store that has a segment. It is not checked that there is such a segment.
+
+        A server that knows no name of its own is looked for at the controller's host.
+        """
+        uri = self._call(calls.URI, calls.segment_message(stream, segment_id), stream, deadline)
+        return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
+
+    def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
+        """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
+        request = calls.stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
+        return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
+
+    # ---- transactions ----
+
+    def create_transaction(self, stream: StreamName, lease_ms: int) -> CreatedTransaction:
+        """Begin a transaction that stays open for ``lease_ms`` milliseconds, and longer with pings.
+
+        Raises LeaseRangeError, StreamNotFoundError, StreamSealedError.
+        """
+        request = pb.CreateTxnRequest(streamInfo=calls.stream_message(stream), lease=calls.check_lease(lease_ms))
+        deadline = self.health.deadline()
+        with self.health.attempts(_logger, f"begin a transaction on stream {stream}", deadline) as attempts:
+            while True:
+                try:
+                    response = self._call(calls.CREATE_TRANSACTION, request, stream, deadline)
+                    break
+                except ControllerFailureError as error:
+                    # For a sealed stream it answers INTERNAL, as for any trouble of its own.
+                    if not self.current_segments(stream, deadline=deadline):
+                        raise StreamSealedError.of(stream) from None
+                    attempts.again(error)
+        return CreatedTransaction(
+            calls.decode_transaction(response.txnId), calls.decode_ranges(response.activeSegments)
+        )
+
+    def transaction_status(
+        self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
+        """Status of a transaction; UNKNOWN also for a stream that does not exist."""
+        request = calls.transaction_message(stream, transaction)
+        return calls.decode_status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
+
+    def ping_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
+        """Let an open transaction stay so for ``lease_ms`` milliseconds from now; a lease can grow by this.
+
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError: the
+        lease it had before goes on then.
+        """
+        request = calls.ping_message(stream, transaction, lease_ms)
+        deadline = self.health.deadline(timeout)
+        with self.health.attempts(_logger, f"ping transaction {transaction} of stream {stream}", deadline) as attempts:
+            while (
+                status := self._call(calls.PING_TRANSACTION, request, stream, deadline).status
+            ) != pb.PingTxnStatus.OK:
+                if status != pb.PingTxnStatus.DISCONNECTED:
+                    raise calls.ping_error(status, stream, transaction, lease_ms)
+                # A controller that starts or stops; another one may have the transaction soon.
+                attempts.again(
+                    ControllerUnavailableError(
+                        f"no controller kept transaction {transaction} of stream {stream} alive within "
+                        f"{deadline.seconds:g} s"
+                    )
+                )
+
+    def commit_transaction(
+        self,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        noted: tuple[str, int] | None = None,
+        *,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> TransactionStatus:
+        """Commit a transaction, from whichever process. Committing it again changes nothing.
+
+        ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
+        What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
+        readers see the events, which ``wait`` waits for as long as there is time. Transactions that are COMMITTING at
+        the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
+        TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        """
+        request = calls.transaction_message(stream, transaction, noted)
+        deadline = self.health.deadline(timeout)
+        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if not status.is_committed:
+            raise status_error(status, "commit", stream, transaction)
+        looks = Looks(deadline)
+        while wait and status is not TransactionStatus.COMMITTED and looks.again():
+            status = self._status_if_told(stream, transaction, deadline) or status
+        return status
+
+    def abort_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Abort a transaction, from whichever process. Aborting it again changes nothing.
+
+        On return it is decided: ABORTING or ABORTED. Raises TransactionCommittedError, TransactionUnknownError, and
+        OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        """
+        request, deadline = calls.transaction_message(stream, transaction), self.health.deadline(timeout)
+        status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
+        if not status.is_aborted:
+            raise status_error(status, "abort", stream, transaction)
+        return status
+
+    def _decide(
+        self,
+        wish: TransactionStatus,
+        request: pb.TxnRequest,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        deadline: Deadline,
+    ) -> TransactionStatus:
+        """Ask for COMMITTING or ABORTING until the transaction has left OPEN; the status that it has then.
+
+        The controller answers a refusal, an id that it never had and trouble of its own with the same bare FAILURE, and
+        an answer can get lost. Neither is read as a decision: the state is asked until it tells, or the time is up.
+        """
+        commits = wish is TransactionStatus.COMMITTING
+        rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
+        what = f"transaction {transaction} of stream {stream}"
+        with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
+            while True:
+                try:
+                    # Half of what is left: a controller that does not answer must leave time to ask for the state.
+                    answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
+                    if answer.status == pb.TxnStatus.SUCCESS:
+                        return wish
+                    trouble = ControllerFailureError("the controller answered with a failure")
+                except AuthenticationError:
+                    raise
+                except ControllerError as error:
+                    trouble = ControllerFailureError(error.message)
+                status = self._status_if_told(stream, transaction, deadline)
+                if status is not None and status is not TransactionStatus.OPEN:
+                    return status
+                unknown = OutcomeUnknownError(
+                    f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
+                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+                )
+                attempts.again(trouble, unknown)
+
+    def _status_if_told(
+        self, stream: StreamName, transaction: uuid.UUID, deadline: Deadline
+    ) -> TransactionStatus | None:
+        """The status, or None when the controller does not tell."""
+        try:
+            return self.transaction_status(stream, transaction, deadline=deadline)
+        except AuthenticationError:
+            raise
+        except ControllerError:
+            return None
+
+    # ---- event time ----
+
+    def note_time(self, writer_id: str, position: StreamCut, millis: int) -> bool:
+        """Note that what a writer wrote before a position is of a time or earlier, and what follows of it or later.
+
+        False if it has noted a later time, or position, before: nothing is changed then.
+        """
+        stream, statuses = position.stream, pb.TimestampResponse
+        request = calls.time_message(writer_id, position, millis)
+        status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
+        if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
+            return status == statuses.SUCCESS
+        raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
+
+    def remove_writer(self, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
+        """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
+        request = pb.RemoveWriterRequest(writer=writer_id, stream=calls.stream_message(stream))
+        status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
+        if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
+            return status == pb.RemoveWriterResponse.SUCCESS
+        raise ControllerError(f"writer {writer_id} of stream {stream} could not be removed")
+
+    # ---- subscribers ----
+
+    def subscribers(self, stream: StreamName) -> list[str]:
+        """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
+        request = calls.stream_message(stream)
+        return sorted(self._done(calls.SUBSCRIBERS, request, "list the subscribers of", stream).subscribers)
+
+    def create_subscriber(self, stream: StreamName, group: str) -> SubscriberId:
+        """Make a reader group that subscribes to one stream, or give the one that there is.
+
+        Raises ConfigError for a group of that name that does something else, InvalidNameError.
+        """
+        what = f"make the subscriber {group} of"
+        response = self._done(calls.CREATE_READER_GROUP, calls.group_message(stream, group), what, stream)
+        return calls.decode_subscriber(response.config, stream, group)
+
+    def renew_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
+        """Subscribe to a stream again that was deleted and made anew: the server forgets subscribers with a stream.
+
+        (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
+        """
+        request = calls.group_message(stream, subscriber.group, subscriber.id, subscriber.generation)
+        what = f"renew the subscriber {subscriber.group} of"
+        generation = self._done(calls.UPDATE_READER_GROUP, request, what, stream).generation
+        return SubscriberId(subscriber.group, subscriber.id, generation)
+
+    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut) -> bool:
+        """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
+
+        Raises ControllerError for a position before one that was published already.
+        """
+        request = calls.position_message(subscriber, cut)
+        what = f"publish a position of {subscriber.group} in"
+        status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
+        if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
+            return False
+        return calls.outcome(pb.UpdateSubscriberStatus.Status, status, what, cut.stream)
+
+    def delete_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> bool:
+        """Delete a subscriber's reader group; False if it is gone already."""
+        request = calls.subscriber_message(stream, subscriber)
+        what = f"delete the subscriber {subscriber.group} of"
+        status = self._settled(calls.DELETE_READER_GROUP, request, what, stream).status
+        if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
+            return False
+        return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, stream)
+
+    # ---- inside ----
+
+    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
+        deadline = deadline or self.health.deadline()
+        try:
+            return self._channel.call(rpc, request, target, deadline, lambda: self._is_well(target, deadline))
+        except StreamNotFoundError:
+            assert isinstance(target, StreamName)
+            raise self._missing(rpc.name, target, deadline) from None
+
+    def _is_well(self, target: StreamName | str | None, deadline: Deadline) -> bool:
+        """Whether the controller can tell what it knows of a stream now."""
+        if not isinstance(target, StreamName):
+            return True
+        request = calls.stream_without_token(target)
+        try:
+            self._channel.call(_PROBE, request, target, deadline.share())
+        except ControllerError as error:
+            return not error.retriable
+        return True
+
+    def _settled(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> R:
+        """Ask until the controller answers with a status that is no failure of its own; that answer.
+
+        The status FAILURE covers all trouble of the controller's own; ``refusal`` raises where it is a refusal. Raises
+        ControllerFailureError if it lasts longer than a failover does.
+        """
+        deadline = self.health.deadline()
+        passing = Deadline(min(PASSING_SECONDS, deadline.seconds))
+        with self.health.attempts(_logger, f"{action} {target}", passing) as attempts:
+            while calls.failed(response := self._call(rpc, request, target, deadline)):
+                if refusal is not None:
+                    refusal()
+                attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller could not do it"))
+            return response
+
+    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName) -> R:
+        """Ask until the controller has done or refused it; the answer. Raises what a refusal means."""
+        response: Any = self._settled(rpc, request, action, target)
+        calls.outcome(response.Status, response.status, action, target)
+        return response  # type: ignore[no-any-return]
+
+    def _change(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> bool:
+        """Ask for a change until the controller has made or refused it; whether anything was changed."""
+        response: Any = self._settled(rpc, request, action, target, refusal)
+        try:
+            return calls.outcome(response.Status, response.status, action, target)
+        except StreamNotFoundError:
+            if rpc is calls.DELETE_STREAM or not isinstance(target, StreamName):
+                raise
+            raise self._missing(rpc.name, target, self.health.deadline()) from None
+
+    def _missing(self, action: str, stream: StreamName, deadline: Deadline) -> ControllerError:
+        """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
+        try:
+            if self._channel.call(calls.STREAM_EXISTS, calls.stream_message(stream), stream, deadline).exists:
+                return ControllerError(f"{stream} has no such segment or epoch ({action})")
+            scope = stream.scope
+            found = self._channel.call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope, deadline)
+            return not_found(stream if found.exists else scope)
+        except ControllerError:  # one error is enough: the controller has just become unreachable
+            return not_found(stream)
+
+    def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
+        statuses = pb.ScaleStatusResponse
+        request = pb.ScaleStatusRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
+        looks = Looks(deadline)
+        while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
+            if not looks.again():
+                raise DeadlineExceededError(
+                    f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller goes on with it: "
+                    f"look at current_segments later, or allow a longer timeout"
+                )
+        calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
+
+
+def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
+    return ControllerClient(config, health=ClusterHealth(timeout, failover_timeout, service=service))

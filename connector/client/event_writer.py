@@ -1,0 +1,300 @@
+"""Writing events to a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+import uuid
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from connector.client.append_loop import AppendLoop
+from connector.client.deadline import Deadline
+from connector.client.destinations import Destination, Routes, StreamDestination
+from connector.client.events import (
+    MAX_EVENT_SIZE,
+    SupportsSerialize,
+    as_binary,
+    as_bytes,
+    blocks_of,
+    check_key,
+    pieces_of,
+)
+from connector.client.lineage import tail_cut
+from connector.client.stores import SegmentStores
+from connector.errors import (
+    ConfigError,
+    ConnectorError,
+    DeadlineExceededError,
+    EventTooLargeError,
+    NullEventError,
+    StreamSealedError,
+)
+from connector.wire import Block, StreamName
+from pravega_serde.columnar import as_column
+from pravega_serde.routing import EventRouter, segment_keys
+
+__all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
+
+T = TypeVar("T")
+
+# Bytes handed over and not yet durable; bounds the memory of a writer and what a lost connection sends again.
+MAX_IN_FLIGHT: Final = 64 << 20
+# Rows wait for company until so many bytes are together or so many seconds have passed.
+_ROW_BYTES: Final = 1 << 20
+_ROW_COUNT: Final = 16384
+_LINGER: Final = 0.01
+_GOODBYE_SECONDS: Final = 5.0
+
+
+class EventWriter(Generic[T]):
+    """Writes events to one stream; thread safe, one background thread.
+
+    Events of one routing key are kept in the order in which they were written, across scaling too. An event is
+    durable once :meth:`flush` has returned; until then it may be lost with this process. Lost connections are mended
+    without loss and without repetition (an event over 8 MiB may be repeated).
+    """
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        stream: StreamName,
+        serializer: SupportsSerialize[T],
+        *,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+        destination: Destination | None = None,
+    ) -> None:
+        """``router`` gives the routing keys of what is written without any.
+
+        ``writer_id`` is the name under which it notes time, by default one that nobody else has. ``destination`` is
+        where the events go instead of the stream's segments: those of a transaction.
+        """
+        if max_event_size < 1 or max_in_flight < 1:
+            raise ConfigError("max_event_size and max_in_flight are counts of bytes, at least 1")
+        destination = destination or StreamDestination(stores.controller, stream)
+        self.stream = stream
+        self.writer_id = writer_id or str(uuid.uuid4())
+        self._noted = False  # whether watermarks wait for it
+        self._stores = stores
+        self._serializer, self._router = serializer, router
+        self._serialize = serializer.serialize
+        self._max_event_size = max_event_size
+        self._timeout = timeout
+        self._random = np.random.default_rng()
+        self._routes = Routes(stream, destination.ranges())
+        self._lock = threading.Lock()
+        self._events: list[bytes] = []
+        self._keys: list[str | None] = []
+        self._size = 0
+        self._since = math.inf  # when the oldest waiting row came
+        self._closed = False
+        self._overdue = False  # the last flush was not done in time
+        self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
+
+    def write(self, value: T, routing_key: str | None = None) -> None:
+        """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
+
+        Waits while too many bytes are not yet durable. Raises SerializationError, EventTooLargeError,
+        DeadlineExceededError, StreamSealedError, ConfigError (a key that is no text); the event is then not taken.
+        """
+        if routing_key is None and self._router is not None:
+            routing_key = self._router.key(value)
+        event = self._serialize(value)
+        if type(event) is not bytes:
+            event = as_bytes(event)
+        if len(event) > self._max_event_size:
+            raise self._too_large(len(event))
+        if routing_key is not None:
+            check_key(routing_key)
+        with self._lock:
+            self._check_open()
+            first = not self._events
+            if not first and (self._size + len(event) > _ROW_BYTES or len(self._events) >= _ROW_COUNT):
+                self._submit_rows(self._stores.deadline(self._timeout))
+                first = True
+            self._events.append(event)
+            self._keys.append(routing_key)
+            self._size += len(event)
+            if first:
+                self._since = time.monotonic()
+        if first:
+            self._loop.wake()
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch, serialized a column at a time, with the keys that the router gives them.
+
+        Without a serializer the events are the column ``event``. Raises SchemaError, SerializationError, and what
+        :meth:`write_column` does.
+        """
+        encode = getattr(self._serializer, "encode_column", None)
+        if encode is None:
+            raise ConfigError(f"a {type(self._serializer).__name__} writes single values only: it has no encode_column")
+        keys = None if self._router is None else self._router.keys(batch)
+        self._write_events(encode(batch), keys)
+
+    def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
+        """Write a column of serialized events (binary or string), with a column of routing keys as long.
+
+        A null key means none. Without keys a router takes them from a batch that has the one column ``event``.
+
+        Raises NullEventError, ColumnTypeError, EventTooLargeError, DeadlineExceededError, StreamSealedError,
+        ConfigError (not as many keys as events), SchemaError (the router finds no key); nothing of the column is then
+        taken. But a column over 16 MiB is written in pieces of 8 MiB, and if the servers fail between two of them the
+        error says how many rows were taken.
+        """
+        if routing_keys is None and self._router is not None:
+            routing_keys = self._router.keys(pa.RecordBatch.from_arrays([as_column(events)], ["event"]))
+        self._write_events(events, routing_keys)
+
+    def _write_events(self, events: pa.Array, keys: pa.Array | None) -> None:
+        events = as_binary(events)
+        if keys is not None and len(keys) != len(events):
+            raise ConfigError(f"there are {len(keys)} routing keys for a column of {len(events)} events")
+        if not len(events):
+            return
+        if events.null_count:
+            row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
+            raise NullEventError(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
+        lengths = pa.compute.binary_length(events).to_numpy()
+        if (longest := int(lengths.max())) > self._max_event_size:
+            raise self._too_large(longest)
+        for first, last in pieces_of(lengths):
+            try:
+                self._write_piece(events[first:last], None if keys is None else keys[first:last])
+            except (DeadlineExceededError, StreamSealedError) as error:
+                if not first:
+                    raise
+                raise type(error)(f"{error.message} (the first {first} rows of the column were taken before)") from None
+
+    def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
+        with self._lock:
+            self._check_open()
+            deadline = self._stores.deadline(self._timeout)
+            self._submit_rows(deadline)
+            blocks = self._route(events, keys)
+            self._loop.wait_for_room(sum(len(block.data) for _, block in blocks), deadline)
+            self._loop.push(blocks)
+        self._loop.wake()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Return when every event written before is durable. Raises DeadlineExceededError, StreamSealedError.
+
+        After a DeadlineExceededError the events are still on their way; flush may be called again.
+        """
+        deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
+        # Another thread may hold the lock while it waits for room.
+        while not self._lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
+            pass
+        try:
+            self._check_open()
+            self._submit_rows(deadline)
+        except DeadlineExceededError:
+            self._overdue = True
+            raise
+        finally:
+            self._lock.release()
+        self._overdue = True
+        self._loop.flush(deadline)
+        self._overdue = False
+
+    def note_time(self, millis: int) -> bool:
+        """Flush, and note that what was written before is of this event time or earlier, what follows of it or later.
+
+        From what all writers of a stream note the server makes watermarks, which tell readers of every client how far
+        time has come (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. False if
+        this writer has noted a later time before; nothing is changed then. Raises what :meth:`flush` does.
+        """
+        self.flush()
+        # The present tail: all of this writer's events lie before it, and what it writes from now on lies behind it.
+        noted = self._stores.controller.note_time(self.writer_id, tail_cut(self._stores, self.stream), millis)
+        self._noted |= noted
+        return noted
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flush within ``timeout`` seconds, and end the background thread.
+
+        Watermarks do not wait for this writer any longer.
+        """
+        if self._closed:
+            return
+        try:
+            self.flush(timeout)
+        finally:
+            self.abandon()
+            if self._noted:
+                # A writer that stays is left out as soon as it holds the watermarks back for the stream's timeout.
+                with contextlib.suppress(ConnectorError):
+                    self._stores.controller.remove_writer(self.stream, self.writer_id, timeout=_GOODBYE_SECONDS)
+
+    def abandon(self) -> None:
+        """End the background thread without waiting; events that are not durable yet may be lost."""
+        self._closed = True
+        self._loop.close()
+
+    def __enter__(self) -> EventWriter[T]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+            return
+        if self._overdue or isinstance(error, DeadlineExceededError):  # it has waited in vain already
+            self.abandon()
+            return
+        # What was written before the error is written still, but the error is the one to be seen.
+        with contextlib.suppress(ConnectorError):
+            self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConfigError(f"the writer of stream {self.stream} is closed")
+
+    def _too_large(self, size: int) -> EventTooLargeError:
+        return EventTooLargeError(
+            f"an event of {size} bytes is over the limit of {self._max_event_size} bytes for stream {self.stream}; "
+            "raise max_event_size if all readers of the stream can take it"
+        )
+
+    def _collect(self) -> float:
+        """Hand waiting rows to the loop when they are due; return when to come again."""
+        # A caller that holds the lock is about to hand them over itself, or waits for the loop that asks here.
+        if not self._lock.acquire(blocking=False):
+            return time.monotonic() + _LINGER
+        try:
+            due = self._since + _LINGER
+            if due > time.monotonic():
+                return due
+            if not self._loop.has_room(self._size):
+                return time.monotonic() + _LINGER
+            self._loop.push(self._take_rows())
+            return math.inf
+        finally:
+            self._lock.release()
+
+    def _submit_rows(self, deadline: Deadline) -> None:
+        """Hand over the waiting rows when there is room; if that fails they go on waiting."""
+        if self._events:
+            self._loop.wait_for_room(self._size, deadline)
+            self._loop.push(self._take_rows())
+            self._loop.wake()
+
+    def _take_rows(self) -> list[tuple[int, Block]]:
+        events, keys = pa.array(self._events, pa.large_binary()), self._keys
+        self._events, self._keys, self._size, self._since = [], [], 0, math.inf
+        if all(key is None for key in keys):
+            return self._route(events, None)
+        return self._route(events, pa.array(keys, pa.string()))
+
+    def _route(self, events: pa.Array, keys: Any) -> list[tuple[int, Block]]:
+        # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
+        positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
+        return list(blocks_of(events, positions, self._routes.targets(positions)))

@@ -1,0 +1,187 @@
+"""Reading bounded ranges: exact bytes of one segment, or the events of a stream between two cuts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connector.client.connection import Connection
+from connector.client.stores import SegmentStores, error_of
+from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from connector.wire import (
+    EVENT_HEADER_SIZE,
+    FrameParser,
+    RangeRead,
+    SegmentRead,
+    StreamCut,
+    StreamName,
+    segment_name,
+)
+from pravega_serde.errors import DeserializationError, PravegaError
+
+__all__ = ["EventBatch", "SegmentSlice", "read_chunks", "read_slice", "read_slices", "slices_between"]
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSlice:
+    """The bytes [start, end) of one segment; both are event boundaries."""
+
+    stream: StreamName
+    segment_id: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Consecutive events of one segment.
+
+    ``events`` is a binary array, ``offsets`` the segment offset at which each event starts (int64, same length).
+    """
+
+    stream: StreamName
+    segment_id: int
+    events: pa.BinaryArray
+    offsets: npt.NDArray[np.int64]
+
+    @property
+    def end(self) -> int:
+        """Segment offset behind the last event."""
+        return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
+
+    def values(self, serializer: Any = None) -> Iterator[Any]:
+        """Yield the events one by one, deserialized if a serializer is given.
+
+        Raises DeserializationError that names stream, segment and offset of the event.
+        """
+        if serializer is None:
+            yield from self.events.to_pylist()
+            return
+        deserialize = serializer.deserialize
+        for row, event in enumerate(self.events.to_pylist()):
+            try:
+                value = deserialize(event)
+            except DeserializationError as error:
+                raise self.locate(error, row) from error
+            yield value
+
+    def locate(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the coordinates of the event in that row."""
+        return error.at(
+            scope=self.stream.scope,
+            stream=self.stream.stream,
+            segment_id=self.segment_id,
+            offset=int(self.offsets[row]),
+        )
+
+
+def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBatch, None, None]:
+    """Yield the events of a slice in order, about a mebibyte at a time. Raises what :func:`read_chunks` does."""
+    parser = FrameParser(piece.start, segment=segment_name(piece.stream, piece.segment_id))
+    with closing(read_chunks(stores, piece)) as chunks:
+        for chunk in chunks:
+            column = parser.feed(chunk)
+            if column is not None:
+                yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
+    parser.finish()
+
+
+def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryview, None, None]:
+    """Yield the bytes of a slice in order, at most a mebibyte at a time; each is gone when the next one is asked for.
+
+    Lost connections, moved segments and expired tokens are mended, for as long each time as a call may take. Raises
+    DataLossError when the range is truncated or deleted, which the controller must confirm.
+    """
+    stream, segment_id = piece.stream, piece.segment_id
+    name = segment_name(stream, segment_id)
+    plan = RangeRead(name, piece.start, piece.end)
+    connection: Connection | None = None
+    attempts = stores.health.attempts(_logger, f"reading stream {stream}")
+
+    def step() -> list[memoryview]:
+        nonlocal connection
+        deadline = attempts.share()
+        if connection is None:
+            connection = stores.pool.take(stores.endpoint(stream, segment_id, deadline), deadline)
+            plan.restart()
+        if wire := plan.requests(stores.token(stream, write=False, deadline=deadline)):
+            connection.send(wire, deadline)
+        reply = connection.receive(deadline)
+        if not isinstance(reply, SegmentRead):
+            stores.confirm(stream, segment_id, error_of(reply, name), deadline)
+        assert isinstance(reply, SegmentRead)
+        return [data for _, data in plan.receive(reply)]
+
+    def reconnect(error: PravegaError) -> None:
+        nonlocal connection
+        if connection is not None:
+            connection.close()
+            connection = None
+        stores.forget(stream, segment_id, error)
+
+    try:
+        while not plan.done:
+            try:
+                chunks = step()
+            except PravegaError as error:
+                attempts.settle(error, reconnect)
+                continue
+            attempts.done()
+            yield from chunks
+    except (SegmentTruncatedError, NoSuchSegmentError) as error:
+        raise data_loss(stream, segment_id, plan.position, error) from error
+    finally:
+        attempts.close()
+        if connection is not None:
+            # Only a range that was read to its end leaves no answer under way.
+            if plan.done:
+                stores.pool.give_back(connection)
+            else:
+                connection.close()
+
+
+def data_loss(stream: StreamName, segment_id: int, position: int, error: Exception | None = None) -> DataLossError:
+    """The error for a reader that is at ``position`` and finds that the segment has not the bytes from there on."""
+    what = "the segment was truncated away or deleted"
+    if isinstance(error, SegmentTruncatedError):
+        what = f"what comes before offset {error.start_offset} was truncated"
+    return DataLossError(
+        f"stream {stream}, segment {segment_id}, offset {position}: {what}; "
+        "start at the head of the stream, or keep the data longer (retention)"
+    )
+
+
+def slices_between(stores: SegmentStores, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
+    """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
+
+    Empty parts are left out. Raises DataLossError for a segment whose end nobody knows any more.
+    """
+    stream = start.stream
+    ids = stores.controller.segments_between(start, end)
+    infos = stores.segment_infos(stream, [i for i in ids if i not in end.positions])
+    slices = []
+    for segment_id in ids:
+        # Java puts -1 for a segment that has not begun.
+        begin = max(start.positions.get(segment_id, 0), 0)
+        info = infos.get(segment_id)
+        if info is not None and not info.exists:
+            raise data_loss(stream, segment_id, begin)
+        stop = end.positions[segment_id] if info is None else info.write_offset
+        if begin < stop:
+            slices.append(SegmentSlice(stream, segment_id, begin, stop))
+    return slices
+
+
+def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Generator[EventBatch, None, None]:
+    """Yield the events of slices, one slice after the other. Closing the generator closes its connection."""
+    for piece in slices:
+        yield from read_slice(stores, piece)
