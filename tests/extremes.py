@@ -19,11 +19,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from pravega_serde import Serializer
-from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
-from pravega_serde.protobuf import ProtobufSerializer
-from pravega_serde.registry import avro_schema_of, protobuf_schema_of
+from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of
 from pravega_serde.text import ByteArraySerializer, UTF8StringSerializer
 
 __all__ = ["FORMATS", "Format", "columns", "expected"]

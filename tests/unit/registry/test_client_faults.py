@@ -18,10 +18,16 @@ from pravega_serde.errors import (
     RegistryProtocolError,
     RegistryUnavailableError,
 )
-from pravega_serde.registry import Compatibility, GroupProperties, SerializationFormat, VersionInfo, _client, _http
-from pravega_serde.registry import _group_calls as on_groups
-from pravega_serde.registry import _schema_calls as on_schemas
-from pravega_serde.registry._calls import TransientError
+from pravega_serde.registry import (
+    Compatibility,
+    GroupProperties,
+    SerializationFormat,
+    VersionInfo,
+    calls,
+    clients,
+    http,
+)
+from pravega_serde.registry.calls import TransientError
 from tests.unit.registry._scripted import ENCODING, LATEST, VERSION, answer, hang_up, scripted
 
 PROPERTIES = GroupProperties(SerializationFormat.AVRO, Compatibility.FULL)
@@ -110,7 +116,7 @@ def test_an_answer_that_never_ends(connect):
 
 
 def test_an_answer_without_bounds(connect, monkeypatch):
-    monkeypatch.setattr(_http, "_LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(http, "_LARGEST_ANSWER", 1000)
     with scripted((200, b" " * 100_000)) as registry:
         error = failing(connect(registry.uri))
     assert type(error) is RegistryProtocolError
@@ -168,7 +174,7 @@ def test_it_restarts_within_the_deadline(connect):
 
 
 def test_an_id_that_is_known_is_not_found(connect, monkeypatch):
-    monkeypatch.setattr(_client, "MISSING_SECONDS", 0.3)
+    monkeypatch.setattr(clients, "MISSING_SECONDS", 0.3)
     with scripted((404, b""), (404, b""), (200, ENCODING)) as registry:
         client = connect(registry.uri)
         for _ in range(50):
@@ -223,13 +229,13 @@ JSON = st.recursive(
     max_leaves=10,
 )
 CALLS = [
-    on_groups.groups_page(None, None),
-    on_groups.group_properties("g"),
-    on_groups.encoding_info("g", 0),
-    on_groups.codecs("g"),
-    on_schemas.history("g"),
-    on_schemas.schema_versions("g"),
-    on_groups.encoding_id("g", VersionInfo("t", "Avro", 0, 0), ""),
+    calls.groups_page(None, None),
+    calls.group_properties("g"),
+    calls.encoding_info("g", 0),
+    calls.codecs("g"),
+    calls.history("g"),
+    calls.schema_versions("g"),
+    calls.encoding_id("g", VersionInfo("t", "Avro", 0, 0), ""),
 ]
 
 

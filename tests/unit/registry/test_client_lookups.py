@@ -8,9 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_serde.errors import RegistryNotFoundError, RegistryUnavailableError
-from pravega_serde.registry import AsyncSchemaRegistryClient, SchemaInfo, SchemaRegistryClient, SerializationFormat
-from pravega_serde.registry._cache import AsyncLookups, Lookups
-from pravega_serde.registry._models import VersionInfo
+from pravega_serde.registry import (
+    AsyncSchemaRegistryClient,
+    SchemaInfo,
+    SchemaRegistryClient,
+    SerializationFormat,
+    VersionInfo,
+)
+from pravega_serde.registry.lookups import AsyncLookups, Lookups
 from tests.unit.registry._scripted import ENCODING, LATEST, VERSION, answer, scripted
 
 MANY = 32

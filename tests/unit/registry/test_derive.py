@@ -9,16 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde import SchemaError
-from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import UnsupportedFormatError
-from pravega_serde.registry import (
-    SerializationFormat,
-    arrow_type_of_json_schema,
-    avro_schema_of,
-    event_type,
-    json_schema_of,
-    protobuf_schema_of,
-)
+from pravega_serde.json import arrow_type_of_json_schema, json_schema_of
+from pravega_serde.protobuf import protobuf_schema_of
+from pravega_serde.registry import SerializationFormat, event_type
 
 POINT = pa.struct([("x", pa.int32()), pa.field("y", pa.float64(), nullable=False)])
 COLUMNS = pa.schema(

@@ -22,7 +22,7 @@ from pravega_serde.errors import (
     SerializationError,
     UnsupportedCodecError,
 )
-from pravega_serde.registry._models import CodecType
+from pravega_serde.registry.contract import CodecType
 
 try:
     import cramjam

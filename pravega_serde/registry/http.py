@@ -15,8 +15,8 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_before_delay
 
 from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
-from pravega_serde.registry._calls import Call, TransientError
-from pravega_serde.registry._config import RegistryConfig
+from pravega_serde.registry.calls import Call, TransientError
+from pravega_serde.registry.registry_config import RegistryConfig
 
 __all__ = ["AsyncHttp", "Http"]
 
