@@ -73,7 +73,7 @@ def _record(fields: list[pa.Field], name: str, path: str) -> dict[str, Any]:
 
 def _check_name(name: str, path: str) -> None:
     if not _NAME.fullmatch(name):
-        raise SchemaError(f"{name!r} is no name in Avro (at {path}): letters, digits and _ only; rename it")
+        raise SchemaError(f"invalid Avro name {name!r} (at {path}): letters, digits and _ only; rename it")
 
 
 def _field(field: pa.Field, space: str, path: str) -> dict[str, Any]:
@@ -172,7 +172,7 @@ _Name = tuple[str, str]
 
 
 def avro_text(schema: SchemaLike) -> str:
-    """The text of a schema; :class:`SchemaError` if it is none."""
+    """Text of a schema. Raises :class:`SchemaError`."""
     _, text = load(schema)
     return _JavaPrinter().print(json.loads(text), "")
 

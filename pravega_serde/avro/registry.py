@@ -141,7 +141,7 @@ def _reader_schema(schema: SchemaInfo, columns: pa.StructType) -> SchemaInfo:
 
 
 def _merged(own: Type, wanted: pa.DataType, derived: Type) -> Type:
-    """What reads ``own`` as the type that is wanted; ``derived`` is what follows from that type alone."""
+    """Schema that reads ``own`` as the type that is wanted; ``derived`` follows from that type alone."""
     if arrow_type(resolve(own)) == wanted:
         return own
     if isinstance(own, Union):
@@ -197,7 +197,7 @@ def _check_readable(own: Type, made: Type, name: str) -> None:
 
 
 def _unreadable(node: Node, path: str) -> Iterator[str]:
-    """Where a union has no branch but null that can be read."""
+    """Places of unions of which no branch but null can be read."""
     if isinstance(node, UnionNode):
         rest = [arm for arm in node.arms if not (isinstance(arm.node, Leaf) and arm.node.wire == "null")]
         if rest and all(arm.node is None for arm in rest):
@@ -211,7 +211,7 @@ def _unreadable(node: Node, path: str) -> Iterator[str]:
 
 
 def _lacking(node: Node, path: str, seen: set[int]) -> Iterator[str]:
-    """What is an error only when it turns up: branches and symbols that the reader does not have."""
+    """Branches and symbols that the reader does not have: errors only when they turn up."""
     if id(node) in seen:
         return
     seen.add(id(node))

@@ -91,7 +91,7 @@ class _Reader:
         return _scalar(kind, schema.get("format"))
 
     def _target(self, schema: Any) -> Any:
-        """What a schema refers to, in the end; None if that is not in this text."""
+        """Schema that a schema refers to, in the end; None if that is not in this text."""
         for _ in range(MAX_NESTING):
             if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
                 return schema

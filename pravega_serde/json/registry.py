@@ -218,7 +218,7 @@ class _Comparison:
             yield from self.compare(written, read, f"{path}[]", depth)
 
     def _follow(self, schema: Any, side: int, path: str) -> Any:
-        """What a reference inside the schema refers to; SchemaError for what is no schema."""
+        """Schema that a reference inside the schema refers to. Raises :class:`SchemaError`."""
         seen: set[str] = set()
         while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
             reference = schema["$ref"]

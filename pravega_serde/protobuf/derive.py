@@ -75,7 +75,7 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
 
 def _check_name(name: str, path: str) -> None:
     if not _NAME.fullmatch(name):
-        raise SchemaError(f"{name!r} is no name in Protobuf (at {path}): letters, digits and _ only; rename it")
+        raise SchemaError(f"invalid Protobuf name {name!r} (at {path}): letters, digits and _ only; rename it")
 
 
 def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> DescriptorProto:

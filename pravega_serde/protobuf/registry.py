@@ -136,7 +136,7 @@ class _Types:
         try:
             files = FileDescriptorSet.FromString(schema.data).file
         except DecodeError as error:
-            raise SchemaError(f"the schema of type {schema.type!r} is no Protobuf descriptor set: {error}") from error
+            raise SchemaError(f"invalid Protobuf descriptor set of type {schema.type!r}: {error}") from error
         types, closed = cls({}, {}, frozenset()), set()
         for file in files:
             before = set(types.enums)
@@ -283,7 +283,7 @@ def _misfit(writer: SchemaInfo, reader: Descriptor) -> str | None:
     """Why events of a registered schema cannot be read as a message; None if they can.
 
     What the registered descriptor set imports and lacks is taken from the reader's files; a set that cannot be
-    completed so is not compared. Raises :class:`SchemaError` for what is no descriptor set.
+    completed so is not compared. Raises :class:`SchemaError` for an invalid descriptor set.
     """
     written = _written(writer, reader)
     return None if written is None else _message_misfit(written, reader, "$", set())
@@ -292,7 +292,7 @@ def _misfit(writer: SchemaInfo, reader: Descriptor) -> str | None:
 def _widened_message(writer: SchemaInfo, reader: Descriptor) -> type[Message] | None:
     """The reader's message with the writer's numbers where its own are narrower; None if none are.
 
-    Raises :class:`SchemaError` for what is no descriptor set.
+    Raises :class:`SchemaError` for an invalid descriptor set.
     """
     written, wider = _written(writer, reader), dict[tuple[str, int], int]()
     if written is not None:
@@ -310,7 +310,7 @@ def _written(writer: SchemaInfo, reader: Descriptor) -> Descriptor | None:
     try:
         files = FileDescriptorSet.FromString(writer.data)
     except DecodeError as error:
-        raise SchemaError(f"the registered schema of {writer.type!r} is no descriptor set: {error}") from error
+        raise SchemaError(f"invalid registered descriptor set of {writer.type!r}: {error}") from error
     known = {file.name for file in files.file}
     files.file.extend(file for file in descriptor_set(reader).file if file.name not in known)
     try:

@@ -63,16 +63,16 @@ __all__ = [
 T = TypeVar("T")
 
 _EXCERPT: Final = 200
-# How Java says that the server's own code dereferenced null: the next try would do the same (JEP 358).
+# Begin of a NullPointerException's message since JEP 358: the server's own code failed, and would fail again.
 _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
 _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
-    400: (RegistryRequestError, "the server takes the request for malformed"),
-    401: (RegistryAuthenticationError, "it wants other credentials: check username and password, or the token"),
-    403: (RegistryPermissionError, "the user is known and not permitted to do this"),
-    404: (RegistryNotFoundError, "there is no such thing"),
-    409: (RegistryConflictError, "what is there already does not allow it"),
-    412: (RegistryConflictError, "something that it needs is not there"),
+    400: (RegistryRequestError, "the server rejected the request as malformed"),
+    401: (RegistryAuthenticationError, "missing or wrong credentials: check username and password, or the token"),
+    403: (RegistryPermissionError, "the user is not permitted to do this: ask for the permission, or use another user"),
+    404: (RegistryNotFoundError, "it does not exist"),
+    409: (RegistryConflictError, "it conflicts with what exists already"),
+    412: (RegistryConflictError, "something that it needs does not exist"),
     417: (RegistryConflictError, "the group holds another format"),
 }
 
@@ -112,9 +112,9 @@ class Call(Generic[T]):
         return None if self.body is None else json.dumps(self.body).encode()
 
     def result(self, status: int, content: bytes, *, server: str) -> T:
-        """What an answer of that server (its address) means.
+        """Result in an answer of that server (its address).
 
-        Raises TransientError where another try may help, and otherwise the RegistryError that says why there is none.
+        Raises TransientError where another try may help, otherwise a RegistryError.
         """
         read = self.answers.get(status)
         if read is None:
@@ -136,10 +136,10 @@ class Call(Generic[T]):
             return kind(f"cannot {self.purpose}: {self.refusals.get(status, usual)}{detail}", status=status)
         if status == _TOO_MANY_REQUESTS or (status >= 500 and not said.startswith(_NULL_POINTER)):
             return TransientError(
-                f"the server answers with status {status}{f': {said}' if said else ''}", status=status
+                f"the server answered with status {status}{f': {said}' if said else ''}", status=status
             )
         if status >= 500:
-            return RegistryError(f"cannot {self.purpose}: the server fails at this request{detail}", status=status)
+            return RegistryError(f"cannot {self.purpose}: the server failed on this request{detail}", status=status)
         return RegistryProtocolError(
             f"cannot {self.purpose}: unexpected answer{detail}; is there a schema registry at {server}?", status=status
         )
@@ -147,7 +147,7 @@ class Call(Generic[T]):
 
 def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -> Call[Any]:
     """A call about one group."""
-    refusals = {404: "there is no such group" if not rest else "there is no such group or nothing of that name in it"}
+    refusals = {404: "the group does not exist" if not rest else "the group, or what is named in it, does not exist"}
     refusals |= more.pop("refusals", {})
     return Call(
         purpose=f"{purpose} group {group!r}",
@@ -209,7 +209,7 @@ def remove_group(group: str) -> Call[None]:
 
 
 def group_properties(group: str) -> Call[GroupProperties]:
-    """How the group was made, with its policy of now. Raises RegistryNotFoundError."""
+    """Properties of the group, with its current policy. Raises RegistryNotFoundError."""
     return _about(group, "read the properties of", "GET", answers={200: GroupProperties.from_json})
 
 
@@ -230,7 +230,7 @@ def update_compatibility(group: str, compatibility: Compatibility, previous: Com
         answers={200: lambda _: None},
         changes=True,
         once=previous is not None,
-        refusals={409: "its policy is not the one that was expected"},
+        refusals={409: "the group's policy is not the expected one"},
     )
 
 
@@ -272,19 +272,19 @@ def encoding_id(group: str, version: VersionInfo, codec: str) -> Call[int]:
         body={"versionInfo": version.to_json(), "codecType": codec},
         answers={200: lambda body: parse.integer(body, "encodingId")},
         changes=True,
-        refusals={404: "there is no such group or schema", 412: f"the group does not have the codec {codec!r}"},
+        refusals={404: "the group or the schema does not exist", 412: f"the group does not have the codec {codec!r}"},
     )
 
 
 def encoding_info(group: str, encoding: int) -> Call[EncodingInfo]:
-    """What an encoding id stands for. Raises RegistryNotFoundError."""
+    """Schema, version and codec of an encoding id. Raises RegistryNotFoundError."""
     return _about(
         group,
         f"look up encoding id {encoding} in",
         "GET",
         f"/encodings/{encoding:d}",
         answers={200: EncodingInfo.from_json},
-        refusals={404: "there is no such group, or it never gave this encoding id"},
+        refusals={404: "the group does not exist, or it never gave this encoding id"},
     )
 
 
@@ -334,9 +334,9 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
         answers={201: VersionInfo.from_json},
         changes=True,
         refusals={
-            400: "the schema is malformed or does not describe that type",
-            404: "there is no such group",
-            409: "the schema is not compatible with those of the group, or of another type where one only is allowed",
+            400: "the schema is malformed, or it does not describe that type",
+            404: "the group does not exist",
+            409: "the schema is incompatible with those of the group, or of another type where only one is allowed",
             417: f"the group does not take the format {schema.format.full_type_name}",
         },
     )
@@ -351,7 +351,7 @@ def find_version(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
         "/schemas/versions/find",
         body=schema.to_json(),
         answers={200: VersionInfo.from_json},
-        refusals={404: "there is no such group, or it does not have this schema"},
+        refusals={404: "the group does not exist, or it does not have this schema"},
     )
 
 

@@ -72,7 +72,7 @@ def _describe(method: Callable[..., Any], make: Callable[..., Call[Any]]) -> Non
 
 
 class _Base:
-    """What both clients keep."""
+    """Configuration of both clients."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class SchemaRegistryClient(_Base):
         )
 
     def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
-        """What an encoding id stands for; asked for once. Raises RegistryNotFoundError."""
+        """Schema, version and codec of an encoding id; asked for once. Raises RegistryNotFoundError."""
         return self._lookups.get(
             ("info", group, encoding_id),
             lambda: self._run(calls.encoding_info(group, encoding_id)),
@@ -285,7 +285,7 @@ class AsyncSchemaRegistryClient(_Base):
 
 
 class _Pages:
-    """Where a listing stands. The server's token never ends; an empty page does."""
+    """Position in a listing, which ends with an empty page: the server's token never does."""
 
     def __init__(self) -> None:
         self.token: str | None = None

@@ -100,7 +100,7 @@ class SchemaInfo:
 
 @dataclass(frozen=True, slots=True)
 class VersionInfo:
-    """Where a schema stands in its group: ``version`` counts per format and type, ``id`` over the whole group.
+    """Place of a schema in its group: ``version`` counts per format and type, ``id`` over the whole group.
 
     To be sent back exactly as the server gave it: the whole of it is the key of an encoding id. ``format`` is the full
     type name.
@@ -128,7 +128,7 @@ class VersionInfo:
 
 @dataclass(frozen=True, slots=True)
 class SchemaWithVersion:
-    """A schema of a group, and where it stands there."""
+    """A schema of a group, and its place there."""
 
     schema: SchemaInfo
     version: VersionInfo
@@ -148,7 +148,7 @@ class SchemaWithVersion:
 
 @dataclass(frozen=True, slots=True)
 class CodecType:
-    """How payloads are compressed or otherwise encoded. ``properties`` are for the decoder."""
+    """Codec of payloads: compression or another encoding. ``properties`` are for the decoder."""
 
     name: str
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -171,7 +171,7 @@ CodecType.NONE = CodecType("")
 
 @dataclass(frozen=True, slots=True)
 class EncodingInfo:
-    """What an event's encoding id stands for."""
+    """Schema, version and codec that an encoding id stands for."""
 
     schema: SchemaInfo
     version: VersionInfo
@@ -277,7 +277,7 @@ Compatibility.FULL_TRANSITIVE = Compatibility("FullTransitive")
 
 @dataclass(frozen=True, slots=True)
 class GroupProperties:
-    """How a group was made. Only Avro groups take policies beside ALLOW_ANY and DENY_ALL."""
+    """Properties of a group. Only Avro groups take policies beside ALLOW_ANY and DENY_ALL."""
 
     format: SerializationFormat
     compatibility: Compatibility

@@ -45,7 +45,7 @@ class UnknownEncodingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What to do with events of one encoding id."""
+    """Reader of the events of one encoding id."""
 
     encoding: EncodingInfo
     codec: Codec
@@ -55,7 +55,7 @@ class Entry:
     """Position of the reader's type among its types; None if it has none for these events."""
     misfit: str = ""
     narrow: pa.DataType | None = None
-    """What the payloads' columns are narrowed to; None where they are read as what they are."""
+    """Type that the payloads' columns are narrowed to; None if they are read as written."""
 
     def read(self, stored: bytes) -> Any:
         """The value of what stands behind a header; :class:`DeserializationError`."""
@@ -180,7 +180,7 @@ class Entries:
         return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
 
     def _widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
-        """What reads columns of events whose numbers are wider than the reader's; None where nothing is so.
+        """Reader of columns of events whose numbers are wider than the reader's; None if none are.
 
         Rows are resolved as Java resolves them, which refuses such a pair of Avro schemas.
         """
@@ -193,9 +193,9 @@ class Entries:
             return None  # for another reason, which resolution tells
 
     def _resolved(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
-        """The serializer that reads payloads of one schema as another; None, and why there is none.
+        """Serializer that reads payloads of one schema as another; None and a reason if they do not fit.
 
-        Raises :class:`SchemaError` for a writer's schema that is none: that is not the event's fault.
+        Raises :class:`SchemaError` for an invalid schema of the writer: that is not the event's fault.
         """
         if self._same_schema and not _is_same(writer, reader.info):
             return None, "it is not the reader's"
@@ -247,7 +247,7 @@ def _narrowed(column: pa.Array, kind: pa.DataType, on_error: OnError) -> pa.Arra
 
 
 def _misfits(column: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[str, str, Int64s]]:
-    """Rows with a number that is none of ``kind``, where, and why."""
+    """Place, reason and rows of the numbers that ``kind`` cannot hold."""
     if column.type == kind or not len(column):
         return
     if pa.types.is_struct(kind):
@@ -305,7 +305,7 @@ def column_names(schemas: Sequence[SchemaInfo]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """What columns are decoded into."""
+    """Types that columns are decoded into."""
 
     types: tuple[EventType, ...]
     per_type: bool

@@ -1,4 +1,4 @@
-"""What a format does for a schema registry, and the types of events that follow.
+"""Registry parts of the formats, and the types of events that follow from them.
 
 Each format that registries have (avro, json, protobuf) has a :class:`RegistryFormat` in its own package, which the
 table of formats names; nothing else in this package knows a format. An :class:`EventType` is a schema as the registry
@@ -121,7 +121,7 @@ class RegistryFormat(ABC):
 
     @abstractmethod
     def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
-        """Serializer that reads payloads of one schema as another; None, and why there is none.
+        """Serializer that reads payloads of one schema as another; None and a reason if they do not fit.
 
         Raises :class:`SchemaError` for an invalid schema of the writer: that is not the event's fault.
         """

@@ -1,4 +1,4 @@
-"""What the registry's serializers are told, with the meanings and defaults of Java's ``SerializerConfig``."""
+"""Settings of the registry's serializers, with the meanings and defaults of Java's ``SerializerConfig``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SerializerConfig:
 
 
 class ReaderSettings(TypedDict, total=False):
-    """What readers and writers alike may be told; see :class:`SerializerConfig`."""
+    """Settings of readers and writers alike; see :class:`SerializerConfig`."""
 
     namespace: str | None
     create_group: GroupProperties | bool | None
@@ -92,7 +92,7 @@ class ReaderSettings(TypedDict, total=False):
 
 
 class WriterSettings(ReaderSettings, total=False):
-    """What writers may be told besides."""
+    """Settings of writers."""
 
     register_schema: bool
     register_codec: bool
@@ -102,7 +102,7 @@ class WriterSettings(ReaderSettings, total=False):
 
 
 def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
-    """The settings in one value; :class:`SerdeError` for ones that cannot be meant."""
+    """The settings in one value; :class:`SerdeError` for invalid ones."""
     given = dict(settings)
     namespace = given.pop("namespace", None)
     if isinstance(registry, str):

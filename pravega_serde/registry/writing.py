@@ -68,7 +68,7 @@ class _Encoder:
 
 
 class _Writer:
-    """What all writers share: they read what they wrote, too."""
+    """Base of the writers, which read what they wrote, too."""
 
     _config: SerializerConfig
 
@@ -121,7 +121,7 @@ class RegistrySerializer(_Writer):
         return self._encoder.write(value)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether columns of this type fit the schema."""
+        """Raise :class:`SchemaError` if columns of this type do not fit the schema."""
         empty = self._encoder.type.fitted(pa.nulls(0, arrow_type))
         self._encoder.type.payloads.check_encodable(empty.type)
 
@@ -186,7 +186,7 @@ class MultiTypeSerializer(_Writer):
         return ", ".join(str(key) for key in self._encoders)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether the type is a struct of which each field is named for a type, and fits it."""
+        """Raise :class:`SchemaError` unless the type is a struct whose fields are named for types, and fit them."""
         for index, encoder in self._members(arrow_type):
             empty = encoder.type.fitted(pa.nulls(0, arrow_type.field(index).type))
             encoder.type.payloads.check_encodable(empty.type)
