@@ -9,7 +9,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
@@ -107,16 +107,17 @@ class Format:
     name: str
     serializer: str
     """Place of the class; its keyword arguments are the format's options."""
-    options: tuple[FormatOption, ...] = field(default=(), kw_only=True)
-    needs_columns: bool = field(default=False, kw_only=True)
+    _: KW_ONLY
+    options: tuple[FormatOption, ...] = ()
+    needs_columns: bool = False
     """Whether events do not name their columns: the serializer takes an ``arrow_type`` to read them as."""
-    always_record: bool = field(default=False, kw_only=True)
+    always_record: bool = False
     """Whether a single column is a record of one field, never the event itself."""
-    infer: str = field(default="", kw_only=True)
+    infer: str = ""
     """Place of a function that gives the columns (a schema) of some events (a binary array), if there is one."""
-    registry_name: str = field(default="", kw_only=True)
+    registry_name: str = ""
     """Name in a schema registry; empty for formats that it does not have."""
-    registry: str = field(default="", kw_only=True)
+    registry: str = ""
     """Place of the :class:`~pravega_serde.registry.formats.RegistryFormat`."""
 
 

@@ -18,7 +18,7 @@ PACES = (1, 4, 16)
 _TICK = 0.005
 # A longer tick is the machine's: this process could not run.
 _LONGEST_TICK = 2 * _TICK
-_STARVED = 0.05
+_STARVED = 0.02
 
 
 class Meter:
@@ -45,8 +45,9 @@ class Meter:
             self._thread.join()
 
     def _tick(self) -> None:
-        before = time.monotonic()
-        while not self._done.wait(_TICK):
+        before, done = time.monotonic(), False
+        while not done:
+            done = self._done.wait(_TICK)
             now = time.monotonic()
             took, before = now - before, now
             self.seconds += min(took, _LONGEST_TICK)
