@@ -9,7 +9,7 @@
     │   │   └── LimitExceededError     bytes that would take more depth, handles or memory than a named limit
     │   ├── SchemaError                a schema that cannot be parsed, or two that do not fit
     │   ├── UnsupportedCodecError      a codec that this reader does not have
-    │   ├── UnsupportedFormatError     a format name that is not in the catalogue
+    │   ├── UnsupportedFormatError     a format that is not in the table of formats
     │   ├── RegistryError              the schema registry refused, or could not answer; never a matter of bad events
     │   │   ├── RegistryUnavailableError      no answer within the deadline
     │   │   ├── RegistryAuthenticationError   credentials missing or wrong (401)
@@ -175,7 +175,7 @@ class UnsupportedCodecError(SerdeError):
 
 
 class UnsupportedFormatError(SerdeError):
-    """A format name is not in the catalogue."""
+    """A format is not in the table of formats."""
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"
 

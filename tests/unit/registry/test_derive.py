@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -222,6 +223,12 @@ def test_a_json_schema_without_columns_is_an_error() -> None:
     for text in ("{", '{"type":', "[" * 100_000):
         with pytest.raises(SchemaError, match="not JSON"):
             arrow_type_of_json_schema(text)
+
+
+def test_a_json_schema_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"title": "T", "type": "object"}')
+    assert event_type(path, format="json").info == event_type(str(path), format="json").info
 
 
 def test_what_is_no_json_schema() -> None:
