@@ -68,7 +68,7 @@ _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
 _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
     400: (RegistryRequestError, "the server rejected the request as malformed"),
-    401: (RegistryAuthenticationError, "missing or wrong credentials: check username and password, or the token"),
+    401: (RegistryAuthenticationError, "missing or invalid credentials: check username and password, or the token"),
     403: (RegistryPermissionError, "the user is not permitted to do this: ask for the permission, or use another user"),
     404: (RegistryNotFoundError, "it does not exist"),
     409: (RegistryConflictError, "it conflicts with what exists already"),
