@@ -21,7 +21,6 @@ from typing import Any, BinaryIO, Final, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 import pyarrow.parquet as pq
 
 from connector.client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
@@ -29,9 +28,10 @@ from connector.errors import ColumnTypeError, ConfigError
 from connector.options import parse_options
 from connector.source import Decoder, Positions, RowBuilder, SourceOptions, decoded_fields, serializer_of
 from connector.whole_file import WholeFile
-from pravega_serde import MissingExtraError, SchemaError
-from pravega_serde.avro import AvroSerializer
+from pravega_serde import SchemaError
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.json import JsonSerializer
+from pravega_serde.serializer import FORMATS, imported
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export", "file_format"]
 
@@ -183,50 +183,34 @@ def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, St
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
     """Schema of the rows, and their decoder.
 
-    ``wanted`` are the decoded columns, if given. JSON events do not name theirs: without ``wanted`` and without a
-    registry all events of the range are read once to find them.
+    ``wanted`` are the decoded columns, if given. Where a format does not name them but can infer them (JSON), without
+    ``wanted`` and without a registry all events of the range are read once to find them.
 
-    Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for JSON events that have no columns in common.
+    Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
     """
-    if wanted is None and options.format == "json" and not options.from_registry:
+    infer = "" if options.format is None else FORMATS[options.format].infer
+    if wanted is None and infer and not options.from_registry:
         with closing(events()) as batches:
-            wanted = _json_columns(batches)
+            wanted = _inferred(batches, imported(infer), options.format)
     decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder
 
 
-def _json_columns(events: Iterator[EventBatch]) -> pa.Schema:
-    """Fields of all events together; text stays text even if it looks like a time."""
+def _inferred(events: Iterator[EventBatch], infer: Callable[[pa.Array], pa.Schema], name: str | None) -> pa.Schema:
+    """Columns of all events together."""
     found = pa.schema([])
     for batch in events:
         try:
-            lines = b"\n".join(batch.events.drop_null().to_pylist())
-            block = max(len(lines), 1)
-            options = pyarrow.json.ReadOptions(use_threads=False, block_size=block)
-            table = pyarrow.json.read_json(pa.BufferReader(lines), read_options=options)
-            found = pa.unify_schemas([found, _as_text(table.schema)], promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            found = pa.unify_schemas([found, infer(batch.events)], promote_options="permissive")
+        except (SchemaError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            reason = error.message if isinstance(error, SchemaError) else error
             raise ColumnTypeError(
-                f"the events of {batch.stream} do not have columns in common ({error}): name the columns (schema=), or "
-                "leave 'format' out to export their bytes"
+                f"the events of {batch.stream} do not have columns in common ({reason}): name the columns (schema=), "
+                "or leave 'format' out to export their bytes"
             ) from None
     if not len(found):
-        raise ColumnTypeError("the range has no JSON events to take columns from: name the columns (schema=)")
+        raise ColumnTypeError(f"the range has no {name} events to take columns from: name the columns (schema=)")
     return found
-
-
-def _as_text(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_type(_without_times(field.type)) for field in schema])
-
-
-def _without_times(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_without_times(kind.value_type))
-    return kind
 
 
 def avro_schema_of_rows(schema: pa.Schema, decoder: Decoder, *, nullable: bool) -> str | None:
@@ -261,17 +245,9 @@ def _optional(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def _derived_fields(columns: list[pa.Field]) -> list[dict[str, Any]]:
-    fields: list[dict[str, Any]] = json.loads(_derived_schema(pa.schema(columns)))["fields"] if columns else []
+    text = avro_schema_of(pa.schema(columns), _RECORD_NAME)
+    fields: list[dict[str, Any]] = json.loads(text)["fields"]
     return fields
-
-
-def _derived_schema(columns: pa.Schema) -> str:
-    """Avro schema that follows from columns. Raises SchemaError."""
-    try:
-        from pravega_serde.registry import avro_schema_of  # noqa: PLC0415 - half a second that only Avro files need
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("httpx", "registry", purpose="writing Avro files") from error
-    return avro_schema_of(columns, _RECORD_NAME)
 
 
 # ---- files ----
@@ -360,7 +336,7 @@ class AvroFile:
         """``text`` is the Avro schema of the rows; None derives one from the columns."""
         self._sink, self._deflate, self._sync = sink, codec == "deflate", os.urandom(16)
         with _as_column_error("Avro"):
-            text = _derived_schema(schema) if text is None else text
+            text = avro_schema_of(schema, _RECORD_NAME) if text is None else text
         self._avro = AvroSerializer(text)
         with _as_column_error("Avro"):
             self._avro.check_encodable(pa.struct(list(schema)))

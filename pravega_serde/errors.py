@@ -9,14 +9,14 @@
     │   │   └── LimitExceededError     bytes that would take more depth, handles or memory than a named limit
     │   ├── SchemaError                a schema that cannot be parsed, or two that do not fit
     │   ├── UnsupportedCodecError      a codec that this reader does not have
-    │   ├── UnsupportedFormatError     a format name that is not in the catalogue
+    │   ├── UnsupportedFormatError     a format that is not in the table of formats
     │   ├── RegistryError              the schema registry refused, or could not answer; never a matter of bad events
     │   │   ├── RegistryUnavailableError      no answer within the deadline
     │   │   ├── RegistryAuthenticationError   credentials missing or wrong (401)
     │   │   ├── RegistryPermissionError       credentials without the permission (403)
     │   │   ├── RegistryNotFoundError         no such group, schema or encoding (404)
-    │   │   ├── RegistryConflictError         what is there already does not allow it (409, 412, 417)
-    │   │   ├── RegistryRequestError          a request that the server takes for malformed (400)
+    │   │   ├── RegistryConflictError         in conflict with what exists already (409, 412, 417)
+    │   │   ├── RegistryRequestError          a request that the server rejected as malformed (400)
     │   │   └── RegistryProtocolError         an answer that is not a registry's
     │   └── MissingExtraError          an optional package that is not installed
     └── connector.errors.ConnectorError   see there
@@ -175,7 +175,7 @@ class UnsupportedCodecError(SerdeError):
 
 
 class UnsupportedFormatError(SerdeError):
-    """A format name is not in the catalogue."""
+    """A format is not in the table of formats."""
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"
 
@@ -202,14 +202,14 @@ class RegistryUnavailableError(RegistryError):
 
 
 class RegistryAuthenticationError(RegistryError):
-    """The schema registry wants credentials, or others than it was given (401)."""
+    """Credentials for the schema registry are missing or wrong (401)."""
 
     code = "PRAVEGA-REGISTRY-AUTHENTICATION"
     fault = "local"
 
 
 class RegistryPermissionError(RegistryError):
-    """The user is known to the schema registry and not permitted to do this (403)."""
+    """The user of the schema registry is not permitted to do this (403)."""
 
     code = "PRAVEGA-REGISTRY-PERMISSION"
     fault = "local"
@@ -223,14 +223,14 @@ class RegistryNotFoundError(RegistryError):
 
 
 class RegistryConflictError(RegistryError):
-    """What the group holds already does not allow the call: incompatible, of another format or type (409, 412, 417)."""
+    """In conflict with what the group holds already: incompatible, of another format or type (409, 412, 417)."""
 
     code = "PRAVEGA-REGISTRY-CONFLICT"
     fault = "local"
 
 
 class RegistryRequestError(RegistryError):
-    """The schema registry takes the request for malformed: a schema that it cannot parse, a policy it does not know."""
+    """The schema registry rejected the request as malformed: a schema that it cannot parse, an unknown policy."""
 
     code = "PRAVEGA-REGISTRY-REQUEST"
     fault = "local"

@@ -1,4 +1,4 @@
-"""The one interface of all formats, and the catalogue that finds a format by its name.
+"""The one interface of all formats, and the table that declares each of them.
 
 Nothing here imports a codec: a format's module, and pyarrow with it, is loaded when the format is first asked for.
 """
@@ -9,14 +9,25 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["OnError", "Serializer", "formats", "serializer_for"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "FormatOption",
+    "OnError",
+    "Serializer",
+    "formats",
+    "imported",
+    "registry_formats",
+    "serializer_for",
+]
 
 T = TypeVar("T")
 
@@ -66,20 +77,158 @@ class Serializer(Protocol[T]):
         """
 
 
-#: Format name -> module and class. The class's keyword arguments are the format's options.
-_CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
-    "avro": ("pravega_serde.avro", "AvroSerializer"),
-    "bytes": ("pravega_serde.text", "ByteArraySerializer"),
-    "java": ("pravega_serde.java", "JavaSerializer"),
-    "json": ("pravega_serde.json", "JsonSerializer"),
-    "protobuf": ("pravega_serde.protobuf", "ProtobufSerializer"),
-    "string": ("pravega_serde.text", "UTF8StringSerializer"),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOption:
+    """Option of one format in Spark and on the command line: its value is an argument of the format's serializer."""
+
+    name: str
+    argument: str
+    doc: str
+    required: bool = False
+    """Whether there is no serializer without it."""
+    derived: bool = False
+    """Whether it follows from the columns of records that have none: :meth:`RegistryFormat.derive` makes it."""
+    tells_columns: str = ""
+    """Values that tell the columns of the events, in words; empty if it tells none."""
+    single: bool = False
+    """Whether it says that every event is a single value."""
+    record: bool = False
+    """Whether it says that every event is a record."""
+    registry_role: Literal["", "schema", "reader_schema", "type"] = ""
+    """Meaning with a schema registry: the schema, that of a reader, or the name of its type."""
+    first_bytes: bytes = b""
+    """First bytes of the event that it is, in hex digits, base64 or a file; empty for an option that is text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """All that is said of a format outside its own package. Places are ``module:name``, imported at first use."""
+
+    name: str
+    serializer: str
+    """Place of the class; its keyword arguments are the format's options."""
+    _: KW_ONLY
+    options: tuple[FormatOption, ...] = ()
+    needs_columns: bool = False
+    """Whether events do not name their columns: the serializer takes an ``arrow_type`` to read them as."""
+    always_record: bool = False
+    """Whether a single column is a record of one field, never the event itself."""
+    infer: str = ""
+    """Place of a function that gives the columns (a schema) of some events (a binary array), if there is one."""
+    registry_name: str = ""
+    """Name in a schema registry; empty for formats that it does not have."""
+    registry: str = ""
+    """Place of the :class:`~pravega_serde.registry.formats.RegistryFormat`."""
+
+
+_AVRO: Final = (
+    FormatOption(
+        name="avro_schema",
+        argument="schema",
+        doc="schema that the events are written with: JSON text or the path of a file",
+        required=True,
+        derived=True,
+        registry_role="schema",
+    ),
+    FormatOption(
+        name="avro_reader_schema",
+        argument="reader_schema",
+        doc="schema to read the events as, by Avro's schema resolution: JSON text or path",
+        registry_role="reader_schema",
+    ),
+)
+_JAVA: Final = (
+    FormatOption(
+        name="java_type",
+        argument="java_type",
+        doc="what every event is: `java.lang.String`, a box such as `java.lang.Long`, `byte[]`, `java.util.Date`, …",
+        tells_columns="java.lang.String, a box such as java.lang.Long, byte[]",
+        single=True,
+    ),
+    FormatOption(
+        name="java_sample",
+        argument="sample",
+        doc="an event, as hex digits, base64 or the path of a file: its class gives the columns to read, and is what "
+        "is written",
+        tells_columns="an event, whose class then gives the columns",
+        record=True,
+        first_bytes=b"\xac\xed\x00\x05",
+    ),
+)
+_JSON: Final = (
+    FormatOption(
+        name="json_schema",
+        argument="schema",
+        doc="JSON Schema that every event must fulfil: JSON text or the path of a file",
+        registry_role="schema",
+    ),
+)
+_PROTOBUF: Final = (
+    FormatOption(
+        name="protobuf_descriptor",
+        argument="schema",
+        doc="path of a file descriptor set (`protoc --include_imports --descriptor_set_out`)",
+        required=True,
+        registry_role="schema",
+    ),
+    FormatOption(
+        name="protobuf_message",
+        argument="message_type",
+        doc="full name of the events' message type (`shop.v1.Order`), where the set has more than one",
+        registry_role="type",
+    ),
+)
+
+#: Every format, by its name. A format joins by its line here: serializers, Spark, command line, export and tests read
+#: this table.
+FORMATS: Final[Mapping[str, Format]] = {
+    each.name: each
+    for each in (
+        Format(
+            "avro",
+            "pravega_serde.avro:AvroSerializer",
+            options=_AVRO,
+            registry_name="Avro",
+            registry="pravega_serde.avro.registry:AvroRegistry",
+        ),
+        Format("bytes", "pravega_serde.text:ByteArraySerializer"),
+        Format("java", "pravega_serde.java:JavaSerializer", options=_JAVA, needs_columns=True),
+        Format(
+            "json",
+            "pravega_serde.json:JsonSerializer",
+            options=_JSON,
+            needs_columns=True,
+            always_record=True,
+            infer="pravega_serde.json.derive:infer_columns",
+            registry_name="Json",
+            registry="pravega_serde.json.registry:JsonRegistry",
+        ),
+        Format(
+            "protobuf",
+            "pravega_serde.protobuf:ProtobufSerializer",
+            options=_PROTOBUF,
+            registry_name="Protobuf",
+            registry="pravega_serde.protobuf.registry:ProtobufRegistry",
+        ),
+        Format("string", "pravega_serde.text:UTF8StringSerializer"),
+    )
 }
 
 
 def formats() -> tuple[str, ...]:
     """Names that :func:`serializer_for` knows, sorted."""
-    return tuple(sorted(_CATALOGUE))
+    return tuple(sorted(FORMATS))
+
+
+def registry_formats() -> tuple[str, ...]:
+    """Names of the formats that a schema registry has, sorted."""
+    return tuple(name for name in formats() if FORMATS[name].registry)
+
+
+def imported(place: str) -> Any:
+    """Object at ``module:name``, a place of the table."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
@@ -89,11 +238,10 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     both name the nearest known one.
     """
     name = format_name.strip().lower()
-    if name not in _CATALOGUE:
-        hint = _nearest(name, _CATALOGUE)
+    if name not in FORMATS:
+        hint = _nearest(name, FORMATS)
         raise UnsupportedFormatError(f"unknown format {format_name!r}{hint}; known formats: {', '.join(formats())}")
-    module, attribute = _CATALOGUE[name]
-    factory = getattr(importlib.import_module(module), attribute)
+    factory = imported(FORMATS[name].serializer)
     _check_options(name, inspect.signature(factory), options)
     serializer: Serializer[Any] = factory(**options)
     return serializer

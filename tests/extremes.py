@@ -1,7 +1,7 @@
 """The least, the greatest and the oddest values of every Arrow type, for every format.
 
-A format joins by being listed in :data:`FORMATS`, a type by being listed in :func:`columns`. What must hold for each
-value of each type in each format is in ``unit/serde/test_extremes.py``.
+A format joins by the table of formats, and by more ways to use it in :data:`FORMATS`; a type by being listed in
+:func:`columns`. What must hold for each value of each type in each format is in ``unit/serde/test_extremes.py``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from pravega_serde import Serializer
-from pravega_serde.avro import AvroSerializer
+from pravega_serde import Serializer, formats, serializer_for
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
-from pravega_serde.protobuf import ProtobufSerializer
-from pravega_serde.registry import avro_schema_of, protobuf_schema_of
-from pravega_serde.text import ByteArraySerializer, UTF8StringSerializer
+from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of
+from pravega_serde.serializer import FORMATS as FORMAT_TABLE
 
 __all__ = ["FORMATS", "Format", "columns", "expected"]
 
@@ -128,10 +127,19 @@ def _java_timestamp(kind: pa.DataType) -> Serializer[Any]:
     return JavaSerializer("java.sql.Timestamp")
 
 
-FORMATS: Final[Mapping[str, Format]] = {
+def _declared(name: str) -> Format:
+    """A format as the table has it, whose columns are read as the type that was written."""
+    entry = FORMAT_TABLE[name]
+
+    def make(kind: pa.DataType) -> Serializer[Any]:
+        whole = pa.struct([(FIELD, kind)]) if entry.always_record else kind
+        return serializer_for(name, **({"arrow_type": whole} if entry.needs_columns else {}))
+
+    return Format(make, _record if entry.always_record else lambda values: values)
+
+
+FORMATS: Final[Mapping[str, Format]] = {name: _declared(name) for name in formats()} | {
     "avro": Format(_avro, _record),
-    "bytes": Format(lambda kind: ByteArraySerializer(), lambda values: values),
-    "java": Format(lambda kind: JavaSerializer(arrow_type=kind), lambda values: values),
     "java, field": Format(_java_object, _record),
     "java, Date": Format(_java_date, _record),
     "java, Timestamp": Format(_java_timestamp, lambda values: values),
@@ -139,7 +147,6 @@ FORMATS: Final[Mapping[str, Format]] = {
     "protobuf": Format(_protobuf, _record),
     "protobuf, Timestamp": Format(lambda kind: ProtobufSerializer(Timestamp), lambda values: values),
     "protobuf, Duration": Format(lambda kind: ProtobufSerializer(Duration), lambda values: values),
-    "string": Format(lambda kind: UTF8StringSerializer(), lambda values: values),
 }
 
 

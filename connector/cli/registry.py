@@ -23,7 +23,9 @@ from pravega_serde.registry import (
     check_compatibility,
     deserializer,
     event_type,
+    registry_format,
 )
+from pravega_serde.serializer import registry_formats
 
 __all__ = ["registry"]
 
@@ -32,8 +34,6 @@ _POLICIES: Final = (
     *("AllowAny", "DenyAll", "Backward", "BackwardTransitive", "Forward", "ForwardTransitive", "Full"),
     "FullTransitive",
 )
-# Suffix -> format of a schema's file, for groups of several formats.
-_SUFFIXES: Final = {".avsc": "avro", ".json": "json"} | dict.fromkeys((".desc", ".pb", ".binpb"), "protobuf")
 
 
 @click.group()
@@ -93,7 +93,7 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
 @click.argument("group")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--type", "schema_type", help="The schema's name in the registry; Avro schemas have their own.")
-@click.option("--format", "format_name", type=click.Choice(["avro", "json", "protobuf"]), help="That of the group.")
+@click.option("--format", "format_name", type=click.Choice(registry_formats()), help="That of the group.")
 @click.option("--policy", type=click.Choice(_POLICIES), help="Instead of the group's own.")
 @click.pass_obj
 def check(
@@ -144,18 +144,18 @@ def decode(config: RegistryConfig, group: str, event: str | None, *, file: Path 
 
 def _schema(file: Path, format_name: str, schema_type: str | None, known: Sequence[SchemaWithVersion]) -> SchemaInfo:
     wanted = {item.schema.type for item in known if item.schema.format.name.lower() == format_name}
-    if schema_type is None and format_name != "avro" and len(wanted) == 1:
+    if schema_type is None and not registry_format(format_name).names_itself and len(wanted) == 1:
         (schema_type,) = wanted
-    source: Path | bytes = file.read_bytes() if format_name == "protobuf" else file
-    return event_type(source, format=format_name, type=schema_type).info
+    return event_type(file, format=format_name, type=schema_type).info
 
 
 def _format(group: SerializationFormat, file: Path) -> str:
     if group != SerializationFormat.ANY:
         return group.name.lower()
-    if file.suffix not in _SUFFIXES:
-        raise SerdeError(f"the group takes several formats, and {file.name} does not tell its own; give --format")
-    return _SUFFIXES[file.suffix]
+    for name in registry_formats():
+        if file.suffix in registry_format(name).suffixes:
+            return name
+    raise SerdeError(f"the group takes several formats, and {file.name} does not tell its own; give --format")
 
 
 def _from_hex(text: str) -> bytes:

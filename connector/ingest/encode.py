@@ -71,18 +71,19 @@ def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
 def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
     """Encoding of records with these columns.
 
-    Without a format, a lone column ``event`` is the event itself, and other columns become JSON. Avro without a schema
-    and without a registry gets one that follows from the columns. Without a key, ``ordered`` keys events by their
-    source. Raises ColumnTypeError, ConfigError, RegistryErrors.
+    Without a format, a lone column ``event`` is the event itself, and other columns become JSON. A format that needs a
+    schema (Avro) gets one that follows from the columns, if none is given and there is no registry. Without a key,
+    ``ordered`` keys events by their source. Raises ColumnTypeError, ConfigError, RegistryErrors.
     """
     made = None
     if options.format is None and not options.from_registry and schema.names != [_EVENT]:
         options = replace(options, format="json")
-    if options.format == "avro" and options.avro_schema is None and not options.from_registry:
-        from pravega_serde.registry import avro_schema_of  # noqa: PLC0415 - its import costs as much as all else here
+    if options.format is not None and (missing := options.derivable()) is not None and not options.from_registry:
+        from pravega_serde.registry import registry_format  # noqa: PLC0415 - its import costs as much as all else here
 
-        made = avro_schema_of(schema, options.registry_type or _NOT_IN_NAMES.sub("_", options.stream_name().stream))
-        options = replace(options, avro_schema=made)
+        name = options.registry_type or _NOT_IN_NAMES.sub("_", options.stream_name().stream)
+        made = registry_format(options.format).derive(schema, name)
+        options = replace(options, **{missing: made})
     keyed = options.routing_key is not None or options.routing_key_field is not None or "routing_key" in schema.names
     return Encoding(encoder_for(schema, options), ordered and not keyed, options.format or "raw", made)
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from connector.errors import ConfigError
 from connector.options.declaration import flag, number, option, text
 from connector.wire import StreamName
 from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
 if TYPE_CHECKING:
     from connector.client import PravegaClient
@@ -29,16 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CommonOptions", "FormatOptions", "RegistryOptions", "codec_names", "registry_option"]
 
-# Formats whose events do not name their columns -> how to name them. Their serializers take an arrow_type.
-_WITHOUT_COLUMNS: Final = {
-    "java": "set option 'java_type' (java.lang.String, a box such as java.lang.Long, byte[]) or 'java_sample' (an "
-    "event, whose class then gives the columns), or give a schema with the fields that you want (.schema('name "
-    "STRING, …') of a reader)",
-    "json": "give a schema with the fields that you want (.schema('name STRING, …') of a reader)",
-}
-# Begin of the bytes of a Java event, as hex digits and as base64.
-_JAVA_HEX: Final = "aced0005"
-_JAVA_BASE64: Final = "rO0AB"
+T = TypeVar("T")
 
 
 def _known_format(name: str, value: str) -> str:
@@ -50,74 +42,53 @@ def _known_format(name: str, value: str) -> str:
     return lowered
 
 
-def _java_event(name: str, value: str) -> bytes:
-    """Bytes of a Java event that is given as hex digits, as base64 or as the path of a file."""
-    given = value.strip()
-    try:
-        if given.lower().startswith(_JAVA_HEX):
-            return bytes.fromhex(given)
-        if given.startswith(_JAVA_BASE64):
-            return base64.b64decode(given, validate=True)
-        return Path(given).read_bytes()
-    except (ValueError, binascii.Error) as error:
-        raise ConfigError(f"invalid hex or base64 of a Java event in option {name!r}: {error}") from None
-    except OSError as error:
-        raise ConfigError(
-            f"invalid option {name!r}: not hex or base64 of a Java event, and the file {given[:80]!r} cannot be read: "
-            f"{error.strerror}"
-        ) from None
+def _event(first: bytes) -> Callable[[str, str], bytes]:
+    """Parser of an event that is given as hex digits, as base64 or as the path of a file; ``first`` are its bytes."""
+    as_hex = first.hex()
+    as_base64 = base64.b64encode(first).decode()[: len(first) * 4 // 3]
+
+    def parse(name: str, value: str) -> bytes:
+        given = value.strip()
+        try:
+            if given.lower().startswith(as_hex):
+                return bytes.fromhex(given)
+            if given.startswith(as_base64):
+                return base64.b64decode(given, validate=True)
+            return Path(given).read_bytes()
+        except (ValueError, binascii.Error) as error:
+            raise ConfigError(f"invalid hex or base64 of an event in option {name!r}: {error}") from None
+        except OSError as error:
+            raise ConfigError(
+                f"invalid option {name!r}: not hex or base64 of an event, and the file {given[:80]!r} cannot be read: "
+                f"{error.strerror}"
+            ) from None
+
+    return parse
 
 
-def _of(
-    name: str, argument: str, doc: str, parse: Callable[[str, str], Any] = text, *, required: bool = False, **more: Any
-) -> Any:
-    """Declare an option of one format; its value becomes ``argument`` of the format's serializer."""
-    doc = f"`format={name}`: {doc}"
-    return option(None, doc, parse, format=name, argument=argument, required=required, **more)
+def _with_options_of_formats(kind: type[T]) -> type[T]:
+    """Declare every option in the table of formats as a field of the class."""
+    for entry in FORMATS.values():
+        for each in entry.options:
+            doc = f"`format={entry.name}`: {each.doc}"
+            parse = _event(each.first_bytes) if each.first_bytes else text
+            kind.__annotations__[each.name] = "Any"
+            setattr(kind, each.name, option(None, doc, parse, format=entry.name))
+    return kind
+
+
+_NAMES: Final = [f"`{name}`" for name in formats()]
 
 
 @dataclass(frozen=True, kw_only=True)
+@_with_options_of_formats
 class FormatOptions:
-    """Format of the events; every option here but ``format`` belongs to one format."""
+    """Format of the events; every option here but ``format`` belongs to one format, which declares it."""
 
     format: str | None = option(
         None,
-        "format of the events: `avro`, `bytes`, `java`, `json`, `protobuf` or `string`; without it they stay raw",
+        f"format of the events: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}; without it they stay raw",
         _known_format,
-    )
-    avro_schema: str | None = _of(
-        "avro", "schema", "schema that the events are written with: JSON text or the path of a file", required=True
-    )
-    avro_reader_schema: str | None = _of(
-        "avro", "reader_schema", "schema to read the events as, by Avro's schema resolution: JSON text or path"
-    )
-    java_type: str | None = _of(
-        "java",
-        "java_type",
-        "what every event is: `java.lang.String`, a box such as `java.lang.Long`, `byte[]`, `java.util.Date`, …",
-        tells_columns=True,
-    )
-    java_sample: bytes | None = _of(
-        "java",
-        "sample",
-        "an event, as hex digits, base64 or the path of a file: its class gives the columns to read, and is what is "
-        "written",
-        _java_event,
-        tells_columns=True,
-    )
-    json_schema: str | None = _of(
-        "json", "schema", "JSON Schema that every event must fulfil: JSON text or the path of a file"
-    )
-    protobuf_descriptor: str | None = _of(
-        "protobuf",
-        "schema",
-        "path of a file descriptor set (`protoc --include_imports --descriptor_set_out`)",
-        required=True,
-    )
-    protobuf_message: str | None = _of(
-        "protobuf",
-        "message_type",
-        "full name of the events' message type (`shop.v1.Order`), where the set has more than one",
     )
 
     def __post_init__(self) -> None:
@@ -127,61 +98,73 @@ class FormatOptions:
             if owner != self.format and getattr(self, each.name) is not None:
                 given = "no format is given" if self.format is None else f"the format is {self.format!r}"
                 raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: drop one of the two")
-        if len(telling := self._telling()) > 1:
+        if len(telling := [each.name for each, _ in self._given() if each.tells_columns]) > 1:
             raise ConfigError(f"options {' and '.join(telling)} both tell what the events are: set only one")
 
-    def _telling(self) -> list[str]:
-        """Names of the given options that tell the columns of the events."""
-        return [
-            each.name
-            for each in fields(self)
-            if each.metadata.get("tells_columns") and getattr(self, each.name) is not None
-        ]
+    def _declared(self) -> Format | None:
+        return None if self.format is None else FORMATS[self.format]
+
+    def _given(self) -> list[tuple[FormatOption, Any]]:
+        """Options of the format that are set, with their values."""
+        declared = self._declared()
+        pairs = [(each, getattr(self, each.name)) for each in declared.options] if declared else []
+        return [(each, value) for each, value in pairs if value is not None]
+
+    @property
+    def says_single(self) -> bool:
+        """Whether an option says that every event is a single value."""
+        return any(each.single for each, _ in self._given())
+
+    @property
+    def says_record(self) -> bool:
+        """Whether the format or an option says that every event is a record."""
+        declared = self._declared()
+        return declared is not None and (declared.always_record or any(each.record for each, _ in self._given()))
+
+    def derivable(self) -> str | None:
+        """Name of the option that is missing and follows from columns; None if no schema is to be made."""
+        declared = self._declared()
+        given = {each.name for each, _ in self._given()}
+        options = declared.options if declared else ()
+        return next((each.name for each in options if each.derived and each.name not in given), None)
 
     def serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
         """Serializer of ``format``, which must be given; ``wanted`` is the type to read events as.
 
         Raises ConfigError for a missing option, SchemaError.
         """
-        assert self.format is not None
-        arguments = self._arguments()
-        if wanted is not None and self.format in _WITHOUT_COLUMNS:
+        declared = self._declared()
+        assert declared is not None
+        arguments = {each.argument: value for each, value in self._given()}
+        for each in declared.options:
+            if each.required and each.argument not in arguments:
+                doc = each.doc.replace("`", "")
+                raise ConfigError(f"format {declared.name!r} needs option {each.name!r}: {doc}")
+        if wanted is not None and declared.needs_columns:
             arguments["arrow_type"] = wanted
-        return serializer_for(self.format, **arguments)
+        return serializer_for(declared.name, **arguments)
 
     def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
         """Serializer that knows the columns of the events.
 
         Raises ConfigError if nothing tells them, SchemaError if Arrow has no type for them.
         """
-        assert self.format is not None
-        if wanted is None and not self._telling() and self.format in _WITHOUT_COLUMNS:
+        declared = self._declared()
+        assert declared is not None
+        told = wanted is not None or any(each.tells_columns for each, _ in self._given())
+        if declared.needs_columns and not told:
+            ways = [f"{each.name!r} ({each.tells_columns})" for each in declared.options if each.tells_columns]
+            options = f"set option {' or '.join(ways)}, or " if ways else ""
             raise ConfigError(
-                f"events of format {self.format!r} do not name their columns: {_WITHOUT_COLUMNS[self.format]}"
+                f"events of format {declared.name!r} do not name their columns: {options}give a schema with the "
+                "fields that you want (.schema('name STRING, …') of a reader)"
             )
         serializer = self.serializer(wanted)
         _ = serializer.arrow_type
         return serializer
 
-    def _arguments(self) -> dict[str, Any]:
-        arguments = {}
-        for each in fields(self):
-            if self.format is None or each.metadata.get("format") != self.format:
-                continue
-            value = getattr(self, each.name)
-            if value is not None:
-                arguments[each.metadata["argument"]] = value
-            elif each.metadata["required"]:
-                raise ConfigError(f"format {self.format!r} needs option {each.name!r}: {_plain(each.metadata['doc'])}")
-        return arguments
-
-
-def _plain(doc: str) -> str:
-    return doc.partition(": ")[2].replace("`", "")
-
 
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_FORMATS: Final = ("avro", "json", "protobuf")
 # Variables that credentials in the options replace, all together.
 _CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_PASSWORD", "PRAVEGA_REGISTRY_TOKEN"})
 
@@ -242,9 +225,9 @@ class RegistryOptions(FormatOptions):
                         f"option {each.name!r} needs a schema registry: set option 'registry', or 'group' where the "
                         "environment says where the registry is"
                     )
-        elif self.format not in (None, *_FORMATS):
+        elif self.format is not None and self.format not in (known := registry_formats()):
             raise ConfigError(
-                f"format {self.format!r} does not go with a schema registry: its formats are {', '.join(_FORMATS)}"
+                f"format {self.format!r} does not go with a schema registry: its formats are {', '.join(known)}"
             )
 
     @property
@@ -274,18 +257,17 @@ class RegistryOptions(FormatOptions):
     def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
         """Schema in the options, and the name of its type if the schema lacks it; None without one.
 
-        For reading, ``avro_reader_schema`` comes before ``avro_schema``.
+        For reading, a schema for readers comes before that of the events.
         """
-        if self.avro_reader_schema is not None and reading:
-            return self.avro_reader_schema, None
-        if self.avro_schema is not None:
-            return self.avro_schema, None
-        if self.json_schema is not None:
-            inline = self.json_schema.lstrip().startswith("{")
-            return (self.json_schema if inline else Path(self.json_schema)), self.registry_type
-        if self.protobuf_descriptor is not None:
-            return self.protobuf_descriptor, self.protobuf_message or self.registry_type
-        return None
+        roles = {each.registry_role: value for each, value in self._given()}
+        schema = (roles.get("reader_schema") if reading else None) or roles.get("schema")
+        if schema is None:
+            return None
+        from pravega_serde.registry import registry_format  # noqa: PLC0415 - costs as much as all else here together
+
+        assert self.format is not None
+        own = registry_format(self.format).names_itself
+        return schema, None if own else roles.get("type") or self.registry_type
 
 
 @dataclass(frozen=True, kw_only=True)

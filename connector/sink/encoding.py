@@ -13,14 +13,13 @@ from connector.exchange import Portable
 from connector.sink.options import SinkOptions
 from pravega_serde import SchemaError, Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
+from pravega_serde.serializer import FORMATS
 
 __all__ = ["EventEncoder", "EventTime", "LatestTime", "encoder_for"]
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
 _MILLIS: Final = pa.timestamp("ms")
-# Java's and Avro's events may be single values as well as records; JSON text could be too, but rows are objects there.
-_ALWAYS_RECORDS: Final = frozenset({"json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +105,13 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
     columns = _written(schema, options, key)
     kinds = [schema.field(name) for name in columns]
     serializer = options.serializer()
-    # A sample is of a class, whose fields columns are, also where not all of them have a form in Arrow.
-    records = options.format in _ALWAYS_RECORDS or options.java_sample is not None or _is_record(serializer)
-    single = len(columns) == 1 and not records
+    # A Java sample is of a class, whose fields columns are, also where not all of them have a form in Arrow.
+    single = len(columns) == 1 and not (options.says_record or _is_record(serializer))
     try:
         serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
     except SchemaError as error:
-        hint = "; option 'java_sample' takes such an event" if options.format == "java" else ""
+        takers = [each.name for each in FORMATS[options.format].options if each.record]
+        hint = f"; option {takers[0]!r} takes such an event" if takers else ""
         raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
     return EventEncoder(columns, single, Portable(serializer), router)
 

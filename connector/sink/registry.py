@@ -24,6 +24,7 @@ from pravega_serde.registry import (
     serializer,
     shared_client,
 )
+from pravega_serde.serializer import registry_formats
 
 __all__ = ["RegistryEncoding", "registry_encoding", "registry_encoding_of_query", "registry_serializer"]
 
@@ -148,7 +149,8 @@ class _Writer:
         """The type that follows from the columns."""
         wanted = self._options.format or (latest.format.name.lower() if latest else None)
         if wanted is None:
-            raise ConfigError("option 'format' says what to write to a new group: avro, json or protobuf")
+            *others, last = registry_formats()
+            raise ConfigError(f"option 'format' says what to write to a new group: {', '.join(others)} or {last}")
         name = self._options.registry_type or (latest.type if latest else self._options.stream_name().stream)
         if self._options.registry_type is None and not _NAME.fullmatch(name):
             raise ConfigError(

@@ -91,8 +91,8 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
     if wanted is None:
         return Portable(options.column_serializer())
     columns = _decoded_ones(options, wanted)
-    # Events of a Java type that is named are single values; the fields of objects come by a sample, or by their names.
-    single = options.java_type is not None and len(columns) == 1
+    # Fields of Java objects come by a sample, or by their names.
+    single = options.says_single and len(columns) == 1
     return Portable(options.column_serializer(columns[0].type if single else pa.struct(columns)))
 
 

@@ -11,16 +11,14 @@ import pyarrow as pa
 from connector.errors import ConfigError
 from connector.source.options import SourceOptions
 from pravega_serde import SchemaError
-from pravega_serde.json import JsonSerializer
 from pravega_serde.registry import (
-    EventType,
     RegistryDeserializer,
     SchemaInfo,
     SchemaWithVersion,
-    SerializationFormat,
-    avro_reader_for,
     deserializer,
     event_type,
+    part_of,
+    registry_format,
     shared_client,
 )
 
@@ -49,13 +47,13 @@ def registry_reader(
     group = _Group(options)
     given = options.given_schema(reading=True)
     if given is not None:
-        # A reader of JSON needs no name: it takes all types.
-        name = given[1] or ("" if options.format == "json" else None)
+        # A reader of an anonymous format (JSON) needs no name: it takes all types.
+        name = given[1] or ("" if _is_anonymous(options) else None)
         schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
     elif ids is not None:
         schemas = _resolved([group.client.schema_for_id(group.name, each) for each in ids], wanted)
-    elif options.format == "json" and wanted is not None and not group.all_latest():
-        schemas = [pa.schema(list(wanted))]  # names and types of JSON columns are all that it takes
+    elif wanted is not None and _is_anonymous(options) and not group.all_latest():
+        schemas = [pa.schema(list(wanted))]  # names and types of columns are all that it takes
     else:
         schemas = _resolved([each.schema for each in group.latest()], wanted)
     return deserializer(
@@ -71,6 +69,10 @@ def registry_reader(
         fail_on_codec_mismatch=options.fail_on_codec_mismatch,
         codecs=options.codecs or (),
     )
+
+
+def _is_anonymous(options: SourceOptions) -> bool:
+    return options.format is not None and registry_format(options.format).anonymous
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,5 @@ def _resolved(schemas: list[SchemaInfo], wanted: pa.StructType | None) -> list[A
     if wanted is None or len(schemas) > 1:
         return list(schemas)
     (schema,) = schemas
-    if schema.format == SerializationFormat.JSON:
-        return [EventType(schema, JsonSerializer(arrow_type=wanted))]
-    if schema.format == SerializationFormat.AVRO:
-        return [avro_reader_for(schema, wanted)]
-    return [schema]
+    part = part_of(schema.format)
+    return [schema if part is None else part.reader_for(schema, wanted)]

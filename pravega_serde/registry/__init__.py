@@ -1,31 +1,41 @@
-"""The Pravega schema registry: its client, and serializers whose events Java's registry serializers read and write."""
+"""The Pravega schema registry: its client, and serializers whose events Java's registry serializers read and write.
 
-from pravega_serde.registry._avro_columns import avro_reader_for
-from pravega_serde.registry._client import AsyncSchemaRegistryClient, SchemaRegistryClient
-from pravega_serde.registry._codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec
-from pravega_serde.registry._column_schema import column_schema
-from pravega_serde.registry._columns import column_names
-from pravega_serde.registry._config import RegistryConfig
-from pravega_serde.registry._derive_avro import avro_schema_of
-from pravega_serde.registry._derive_protobuf import protobuf_schema_of
-from pravega_serde.registry._event_types import EventType, event_type
-from pravega_serde.registry._evolution import check_compatibility
-from pravega_serde.registry._groups import Compatibility, CompatibilityRule, GroupHistoryRecord, GroupProperties
-from pravega_serde.registry._header import encoding_ids
-from pravega_serde.registry._json_schema import arrow_type_of_json_schema, json_schema_of
-from pravega_serde.registry._make import deserializer, multi_type_serializer, serializer, with_schema_serializer
-from pravega_serde.registry._models import (
+``contract`` has the registry's values, ``answers`` reads them, ``calls`` has its operations, which the ``clients`` send
+by ``http`` to the place of a ``registry_config``; ``lookups`` keep what they find. ``formats`` says what a format does
+for a registry: each does it in its own package (``pravega_serde.avro.registry``), found through the table of formats.
+``settings``, ``codecs`` and the ``header`` of an event are what ``writing`` and ``reading`` share, ``encodings`` what
+reading knows of each encoding id. ``evolution`` checks which schemas may follow which.
+"""
+
+from pravega_serde.registry.clients import AsyncSchemaRegistryClient, SchemaRegistryClient, shared_client
+from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec
+from pravega_serde.registry.contract import (
     CodecType,
+    Compatibility,
+    CompatibilityRule,
     EncodingInfo,
+    GroupHistoryRecord,
+    GroupProperties,
     SchemaInfo,
     SchemaWithVersion,
     SerializationFormat,
     VersionInfo,
 )
-from pravega_serde.registry._reader import RegistryDeserializer, WithSchema
-from pravega_serde.registry._settings import SerializerConfig
-from pravega_serde.registry._shared import shared_client
-from pravega_serde.registry._writer import MultiTypeSerializer, RegistrySerializer, WithSchemaSerializer
+from pravega_serde.registry.encodings import column_names
+from pravega_serde.registry.evolution import check_compatibility, column_schema
+from pravega_serde.registry.formats import EventType, RegistryFormat, event_type, part_of, registry_format
+from pravega_serde.registry.header import encoding_ids
+from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, deserializer
+from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.registry.writing import (
+    MultiTypeSerializer,
+    RegistrySerializer,
+    WithSchemaSerializer,
+    multi_type_serializer,
+    serializer,
+    with_schema_serializer,
+)
 
 __all__ = [
     "CODEC_GZIP",
@@ -44,6 +54,7 @@ __all__ = [
     "MultiTypeSerializer",
     "RegistryConfig",
     "RegistryDeserializer",
+    "RegistryFormat",
     "RegistrySerializer",
     "SchemaInfo",
     "SchemaRegistryClient",
@@ -53,18 +64,15 @@ __all__ = [
     "VersionInfo",
     "WithSchema",
     "WithSchemaSerializer",
-    "arrow_type_of_json_schema",
-    "avro_reader_for",
-    "avro_schema_of",
     "check_compatibility",
     "column_names",
     "column_schema",
     "deserializer",
     "encoding_ids",
     "event_type",
-    "json_schema_of",
     "multi_type_serializer",
-    "protobuf_schema_of",
+    "part_of",
+    "registry_format",
     "serializer",
     "shared_client",
     "with_schema_serializer",

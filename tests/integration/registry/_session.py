@@ -12,10 +12,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pravega_serde.errors import RegistryError
-from pravega_serde.registry import CodecType, Compatibility, GroupProperties, SchemaInfo, VersionInfo
-from pravega_serde.registry import _group_calls as on_groups
-from pravega_serde.registry import _schema_calls as on_schemas
-from pravega_serde.registry._calls import Call, TransientError
+from pravega_serde.registry import CodecType, Compatibility, GroupProperties, SchemaInfo, VersionInfo, calls
+from pravega_serde.registry.calls import Call, TransientError
 
 RECORDED = [
     json.loads(line)
@@ -92,7 +90,7 @@ def _step(number: int, pair: dict[str, Any]) -> Step:
             path=path,
             query=query,
             body={"raw": body},
-            answers=on_groups.groups_page(None, None).answers,
+            answers=calls.groups_page(None, None).answers,
         )
     else:
         call = _call(method, path, query, body)
@@ -101,11 +99,11 @@ def _step(number: int, pair: dict[str, Any]) -> Step:
 
 def _call(method: str, path: str, query: dict[str, str], body: Any) -> Call[Any]:
     if path == "/groups" and method == "GET":
-        return on_groups.groups_page(None, query.get("namespace"))
+        return calls.groups_page(None, query.get("namespace"))
     if path == "/groups":
-        return on_groups.add_group(body["groupName"], GroupProperties.from_json(body["groupProperties"]))
+        return calls.add_group(body["groupName"], GroupProperties.from_json(body["groupProperties"]))
     if path == "/schemas/addedTo":
-        return on_schemas.schema_references(SchemaInfo.from_json(body))
+        return calls.schema_references(SchemaInfo.from_json(body))
     match = re.fullmatch(r"/groups/([^/]+)(/.*)?", path)
     assert match
     group, rest = unquote(match[1]), match[2] or ""
@@ -121,36 +119,34 @@ def _of_group(group: str, what: str, query: dict[str, str], body: Any) -> Call[A
 
 
 _TABLE: dict[str, Callable[..., Call[Any]]] = {
-    r"GET ": lambda g, q, b: on_groups.group_properties(g),
-    r"DELETE ": lambda g, q, b: on_groups.remove_group(g),
-    r"PUT /compatibility": lambda g, q, b: on_groups.update_compatibility(
+    r"GET ": lambda g, q, b: calls.group_properties(g),
+    r"DELETE ": lambda g, q, b: calls.remove_group(g),
+    r"PUT /compatibility": lambda g, q, b: calls.update_compatibility(
         g,
         Compatibility.from_json(b["compatibility"]),
         Compatibility.from_json(b["previousCompatibility"]) if "previousCompatibility" in b else None,
     ),
-    r"GET /history": lambda g, q, b: on_schemas.history(g),
-    r"GET /schemas": lambda g, q, b: on_schemas.latest_schemas(g),
-    r"POST /schemas": lambda g, q, b: on_schemas.add_schema(g, SchemaInfo.from_json(b)),
-    r"GET /schemas/versions": lambda g, q, b: on_schemas.schema_versions(g, q.get("type")),
-    r"POST /schemas/versions/find": lambda g, q, b: on_schemas.find_version(g, SchemaInfo.from_json(b)),
-    r"POST /schemas/versions/validate": lambda g, q, b: on_schemas.validate(
+    r"GET /history": lambda g, q, b: calls.history(g),
+    r"GET /schemas": lambda g, q, b: calls.latest_schemas(g),
+    r"POST /schemas": lambda g, q, b: calls.add_schema(g, SchemaInfo.from_json(b)),
+    r"GET /schemas/versions": lambda g, q, b: calls.schema_versions(g, q.get("type")),
+    r"POST /schemas/versions/find": lambda g, q, b: calls.find_version(g, SchemaInfo.from_json(b)),
+    r"POST /schemas/versions/validate": lambda g, q, b: calls.validate(
         g, SchemaInfo.from_json(b["schemaInfo"]), Compatibility.from_json(b["compatibility"])
     ),
-    r"POST /schemas/versions/canRead": lambda g, q, b: on_schemas.can_read(g, SchemaInfo.from_json(b)),
-    r"GET /schemas/schema/(\d+)": lambda g, q, b, i: on_schemas.schema_for_id(g, int(i)),
-    r"DELETE /schemas/schema/(\d+)": lambda g, q, b, i: on_schemas.delete_schema(g, int(i)),
-    r"GET /schemas/format/(.*)/type/(.*)/versions/(\d+)": lambda g, q, b, f, t, v: on_schemas.schema_for_version(
+    r"POST /schemas/versions/canRead": lambda g, q, b: calls.can_read(g, SchemaInfo.from_json(b)),
+    r"GET /schemas/schema/(\d+)": lambda g, q, b, i: calls.schema_for_id(g, int(i)),
+    r"DELETE /schemas/schema/(\d+)": lambda g, q, b, i: calls.delete_schema(g, int(i)),
+    r"GET /schemas/format/(.*)/type/(.*)/versions/(\d+)": lambda g, q, b, f, t, v: calls.schema_for_version(
         g, f, t, int(v)
     ),
-    r"DELETE /schemas/format/(.*)/type/(.*)/versions/(\d+)": lambda g, q, b, f, t, v: on_schemas.delete_schema_version(
+    r"DELETE /schemas/format/(.*)/type/(.*)/versions/(\d+)": lambda g, q, b, f, t, v: calls.delete_schema_version(
         g, f, t, int(v)
     ),
-    r"PUT /encodings": lambda g, q, b: on_groups.encoding_id(
-        g, VersionInfo.from_json(b["versionInfo"]), b["codecType"]
-    ),
-    r"GET /encodings/(\d+)": lambda g, q, b, i: on_groups.encoding_info(g, int(i)),
-    r"GET /codecTypes": lambda g, q, b: on_groups.codecs(g),
-    r"POST /codecTypes": lambda g, q, b: on_groups.add_codec(g, CodecType.from_json(b)),
+    r"PUT /encodings": lambda g, q, b: calls.encoding_id(g, VersionInfo.from_json(b["versionInfo"]), b["codecType"]),
+    r"GET /encodings/(\d+)": lambda g, q, b, i: calls.encoding_info(g, int(i)),
+    r"GET /codecTypes": lambda g, q, b: calls.codecs(g),
+    r"POST /codecTypes": lambda g, q, b: calls.add_codec(g, CodecType.from_json(b)),
 }
 
 

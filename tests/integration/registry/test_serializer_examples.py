@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pravega_serde.registry._settings import WriterSettings
+from pravega_serde.registry.settings import WriterSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
 

@@ -14,6 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError, Serializer
 from pravega_serde.adapters import FunctionSerializer, typed
 from pravega_serde.errors import RegistryConflictError, RegistryNotFoundError, UnsupportedCodecError
+from pravega_serde.protobuf import protobuf_schema_of
 from pravega_serde.registry import (
     Codec,
     Compatibility,
@@ -26,7 +27,6 @@ from pravega_serde.registry import (
     deserializer,
     event_type,
     multi_type_serializer,
-    protobuf_schema_of,
     serializer,
     with_schema_serializer,
 )

@@ -169,7 +169,7 @@ def test_one_client_for_each_configuration_and_process():
 
 
 def test_without_httpx(monkeypatch):
-    monkeypatch.delitem(sys.modules, "pravega_serde.registry._http", raising=False)
+    monkeypatch.delitem(sys.modules, "pravega_serde.registry.http", raising=False)
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pravega-serde\[registry\]'"):
         SchemaRegistryClient("http://host")

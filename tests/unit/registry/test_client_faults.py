@@ -18,99 +18,114 @@ from pravega_serde.errors import (
     RegistryProtocolError,
     RegistryUnavailableError,
 )
-from pravega_serde.registry import Compatibility, GroupProperties, SerializationFormat, VersionInfo, _client, _http
-from pravega_serde.registry import _group_calls as on_groups
-from pravega_serde.registry import _schema_calls as on_schemas
-from pravega_serde.registry._calls import TransientError
+from pravega_serde.registry import (
+    Compatibility,
+    GroupProperties,
+    SerializationFormat,
+    VersionInfo,
+    calls,
+    clients,
+    http,
+    lookups,
+)
+from pravega_serde.registry.calls import TransientError
+from tests.unit.registry._pace import Clock, Meter, paced
 from tests.unit.registry._scripted import ENCODING, LATEST, VERSION, answer, hang_up, scripted
 
 PROPERTIES = GroupProperties(SerializationFormat.AVRO, Compatibility.FULL)
+#: Seconds that only a hanging test takes.
+LONG = 100
 
 
 def failing(client, *, within=2.0):
-    """The error of a lookup, and the seconds that it took."""
-    begin = time.monotonic()
-    with pytest.raises(RegistryError) as caught:
+    """The error of a lookup, which has to come within so many seconds."""
+    with Meter().running() as meter, pytest.raises(RegistryError) as caught:
         client.encoding_info("g", 7)
-    took = time.monotonic() - begin
-    assert took < within
+    assert meter.seconds < within
     assert not isinstance(caught.value, DeserializationError)
     assert "\n" not in str(caught.value)
     assert caught.value.fault != "data"
     return caught.value
 
 
-def test_nobody_listens(connect):
+@paced
+def test_nobody_listens(connect, pace):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    error = failing(connect(f"http://127.0.0.1:{port}", timeout=0.5))
+    error = failing(connect(f"http://127.0.0.1:{port}", timeout=0.5 * pace), within=2.0 * pace)
     assert type(error) is RegistryUnavailableError
     assert error.retriable
     assert error.status is None
     assert f"is the schema registry at http://127.0.0.1:{port} up?" in str(error)
 
 
-def test_it_hangs_up_for_ever(connect):
+@paced
+def test_it_hangs_up_for_ever(connect, pace):
     with scripted(hang_up) as registry:
-        error = failing(connect(registry.uri, timeout=0.6))
+        error = failing(connect(registry.uri, timeout=0.6 * pace), within=2.0 * pace)
     assert type(error) is RegistryUnavailableError
     assert 2 <= len(registry.requests) <= 5
     assert f"after {len(registry.requests)} tries" in str(error)
 
 
-def test_it_does_not_answer(connect):
+@paced
+def test_it_does_not_answer(connect, pace):
     go_on = threading.Event()
-    with scripted(lambda handler: go_on.wait(10)) as registry:
-        error = failing(connect(registry.uri, timeout=0.4))
+    with scripted(lambda handler: go_on.wait(LONG)) as registry:
+        error = failing(connect(registry.uri, timeout=0.4 * pace), within=2.0 * pace)
         go_on.set()
     assert type(error) is RegistryUnavailableError
     assert "it did not answer in time" in str(error)
     assert 1 <= len(registry.requests) <= 2
 
 
-def test_a_lookup_that_hangs_is_given_up_and_sent_again(connect):
+@paced
+def test_a_lookup_that_hangs_is_given_up_and_sent_again(connect, pace):
     go_on = threading.Event()
-    with scripted(lambda handler: go_on.wait(10), (200, ENCODING)) as registry:
-        assert connect(registry.uri, timeout=1.5).encoding_info("g", 7).version.id == 0
+    with scripted(lambda handler: go_on.wait(LONG), (200, ENCODING)) as registry:
+        assert connect(registry.uri, timeout=1.5 * pace).encoding_info("g", 7).version.id == 0
         go_on.set()
     assert len(registry.requests) == 2
 
 
-def test_a_slow_answer_is_waited_for(connect):
+@paced
+def test_a_slow_answer_is_waited_for(connect, pace):
     def slowly(handler):
-        time.sleep(0.6)
+        time.sleep(0.6 * pace)
         answer(handler, 200, ENCODING)
 
     with scripted(slowly) as registry:
-        assert connect(registry.uri, timeout=1.5).encoding_info("g", 7).version.id == 0
+        assert connect(registry.uri, timeout=1.5 * pace).encoding_info("g", 7).version.id == 0
     assert len(registry.requests) == 2
 
 
-def test_a_change_that_hangs_is_sent_once(connect):
+@paced
+def test_a_change_that_hangs_is_sent_once(connect, pace):
     go_on = threading.Event()
-    with scripted(lambda handler: go_on.wait(10)) as registry:
-        with pytest.raises(RegistryUnavailableError, match=r"after 1 try .* it may have been done all the same"):
-            connect(registry.uri, timeout=0.8).add_group("g", PROPERTIES)
+    with scripted(lambda handler: go_on.wait(LONG)) as registry:
+        with pytest.raises(RegistryUnavailableError, match=r"after 1 try .* it may have been done nevertheless"):
+            connect(registry.uri, timeout=0.8 * pace).add_group("g", PROPERTIES)
         go_on.set()
     assert len(registry.requests) == 1
 
 
-def test_an_answer_that_never_ends(connect):
+@paced
+def test_an_answer_that_never_ends(connect, pace):
     def drip(handler):
         handler.send_response(200)
         handler.send_header("Content-Length", "1000")
         handler.end_headers()
         for _ in range(100):
             handler.wfile.write(b" ")
-            time.sleep(0.02)
+            time.sleep(0.02 * pace)
 
     with scripted(drip) as registry:
-        error = failing(connect(registry.uri, timeout=0.3))
+        error = failing(connect(registry.uri, timeout=0.3 * pace), within=2.0 * pace)
     assert type(error) is RegistryUnavailableError
 
 
 def test_an_answer_without_bounds(connect, monkeypatch):
-    monkeypatch.setattr(_http, "_LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(http, "_LARGEST_ANSWER", 1000)
     with scripted((200, b" " * 100_000)) as registry:
         error = failing(connect(registry.uri))
     assert type(error) is RegistryProtocolError
@@ -118,20 +133,22 @@ def test_an_answer_without_bounds(connect, monkeypatch):
 
 
 @pytest.mark.parametrize("status", [500, 429])
-def test_faults_of_the_server_for_ever(connect, status):
+@paced
+def test_faults_of_the_server_for_ever(connect, status, pace):
     with scripted((status, b"out of\nluck")) as registry:
-        error = failing(connect(registry.uri, timeout=1.0), within=5)
+        error = failing(connect(registry.uri, timeout=1.0 * pace), within=5.0 * pace)
     assert type(error) is RegistryUnavailableError
     assert (error.status, error.retriable) == (status, True)
-    assert f"the server answers with status {status}: out of luck" in str(error)
+    assert f"the server answered with status {status}: out of luck" in str(error)
     # 0.1 s, then twice as long each time, half of it at least.
     assert 2 <= len(registry.requests) <= 6
 
 
-def test_what_the_server_said_outlasts_a_try_that_the_deadline_cuts_short(connect):
+@paced
+def test_what_the_server_said_outlasts_a_try_that_the_deadline_cuts_short(connect, pace):
     go_on = threading.Event()
-    with scripted((500, b"out of luck"), lambda handler: go_on.wait(10)) as registry:
-        error = failing(connect(registry.uri, timeout=1.5), within=5)
+    with scripted((500, b"out of luck"), lambda handler: go_on.wait(LONG)) as registry:
+        error = failing(connect(registry.uri, timeout=1.5 * pace), within=5.0 * pace)
         go_on.set()
     assert type(error) is RegistryUnavailableError
     assert error.status == 500
@@ -154,7 +171,7 @@ def test_a_null_pointer_of_the_server_is_not_asked_for_again(connect):
 
 def test_it_restarts_within_the_deadline(connect):
     with scripted((200, LATEST)) as registry:
-        client = connect(registry.uri, timeout=10, latest_seconds=0)
+        client = connect(registry.uri, timeout=LONG, latest_seconds=0)
         assert len(client.latest_schemas("g")) == 1
     found = []
     asking = threading.Thread(target=lambda: found.append(client.latest_schemas("g")))
@@ -162,13 +179,14 @@ def test_it_restarts_within_the_deadline(connect):
     asking.join(0.3)
     assert not found
     with scripted((200, LATEST), port=registry.port) as again:
-        asking.join(10)
+        asking.join(LONG)
     assert len(found[0]) == 1
     assert len(again.requests) == 1
 
 
 def test_an_id_that_is_known_is_not_found(connect, monkeypatch):
-    monkeypatch.setattr(_client, "MISSING_SECONDS", 0.3)
+    clock = Clock()
+    monkeypatch.setattr(lookups, "time", clock)
     with scripted((404, b""), (404, b""), (200, ENCODING)) as registry:
         client = connect(registry.uri)
         for _ in range(50):
@@ -177,15 +195,14 @@ def test_an_id_that_is_known_is_not_found(connect, monkeypatch):
         assert "encoding id 7 in group 'g'" in str(error)
         # Events with this id come by the thousand; one call tells of all of them for a moment, and only for that.
         assert len(registry.requests) == 1
-        deadline = time.monotonic() + 5
-        while True:
-            try:
-                assert client.encoding_info("g", 7).version.id == 0
-            except RegistryNotFoundError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-            else:
-                break
+        clock.now += clients.MISSING_SECONDS - 0.01
+        failing(client)
+        assert len(registry.requests) == 1
+        clock.now += 0.02
+        failing(client)
+        assert len(registry.requests) == 2
+        clock.now += clients.MISSING_SECONDS + 0.01
+        assert client.encoding_info("g", 7).version.id == 0
         assert len(registry.requests) == 3
 
 
@@ -223,13 +240,13 @@ JSON = st.recursive(
     max_leaves=10,
 )
 CALLS = [
-    on_groups.groups_page(None, None),
-    on_groups.group_properties("g"),
-    on_groups.encoding_info("g", 0),
-    on_groups.codecs("g"),
-    on_schemas.history("g"),
-    on_schemas.schema_versions("g"),
-    on_groups.encoding_id("g", VersionInfo("t", "Avro", 0, 0), ""),
+    calls.groups_page(None, None),
+    calls.group_properties("g"),
+    calls.encoding_info("g", 0),
+    calls.codecs("g"),
+    calls.history("g"),
+    calls.schema_versions("g"),
+    calls.encoding_id("g", VersionInfo("t", "Avro", 0, 0), ""),
 ]
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError, MissingExtraError, SerializationError
 from pravega_serde.errors import SerdeError, UnsupportedCodecError
-from pravega_serde.registry import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec, _codecs
-from pravega_serde.registry._codecs import codec_named
+from pravega_serde.registry import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, MAX_DECOMPRESSED_BYTES, Codec, codecs
+from pravega_serde.registry.codecs import codec_named
 
 LINES = (Path(__file__).parents[2] / "vectors" / "registry.jsonl").read_text().splitlines()
 COMPRESSED = [vector for vector in map(json.loads, LINES) if "decompressed_hex" in vector]
@@ -111,7 +111,7 @@ def test_codecs_have_short_names() -> None:
 
 
 def test_snappy_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_codecs, "_snappy_block", None)
+    monkeypatch.setattr(codecs, "_snappy_block", None)
     for call in (lambda: CODEC_SNAPPY.pack(b""), lambda: CODEC_SNAPPY.unpack(b"", {})):
         with pytest.raises(MissingExtraError, match=r"pravega-serde\[registry\]"):
             call()

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf import ProtobufSerializer
-from pravega_serde.registry import SchemaInfo, avro_reader_for, avro_schema_of, column_schema, event_type
+from pravega_serde.registry import SchemaInfo, column_schema, event_type, registry_format
 from pravega_serde.registry import SerializationFormat as Format
 
 LINE = pa.struct([("sku", pa.string()), ("count", pa.int32())])
@@ -64,6 +64,9 @@ def test_what_the_earlier_schemas_readers_would_get_wrong_is_refused(fmt: str, c
         of(FIRST.set(1, pa.field("item", column)), first.info, fmt)
 
 
+avro_reader_for = registry_format("avro").reader_for
+
+
 def registered(columns: pa.Schema) -> SchemaInfo:
     return event_type(avro_schema_of(columns, "shop.Order"), format="avro").info
 
@@ -71,15 +74,15 @@ def registered(columns: pa.Schema) -> SchemaInfo:
 def test_an_avro_reader_of_the_columns_that_are_there_is_the_registered_schema() -> None:
     schema = registered(FIRST)
     wanted = pa.struct([FIRST.field("at"), FIRST.field("id")])
-    assert avro_reader_for(schema, wanted) is schema
+    assert avro_reader_for(schema, wanted).info is schema
     single = SchemaInfo("long", Format.AVRO, b'"long"')
-    assert avro_reader_for(single, pa.struct([("value", pa.string())])) is single
+    assert avro_reader_for(single, pa.struct([("value", pa.string())])).info is single
 
 
 def test_an_avro_reader_promotes_and_fills() -> None:
     schema = registered(pa.schema([("id", pa.int32()), ("item", pa.string())]))
     wanted = pa.struct([("id", pa.int64()), ("later", pa.string()), ("item", pa.string())])
-    reader = event_type(avro_reader_for(schema, wanted))
+    reader = avro_reader_for(schema, wanted)
     assert reader.payloads.arrow_type == wanted
     assert reader.info.type == "shop.Order"
 
@@ -105,11 +108,11 @@ def test_what_stands_inside_a_column_stays_as_it_is_registered() -> None:
     wanted = pa.struct([("by_name", pa.map_(pa.string(), point)), ("more", pa.list_(element)), ("point", point),
                         ("id", pa.int64())])  # fmt: skip
     reader = avro_reader_for(schema, wanted)
-    assert event_type(reader).payloads.arrow_type == wanted
+    assert reader.payloads.arrow_type == wanted
     at = datetime(2026, 1, 2, tzinfo=UTC)
     value = {"x": 7, "kind": "B", "at": at}
     written = event_type(schema).payloads.serialize({"point": value, "more": [value], "by_name": {"k": value}, "id": 1})
-    resolved = AvroSerializer(schema.data.decode(), reader_schema=reader.data.decode())
+    resolved = AvroSerializer(schema.data.decode(), reader_schema=reader.info.data.decode())
     full = {"later": None, **value}
     assert resolved.decode_column(pa.array([written])).to_pylist() == [
         {"by_name": [("k", full)], "more": [{"at": at, "kind": "B"}], "point": full, "id": 1}
@@ -120,7 +123,7 @@ def test_a_column_alone_takes_what_it_needs_from_the_others() -> None:
     schema = event_type(NESTED, format="avro").info
     point = pa.struct([("x", pa.int32())])
     wanted = pa.struct([("more", pa.list_(pa.field("element", point)))])
-    assert event_type(avro_reader_for(schema, wanted)).payloads.arrow_type == wanted
+    assert avro_reader_for(schema, wanted).payloads.arrow_type == wanted
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,7 @@ def test_a_column_alone_takes_what_it_needs_from_the_others() -> None:
 def test_columns_that_no_event_can_be_read_as_are_an_error_at_once(column: pa.Field, words: str | None) -> None:
     schema = event_type(NESTED, format="avro").info
     if words is None:
-        assert avro_reader_for(schema, pa.struct([column])).type == "shop.Order"
+        assert avro_reader_for(schema, pa.struct([column])).info.type == "shop.Order"
         return
     with pytest.raises(SchemaError, match=words):
         avro_reader_for(schema, pa.struct([column]))

@@ -3,22 +3,18 @@
 import json
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pravega_serde import SchemaError
-from pravega_serde.avro import AvroSerializer
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.errors import UnsupportedFormatError
-from pravega_serde.registry import (
-    SerializationFormat,
-    arrow_type_of_json_schema,
-    avro_schema_of,
-    event_type,
-    json_schema_of,
-    protobuf_schema_of,
-)
+from pravega_serde.json import arrow_type_of_json_schema, json_schema_of
+from pravega_serde.protobuf import protobuf_schema_of
+from pravega_serde.registry import SerializationFormat, event_type
 
 POINT = pa.struct([("x", pa.int32()), pa.field("y", pa.float64(), nullable=False)])
 COLUMNS = pa.schema(
@@ -132,9 +128,9 @@ def test_what_a_format_does_not_have_is_named(wanted: str, kind: pa.DataType, me
 def test_names_have_to_be_names() -> None:
     spaced = pa.schema([("a b", pa.int32())])
     for wanted in ("avro", "protobuf"):
-        with pytest.raises(SchemaError, match="'a b' is no name"):
+        with pytest.raises(SchemaError, match="name 'a b'"):
             event_type(spaced, format=wanted, type="R")
-        with pytest.raises(SchemaError, match="'1R' is no name"):
+        with pytest.raises(SchemaError, match="name '1R'"):
             event_type(pa.schema([("a", pa.int32())]), format=wanted, type="n.1R")
         with pytest.raises(SchemaError, match="give type"):
             event_type(COLUMNS, format=wanted)
@@ -227,6 +223,12 @@ def test_a_json_schema_without_columns_is_an_error() -> None:
     for text in ("{", '{"type":', "[" * 100_000):
         with pytest.raises(SchemaError, match="not JSON"):
             arrow_type_of_json_schema(text)
+
+
+def test_a_json_schema_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"title": "T", "type": "object"}')
+    assert event_type(path, format="json").info == event_type(str(path), format="json").info
 
 
 def test_what_is_no_json_schema() -> None:

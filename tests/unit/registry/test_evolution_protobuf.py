@@ -244,6 +244,6 @@ def test_types_that_are_not_in_the_set():
 
 def test_what_is_no_descriptor_set():
     good = info(message())
-    for data, reason in [(b"\xff", "is no Protobuf descriptor set"), (b"", "has no message type 'p.M'")]:
+    for data, reason in [(b"\xff", "invalid Protobuf descriptor set"), (b"", "has no message type 'p.M'")]:
         with pytest.raises(SchemaError, match=reason):
             backward(good, SchemaInfo("p.M", SerializationFormat.PROTOBUF, data))

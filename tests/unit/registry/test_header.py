@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, SchemaError
-from pravega_serde.registry._header import HEADER_SIZE, HeaderColumn, header_of, read_header, with_header
+from pravega_serde.registry.header import HEADER_SIZE, HeaderColumn, header_of, read_header, with_header
 
 IDS = st.integers(0, 2**31 - 1)
 

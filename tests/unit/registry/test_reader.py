@@ -22,6 +22,7 @@ from pravega_serde.errors import (
     UnsupportedCodecError,
     UnsupportedFormatError,
 )
+from pravega_serde.protobuf import protobuf_schema_of
 from pravega_serde.registry import (
     CODEC_GZIP,
     CODEC_SNAPPY,
@@ -30,12 +31,11 @@ from pravega_serde.registry import (
     RegistryDeserializer,
     SchemaInfo,
     SerializationFormat,
-    _entries,
     deserializer,
+    encodings,
     event_type,
-    protobuf_schema_of,
 )
-from pravega_serde.registry._header import header_of
+from pravega_serde.registry.header import header_of
 from tests.unit.registry._scripted import Scripted, scripted
 from tests.unit.registry._served import encoding, served, typed
 
@@ -335,7 +335,7 @@ def test_compressed_columns_are_unfolded_piece_by_piece(uri: str, monkeypatch: p
     reader = deserializer(uri, group="g", type="n.R")
     events = [event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(100)]
     events[50] = events[50][:-1]
-    monkeypatch.setattr(_entries, "MAX_DECOMPRESSED_BYTES", 1000)
+    monkeypatch.setattr(encodings, "MAX_DECOMPRESSED_BYTES", 1000)
     errors: list[DeserializationError] = []
     rows = reader.decode_column(pa.array(events), on_error=errors.append).to_pylist()
     assert [row and row["a"] for row in rows] == [*range(50), None, *range(51, 100)]

@@ -1,24 +1,24 @@
-"""The catalogue of formats, the public names, and what importing the package costs."""
+"""The table of formats, the public names, and what importing the package costs."""
 
 import importlib
+import inspect
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 import pravega_serde
-from pravega_serde import SerdeError, Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde import SchemaError, SerdeError, Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde.serializer import FORMATS, imported
 
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
-OPTIONS = {
-    "avro": {"schema": AVRO},
-    "java": {"java_type": "java.lang.String"},
-    "json": {"arrow_type": pa.struct([("id", pa.int64())])},
-    "protobuf": {"schema": FieldMask},
-}
+RECORD = pa.struct([("id", pa.int64())])
+#: What a serializer needs besides the columns that the table says it needs.
+REQUIRED = {"avro": {"schema": AVRO}, "protobuf": {"schema": FieldMask}}
 PACKAGES = [
     "pravega_serde",
     "pravega_serde.avro",
@@ -32,15 +32,36 @@ PACKAGES = [
 ]
 
 
+def made(name: str) -> Serializer[Any]:
+    columns = {"arrow_type": RECORD} if FORMATS[name].needs_columns else {}
+    return serializer_for(name, **columns, **REQUIRED.get(name, {}))
+
+
 @pytest.mark.parametrize("name", formats())
 def test_each_format_is_a_serializer_that_survives_pickling(name: str) -> None:
-    serializer = serializer_for(name, **OPTIONS.get(name, {}))
+    serializer = made(name)
     public = {member for member in vars(Serializer) if not member.startswith("_")}
     assert public == {"arrow_type", "check_encodable", "decode_column", "deserialize", "encode_column", "serialize"}
     assert all(hasattr(serializer, member) for member in public)
     again = pickle.loads(pickle.dumps(serializer))
     assert type(again) is type(serializer)
     assert again.arrow_type == serializer.arrow_type
+
+
+@pytest.mark.parametrize("name", formats())
+def test_a_format_is_as_the_table_says(name: str) -> None:
+    declared = FORMATS[name]
+    parameters = inspect.signature(imported(declared.serializer)).parameters
+    required = {key for key, each in parameters.items() if each.default is inspect.Parameter.empty}
+    assert {each.argument for each in declared.options} <= parameters.keys()
+    assert {each.argument for each in declared.options if each.required} == required
+    assert declared.needs_columns == ("arrow_type" in parameters)
+    if declared.needs_columns:
+        assert made(name).arrow_type == RECORD
+        with pytest.raises(SchemaError):
+            _ = serializer_for(name).arrow_type
+    assert bool(declared.registry) == bool(declared.registry_name)
+    assert all(callable(imported(place)) for place in (declared.infer, declared.registry) if place)
 
 
 @pytest.mark.parametrize("name", ["Avro", " avro "])

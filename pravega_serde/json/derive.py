@@ -1,7 +1,7 @@
-"""JSON schemas and Arrow types, both ways.
+"""Columns of JSON: those that a JSON schema names, that schema from columns, and columns that some events have.
 
-Read are the drafts from 3 on, as far as they name types: what Jackson's ``JsonSchemaGenerator`` makes of a Java class,
-and what :func:`json_schema_of` makes of columns.
+Of schemas the drafts from 3 on are read, as far as they name types: what Jackson's ``JsonSchemaGenerator`` makes of a
+Java class, and what :func:`json_schema_of` makes of columns.
 
 | JSON schema | Arrow |
 |---|---|
@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from pravega_serde.errors import SchemaError
 
-__all__ = ["arrow_type_of_json_schema", "json_schema_of"]
+__all__ = ["arrow_type_of_json_schema", "infer_columns", "json_schema_of"]
 
 #: Objects inside objects, so that no schema makes Python recurse without end.
 MAX_NESTING: Final = 64
@@ -91,7 +91,7 @@ class _Reader:
         return _scalar(kind, schema.get("format"))
 
     def _target(self, schema: Any) -> Any:
-        """What a schema refers to, in the end; None if that is not in this text."""
+        """Schema that a schema refers to, in the end; None if that is not in this text."""
         for _ in range(MAX_NESTING):
             if not isinstance(schema, Mapping) or not isinstance(schema.get("$ref"), str):
                 return schema
@@ -227,3 +227,32 @@ _BUILDERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Build], ...]] = (
     (_t.is_struct, lambda kind, path: _struct(list(kind), path)),
     (lambda kind: _t.is_list(kind) or _t.is_large_list(kind) or _t.is_fixed_size_list(kind), _list),
 )
+
+
+# ---- of events ----
+
+
+def infer_columns(events: pa.BinaryArray) -> pa.Schema:
+    """Columns that some events have together; text stays text even if it looks like a time.
+
+    Raises :class:`SchemaError` for events that have none in common.
+    """
+    import pyarrow.json  # noqa: PLC0415 - the serializer does not need it
+
+    lines = b"\n".join(events.drop_null().to_pylist())
+    options = pyarrow.json.ReadOptions(use_threads=False, block_size=max(len(lines), 1))
+    try:
+        found = pyarrow.json.read_json(pa.BufferReader(lines), read_options=options).schema
+    except pa.ArrowInvalid as error:
+        raise SchemaError(str(error)) from error
+    return pa.schema([field.with_type(_without_times(field.type)) for field in found])
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_without_times(kind.value_type))
+    return kind

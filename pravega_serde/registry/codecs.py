@@ -1,4 +1,4 @@
-"""What an event's payload may be wrapped in: compression, or whatever a user brings.
+"""Codecs, which wrap an event's payload: compression, or whatever a user brings.
 
 Names and bytes are those of Java's ``Codecs``. Its writers compress their whole buffer, so that zeros follow the
 payload that comes out of theirs; every format here ignores such zeros, and none are put in.
@@ -22,7 +22,7 @@ from pravega_serde.errors import (
     SerializationError,
     UnsupportedCodecError,
 )
-from pravega_serde.registry._models import CodecType
+from pravega_serde.registry.contract import CodecType
 
 try:
     import cramjam

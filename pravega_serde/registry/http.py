@@ -15,8 +15,8 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_before_delay
 
 from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
-from pravega_serde.registry._calls import Call, TransientError
-from pravega_serde.registry._config import RegistryConfig
+from pravega_serde.registry.calls import Call, TransientError
+from pravega_serde.registry.registry_config import RegistryConfig
 
 __all__ = ["AsyncHttp", "Http"]
 
@@ -42,7 +42,7 @@ class Http:
         self._client = httpx.Client(**_settings(config))
 
     def run(self, call: Call[T]) -> T:
-        """What the registry answers; raises RegistryError, RegistryUnavailableError at the deadline."""
+        """Result of a call. Raises RegistryError, RegistryUnavailableError at the deadline."""
         tries = _Tries(call, self._config)
         try:
             result: T = Retrying(**tries.policy())(self._attempt, tries)
@@ -148,7 +148,7 @@ class _Tries(Generic[T]):
             raise TransientError("the answer did not end in time", late=True)
 
     def broken(self, error: httpx.HTTPError) -> Exception:
-        """What a failure below HTTP means."""
+        """Error for a failure below HTTP."""
         if _is_tls(error):
             return RegistryProtocolError(
                 f"cannot {self._call.purpose}: no trusted connection to {self._config.uri} ({error}); "
@@ -159,7 +159,7 @@ class _Tries(Generic[T]):
         return TransientError(_reason(error), sent=sent, late=sent and isinstance(error, httpx.TimeoutException))
 
     def result(self, response: httpx.Response, content: bytes) -> T:
-        """What an answer means."""
+        """Result in an answer."""
         self._sent = True
         try:
             return self._call.result(response.status_code, content, server=self._config.uri)
@@ -169,7 +169,7 @@ class _Tries(Generic[T]):
 
     def failed(self, error: TransientError) -> RegistryUnavailableError:
         """The error of a call for which no try is left."""
-        doubt = "; it may have been done all the same" if self._call.changes and self._sent else ""
+        doubt = "; it may have been done nevertheless" if self._call.changes and self._sent else ""
         tries = f"{self._count} {'try' if self._count == 1 else 'tries'}"
         # The last try may have been cut short by the deadline: what the server said before tells more.
         answered = self._answered or error

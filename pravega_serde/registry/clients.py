@@ -1,30 +1,39 @@
-"""The registry's clients, with and without asyncio. Both have the operations of ``_group_calls`` and ``_schema_calls``.
+"""The registry's clients, with and without asyncio. Both have the operations of ``calls``.
 
-Signatures and descriptions of those stand there, once; here is what takes more than one call, or none.
+Signatures and descriptions of those stand there, once; here is what takes more than one call, or none. A process has
+one shared client for each registry.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import inspect
 import math
+import os
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pravega_serde.errors import MissingExtraError, RegistryProtocolError
-from pravega_serde.registry import _group_calls as on_groups
-from pravega_serde.registry import _schema_calls as on_schemas
-from pravega_serde.registry._cache import MISSING_SECONDS, AsyncLookups, Lookups
-from pravega_serde.registry._calls import Call
-from pravega_serde.registry._config import CACHE_ENTRIES, DEFAULT_TIMEOUT, LATEST_SECONDS, RegistryConfig
-from pravega_serde.registry._groups import Compatibility, GroupProperties
-from pravega_serde.registry._models import EncodingInfo, SchemaInfo, SchemaWithVersion, VersionInfo
+from pravega_serde.registry import calls
+from pravega_serde.registry.calls import Call
+from pravega_serde.registry.contract import (
+    Compatibility,
+    EncodingInfo,
+    GroupProperties,
+    SchemaInfo,
+    SchemaWithVersion,
+    VersionInfo,
+)
+from pravega_serde.registry.lookups import MISSING_SECONDS, AsyncLookups, Lookups
+from pravega_serde.registry.registry_config import CACHE_ENTRIES, DEFAULT_TIMEOUT, LATEST_SECONDS, RegistryConfig
 
 if TYPE_CHECKING:
-    from pravega_serde.registry._http import AsyncHttp, Http
+    from pravega_serde.registry.http import AsyncHttp, Http
 
-__all__ = ["AsyncSchemaRegistryClient", "SchemaRegistryClient"]
+__all__ = ["AsyncSchemaRegistryClient", "SchemaRegistryClient", "shared_client"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +72,7 @@ def _describe(method: Callable[..., Any], make: Callable[..., Call[Any]]) -> Non
 
 
 class _Base:
-    """What both clients keep."""
+    """Configuration of both clients."""
 
     def __init__(
         self,
@@ -112,28 +121,28 @@ class SchemaRegistryClient(_Base):
         self._http = _transport()[0](self.config)
         self._lookups = Lookups(self.config.cache_entries)
 
-    add_codec = _method(on_groups.add_codec)
-    add_group = _method(on_groups.add_group)
-    add_schema = _method(on_schemas.add_schema)
-    can_read = _method(on_schemas.can_read)
-    codecs = _method(on_groups.codecs)
-    delete_schema = _method(on_schemas.delete_schema)
-    delete_schema_version = _method(on_schemas.delete_schema_version)
-    find_version = _method(on_schemas.find_version)
-    group_properties = _method(on_groups.group_properties)
-    history = _method(on_schemas.history)
-    remove_group = _method(on_groups.remove_group)
-    schema_for_id = _method(on_schemas.schema_for_id)
-    schema_for_version = _method(on_schemas.schema_for_version)
-    schema_references = _method(on_schemas.schema_references)
-    schema_versions = _method(on_schemas.schema_versions)
-    update_compatibility = _method(on_groups.update_compatibility)
+    add_codec = _method(calls.add_codec)
+    add_group = _method(calls.add_group)
+    add_schema = _method(calls.add_schema)
+    can_read = _method(calls.can_read)
+    codecs = _method(calls.codecs)
+    delete_schema = _method(calls.delete_schema)
+    delete_schema_version = _method(calls.delete_schema_version)
+    find_version = _method(calls.find_version)
+    group_properties = _method(calls.group_properties)
+    history = _method(calls.history)
+    remove_group = _method(calls.remove_group)
+    schema_for_id = _method(calls.schema_for_id)
+    schema_for_version = _method(calls.schema_for_version)
+    schema_references = _method(calls.schema_references)
+    schema_versions = _method(calls.schema_versions)
+    update_compatibility = _method(calls.update_compatibility)
 
     def groups(self, namespace: str | None = None) -> Iterator[tuple[str, GroupProperties]]:
         """Name and properties of all groups that the user may see, of the client's namespace if none is given."""
         pages = _Pages()
         while not pages.done:
-            yield from pages.add(self._run(on_groups.groups_page(pages.token, namespace)))
+            yield from pages.add(self._run(calls.groups_page(pages.token, namespace)))
 
     def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
         """The id for events of a schema and a codec, made now if there is none yet; asked for once.
@@ -143,15 +152,15 @@ class SchemaRegistryClient(_Base):
         """
         return self._lookups.get(
             ("id", group, version, codec_name),
-            lambda: self._run(on_groups.encoding_id(group, version, codec_name)),
+            lambda: self._run(calls.encoding_id(group, version, codec_name)),
             seconds=math.inf,
         )
 
     def encoding_info(self, group: str, encoding_id: int) -> EncodingInfo:
-        """What an encoding id stands for; asked for once. Raises RegistryNotFoundError."""
+        """Schema, version and codec of an encoding id; asked for once. Raises RegistryNotFoundError."""
         return self._lookups.get(
             ("info", group, encoding_id),
-            lambda: self._run(on_groups.encoding_info(group, encoding_id)),
+            lambda: self._run(calls.encoding_info(group, encoding_id)),
             seconds=math.inf,
             missing=MISSING_SECONDS,
         )
@@ -163,7 +172,7 @@ class SchemaRegistryClient(_Base):
         """
         found = self._lookups.get(
             _latest(group),
-            lambda: self._run(on_schemas.latest_schemas(group)),
+            lambda: self._run(calls.latest_schemas(group)),
             seconds=self.config.latest_seconds,
         )
         return _of_type(found, schema_type)
@@ -171,7 +180,7 @@ class SchemaRegistryClient(_Base):
     def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
         """Whether a policy, or that of the group, would let the schema in. Raises RegistryNotFoundError."""
         policy = compatibility or self.group_properties(group).compatibility
-        return self._run(on_schemas.validate(group, schema, policy))
+        return self._run(calls.validate(group, schema, policy))
 
     def close(self) -> None:
         """Close the connections."""
@@ -200,35 +209,35 @@ class AsyncSchemaRegistryClient(_Base):
         self._http = _transport()[1](self.config)
         self._lookups = AsyncLookups(self.config.cache_entries)
 
-    add_codec = _coroutine(on_groups.add_codec)
-    add_group = _coroutine(on_groups.add_group)
-    add_schema = _coroutine(on_schemas.add_schema)
-    can_read = _coroutine(on_schemas.can_read)
-    codecs = _coroutine(on_groups.codecs)
-    delete_schema = _coroutine(on_schemas.delete_schema)
-    delete_schema_version = _coroutine(on_schemas.delete_schema_version)
-    find_version = _coroutine(on_schemas.find_version)
-    group_properties = _coroutine(on_groups.group_properties)
-    history = _coroutine(on_schemas.history)
-    remove_group = _coroutine(on_groups.remove_group)
-    schema_for_id = _coroutine(on_schemas.schema_for_id)
-    schema_for_version = _coroutine(on_schemas.schema_for_version)
-    schema_references = _coroutine(on_schemas.schema_references)
-    schema_versions = _coroutine(on_schemas.schema_versions)
-    update_compatibility = _coroutine(on_groups.update_compatibility)
+    add_codec = _coroutine(calls.add_codec)
+    add_group = _coroutine(calls.add_group)
+    add_schema = _coroutine(calls.add_schema)
+    can_read = _coroutine(calls.can_read)
+    codecs = _coroutine(calls.codecs)
+    delete_schema = _coroutine(calls.delete_schema)
+    delete_schema_version = _coroutine(calls.delete_schema_version)
+    find_version = _coroutine(calls.find_version)
+    group_properties = _coroutine(calls.group_properties)
+    history = _coroutine(calls.history)
+    remove_group = _coroutine(calls.remove_group)
+    schema_for_id = _coroutine(calls.schema_for_id)
+    schema_for_version = _coroutine(calls.schema_for_version)
+    schema_references = _coroutine(calls.schema_references)
+    schema_versions = _coroutine(calls.schema_versions)
+    update_compatibility = _coroutine(calls.update_compatibility)
 
     async def groups(self, namespace: str | None = None) -> AsyncIterator[tuple[str, GroupProperties]]:
         """As :meth:`SchemaRegistryClient.groups`."""
         pages = _Pages()
         while not pages.done:
-            for group in pages.add(await self._run(on_groups.groups_page(pages.token, namespace))):
+            for group in pages.add(await self._run(calls.groups_page(pages.token, namespace))):
                 yield group
 
     async def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
         """As :meth:`SchemaRegistryClient.encoding_id`."""
         return await self._lookups.get(
             ("id", group, version, codec_name),
-            lambda: self._run(on_groups.encoding_id(group, version, codec_name)),
+            lambda: self._run(calls.encoding_id(group, version, codec_name)),
             seconds=math.inf,
         )
 
@@ -236,7 +245,7 @@ class AsyncSchemaRegistryClient(_Base):
         """As :meth:`SchemaRegistryClient.encoding_info`."""
         return await self._lookups.get(
             ("info", group, encoding_id),
-            lambda: self._run(on_groups.encoding_info(group, encoding_id)),
+            lambda: self._run(calls.encoding_info(group, encoding_id)),
             seconds=math.inf,
             missing=MISSING_SECONDS,
         )
@@ -245,7 +254,7 @@ class AsyncSchemaRegistryClient(_Base):
         """As :meth:`SchemaRegistryClient.latest_schemas`."""
         found = await self._lookups.get(
             _latest(group),
-            lambda: self._run(on_schemas.latest_schemas(group)),
+            lambda: self._run(calls.latest_schemas(group)),
             seconds=self.config.latest_seconds,
         )
         return _of_type(found, schema_type)
@@ -253,7 +262,7 @@ class AsyncSchemaRegistryClient(_Base):
     async def validate(self, group: str, schema: SchemaInfo, compatibility: Compatibility | None = None) -> bool:
         """As :meth:`SchemaRegistryClient.validate`."""
         policy = compatibility or (await self.group_properties(group)).compatibility
-        return await self._run(on_schemas.validate(group, schema, policy))
+        return await self._run(calls.validate(group, schema, policy))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -276,7 +285,7 @@ class AsyncSchemaRegistryClient(_Base):
 
 
 class _Pages:
-    """Where a listing stands. The server's token never ends; an empty page does."""
+    """Position in a listing, which ends with an empty page: the server's token never does."""
 
     def __init__(self) -> None:
         self.token: str | None = None
@@ -294,7 +303,7 @@ class _Pages:
 
 def _transport() -> tuple[type[Http], type[AsyncHttp]]:
     try:
-        from pravega_serde.registry._http import AsyncHttp, Http  # noqa: PLC0415 - values and codecs need no HTTP
+        from pravega_serde.registry.http import AsyncHttp, Http  # noqa: PLC0415 - values and codecs need no HTTP
     except ImportError as error:
         raise MissingExtraError("httpx", "registry", purpose="a client of the schema registry") from error
     return Http, AsyncHttp
@@ -307,3 +316,29 @@ def _latest(group: str) -> tuple[str, str]:
 def _of_type(schemas: list[SchemaWithVersion], schema_type: str | None) -> list[SchemaWithVersion]:
     # The server fails where it has none of the type that it is asked for, so it is asked for all.
     return [found for found in schemas if schema_type is None or found.schema.type == schema_type]
+
+
+# ---- one for each process ----
+
+_lock: Final = threading.Lock()
+_clients: Final[dict[tuple[int, RegistryConfig], SchemaRegistryClient]] = {}
+
+
+def shared_client(config: RegistryConfig) -> SchemaRegistryClient:
+    """Client of the process for a configuration: Spark's workers live on from task to task, and answers with them.
+
+    Do not close it. A forked process gets a new one.
+    """
+    key = os.getpid(), config
+    with _lock:
+        client = _clients.get(key)
+        if client is None:
+            client = _clients[key] = SchemaRegistryClient(config)
+        return client
+
+
+@atexit.register
+def _close_all() -> None:
+    for (pid, _), client in _clients.items():
+        if pid == os.getpid():
+            client.close()

@@ -1,24 +1,36 @@
-"""Reading events with registry headers: whatever is in a group, by the encoding id of each event."""
+"""Reading events with registry headers: whatever is in a group, by the encoding id of each event.
+
+:func:`deserializer` is how applications make a reader.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
 from pravega_serde.columnar import as_binary
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
-from pravega_serde.registry._columns import ColumnTypes, decode_column
-from pravega_serde.registry._entries import Entries, UnknownEncodingError, relocated
-from pravega_serde.registry._event_types import EventType, event_type
-from pravega_serde.registry._header import HEADER_SIZE, read_header
-from pravega_serde.registry._models import SchemaInfo, SerializationFormat
-from pravega_serde.registry._settings import SerializerConfig, check_codecs, prepare_group
+from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
+from pravega_serde.registry.encodings import ColumnTypes, Entries, UnknownEncodingError, decode_column, relocated
+from pravega_serde.registry.formats import EventType, event_type, part_of, reader_type
+from pravega_serde.registry.header import HEADER_SIZE, read_header
+from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.settings import (
+    Evolution,
+    Leniency,
+    ReaderSettings,
+    SerializerConfig,
+    check_codecs,
+    prepare_group,
+    serializer_config,
+)
 from pravega_serde.serializer import OnError
 
-__all__ = ["RegistryDeserializer", "WithSchema"]
+__all__ = ["RegistryDeserializer", "WithSchema", "check_headerless", "deserializer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,7 @@ class RegistryDeserializer:
         self._readers = self._readers or self._latest()
         if len(self._readers) != 1:
             raise SerdeError("events without encoding header are read with one schema; give it")
-        if self._readers[0].info.format == SerializationFormat.AVRO:
-            raise SerdeError("Avro events need their encoding header: without the writer's schema they cannot be read")
+        check_headerless(self._readers[0].info.format)
 
     def __getstate__(self) -> dict[str, Any]:
         compiled = ("_rows", "_entries")
@@ -178,3 +189,55 @@ class RegistryDeserializer:
 
 def _by_name(schema: SchemaInfo) -> tuple[str, str]:
     return schema.type, schema.format.full_type_name
+
+
+def check_headerless(format: SerializationFormat) -> None:  # noqa: A002 -- the option's name everywhere
+    """Raise :class:`SerdeError` for a format whose events cannot be read without their encoding header."""
+    part = part_of(format)
+    if part is not None and part.needs_header:
+        raise SerdeError(
+            f"{format.name} events need their encoding header: without the writer's schema they cannot be read"
+        )
+
+
+def deserializer(
+    registry: str | RegistryConfig,
+    *,
+    group: str,
+    schema: Any = None,
+    schemas: Sequence[Any] = (),
+    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
+    type: str | Sequence[str] | None = None,  # noqa: A002 -- the registry's word
+    evolution: Evolution = "resolve",
+    unknown_ids: Leniency = "fail",
+    check_readable: bool = True,
+    **settings: Unpack[ReaderSettings],
+) -> RegistryDeserializer:
+    """A reader of anything in a group: every format, schema version, type and codec.
+
+    ``schema``, or ``schemas`` for several types, is what to make of the events, given as for :func:`serializer`; an
+    Arrow schema says which columns JSON events have. The registry is asked once whether the group's events can be read
+    with it, as by Java's readers; without ``check_readable`` each event shows whether it can. Without a schema, values
+    are as they were written, and columns those of the group's latest schemas: of its type, or a struct with a member
+    per type. ``type`` chooses types; rows of others are null then.
+
+    With ``evolution="corrupt"`` events of another version of the schema are bad records instead of being resolved. An
+    encoding id that the registry does not know is a RegistryNotFoundError, because it says nothing about the event;
+    with ``unknown_ids="corrupt"`` it makes a bad record, if the group is there.
+
+    The settings are those of :class:`SerializerConfig`, and ``namespace``. Raises RegistryErrors, :class:`SchemaError`
+    for schemas that do not fit, UnsupportedCodecError for a group with codecs that are not known here.
+    """
+    config = serializer_config(registry, group, settings)
+    chosen = (type,) if isinstance(type, str) else tuple(type or ())
+    given = [*schemas] if schema is None else [schema, *schemas]
+    name = chosen[0] if len(chosen) == 1 else None
+    readers = tuple(reader_type(each, format=format, type=name, custom_formats=config.custom_formats) for each in given)
+    return RegistryDeserializer(
+        config,
+        readers=readers,
+        types=chosen,
+        unknown_is_corrupt=unknown_ids == "corrupt",
+        same_schema=evolution == "corrupt",
+        check_readable=check_readable,
+    )

@@ -1,4 +1,4 @@
-"""What the registry's serializers are told, with the meanings and defaults of Java's ``SerializerConfig``."""
+"""Settings of the registry's serializers, with the meanings and defaults of Java's ``SerializerConfig``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from pravega_serde.errors import (
     SerdeError,
     UnsupportedCodecError,
 )
-from pravega_serde.registry._client import SchemaRegistryClient
-from pravega_serde.registry._codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
-from pravega_serde.registry._config import RegistryConfig
-from pravega_serde.registry._event_types import CustomFormats
-from pravega_serde.registry._evolution import check_compatibility
-from pravega_serde.registry._groups import Compatibility, GroupProperties
-from pravega_serde.registry._models import SchemaInfo, SerializationFormat
-from pravega_serde.registry._shared import shared_client
+from pravega_serde.registry.clients import SchemaRegistryClient, shared_client
+from pravega_serde.registry.codecs import CODEC_GZIP, CODEC_NONE, CODEC_SNAPPY, Codec, codec_named
+from pravega_serde.registry.contract import Compatibility, GroupProperties, SchemaInfo, SerializationFormat
+from pravega_serde.registry.evolution import check_compatibility
+from pravega_serde.registry.formats import CustomFormats, part_of
+from pravega_serde.registry.registry_config import RegistryConfig
 
 __all__ = [
     "ReaderSettings",
@@ -83,7 +81,7 @@ class SerializerConfig:
 
 
 class ReaderSettings(TypedDict, total=False):
-    """What readers and writers alike may be told; see :class:`SerializerConfig`."""
+    """Settings of readers and writers alike; see :class:`SerializerConfig`."""
 
     namespace: str | None
     create_group: GroupProperties | bool | None
@@ -94,7 +92,7 @@ class ReaderSettings(TypedDict, total=False):
 
 
 class WriterSettings(ReaderSettings, total=False):
-    """What writers may be told besides."""
+    """Settings of writers."""
 
     register_schema: bool
     register_codec: bool
@@ -104,7 +102,7 @@ class WriterSettings(ReaderSettings, total=False):
 
 
 def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapping[str, Any]) -> SerializerConfig:
-    """The settings in one value; :class:`SerdeError` for ones that cannot be meant."""
+    """The settings in one value; :class:`SerdeError` for invalid ones."""
     given = dict(settings)
     namespace = given.pop("namespace", None)
     if isinstance(registry, str):
@@ -132,15 +130,20 @@ def prepare_group(config: SerializerConfig, default: SerializationFormat) -> Non
     if not properties:
         return
     if properties is True:
-        avro = default == SerializationFormat.AVRO
-        policy = Compatibility.FULL_TRANSITIVE if avro else Compatibility.ALLOW_ANY
+        policy = Compatibility.FULL_TRANSITIVE if _is_compared(default) else Compatibility.ALLOW_ANY
         properties = GroupProperties(default, policy, allow_multiple_types=True)
-    if properties.format != SerializationFormat.AVRO and properties.compatibility.policy not in _PLAIN_POLICIES:
+    if not _is_compared(properties.format) and properties.compatibility.policy not in _PLAIN_POLICIES:
         raise SerdeError(
             f"the registry takes only AllowAny and DenyAll for groups of format {properties.format.name}, not "
             f"{properties.compatibility.policy}"
         )
     config.client.add_group(config.group, properties)
+
+
+def _is_compared(format: SerializationFormat) -> bool:  # noqa: A002
+    """Whether the server compares schemas of the format by the group's policy."""
+    part = part_of(format)
+    return part is not None and part.compared_by_server
 
 
 def prepare_codec(config: SerializerConfig) -> None:
@@ -164,9 +167,10 @@ def check_codecs(config: SerializerConfig) -> None:
 def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
     """Raise :class:`SchemaError` for a schema with which readers of the type's latest one would go wrong.
 
-    The server checks Avro by the group's policy, and lets every other format in.
+    The server checks Avro by the group's policy, and lets every other format in; of custom ones nothing is known.
     """
-    if config.allow_incompatible or schema.format not in (SerializationFormat.JSON, SerializationFormat.PROTOBUF):
+    part = part_of(schema.format)
+    if config.allow_incompatible or part is None or part.compared_by_server:
         return
     try:
         latest = config.client.latest_schemas(config.group)

@@ -1,20 +1,91 @@
-"""What a reader with one JSON schema refuses of the documents of another.
-
-Writers are taken to write what their schema names: that a document may hold any other member as well does not make
-every new property a fault. Drafts 3 to 2020-12 as far as their keywords are known here; a keyword that is not, and that
-differs, is said to be so.
-"""
+"""Registry part of JSON: types of events by a JSON schema, and compatibility."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.errors import SchemaError
-from pravega_serde.registry._models import SchemaInfo
+import pyarrow as pa
 
-__all__ = ["faults"]
+from pravega_serde.errors import SchemaError
+from pravega_serde.json.derive import arrow_type_of_json_schema, json_schema_of
+from pravega_serde.json.serializer import JsonSerializer
+from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
+from pravega_serde.registry.formats import EventType, RegistryFormat, schema_text
+
+__all__ = ["JsonRegistry"]
+
+
+class JsonRegistry(RegistryFormat):
+    """JSON in a registry: a JSON schema as it was given, under a name that is given with it."""
+
+    suffixes = (".json",)
+    anonymous = True
+    typed_readers_undo_codecs = False
+
+    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
+        """Type of a schema's events, by default called as the schema's title."""
+        text = _text_of(schema)
+        payloads = _serializer(text)
+        title = json.loads(text).get("title") if name is None else name
+        if not isinstance(title, str):
+            raise SchemaError("a JSON schema is registered under a name; give type, Java's is that of the class")
+        return EventType(SchemaInfo(title, SerializationFormat.JSON, text.encode()), payloads)
+
+    def payloads(self, info: SchemaInfo) -> JsonSerializer:
+        """Serializer with the columns that the schema names."""
+        return _serializer(schema_text(info))
+
+    def derive(self, columns: pa.Schema, name: str) -> str:
+        """Schema of objects with the columns as properties; see :func:`json_schema_of`."""
+        return json_schema_of(columns, name)
+
+    def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:
+        """Type with these columns: names and types are all that reading takes."""
+        return EventType(info, JsonSerializer(arrow_type=columns))
+
+    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
+        """Documents of the writer's schema that are none of the reader's.
+
+        Writers are taken to write what their schema names: that a document may hold any other member as well does not
+        make every new property a fault. Drafts 3 to 2020-12 as far as their keywords are known here; a keyword that is
+        not, and that differs, is said to be so.
+        """
+        written, read = (_load(schema) for schema in (writer, reader))
+        yield from _Comparison(written, read).compare(written, read, "$", 0)
+
+    def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[Any, str]:  # noqa: ARG002
+        """Serializer of the reader: names and types of its columns are all that reading takes."""
+        return reader.payloads, ""
+
+
+def _serializer(text: str) -> JsonSerializer:
+    """With columns where the schema names them; rows need none."""
+    try:
+        return JsonSerializer(arrow_type=arrow_type_of_json_schema(text))
+    except SchemaError:
+        return JsonSerializer()
+
+
+def _text_of(schema: Any) -> str:
+    """Text of a schema that is given as text, parsed, or as the path of a file."""
+    if isinstance(schema, str) and not schema.lstrip().startswith("{"):
+        schema = Path(schema)
+    try:
+        if isinstance(schema, Path):
+            schema = schema.read_text(encoding="utf-8")
+        if isinstance(schema, Mapping):
+            return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+        if isinstance(schema, str) and isinstance(json.loads(schema), dict):
+            return schema
+    except (OSError, TypeError, ValueError) as error:
+        raise SchemaError(f"invalid JSON schema: {error}") from error
+    raise SchemaError(f"a JSON schema is an object as text, parsed, or in a file, not {type(schema).__name__}")
+
+
+# ---- compatibility ----
 
 Json = Mapping[str, Any]
 
@@ -46,12 +117,6 @@ _COMPARED: Final = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "allOf", "$ref"}
     | {*_CHOICES, *_BOUNDS}
 )
-
-
-def faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG001 - as all formats
-    """Reasons, none if each document of the writer's is one of the reader's; SchemaError for what is no JSON schema."""
-    written, read = (_load(schema) for schema in (writer, reader))
-    yield from _Comparison(written, read).compare(written, read, "$", 0)
 
 
 def _load(schema: SchemaInfo) -> Any:
@@ -153,7 +218,7 @@ class _Comparison:
             yield from self.compare(written, read, f"{path}[]", depth)
 
     def _follow(self, schema: Any, side: int, path: str) -> Any:
-        """What a reference inside the schema refers to; SchemaError for what is no schema."""
+        """Schema that a reference inside the schema refers to. Raises :class:`SchemaError`."""
         seen: set[str] = set()
         while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and schema["$ref"] not in seen:
             reference = schema["$ref"]

@@ -1,10 +1,13 @@
-"""Protobuf message types that follow from Arrow schemas."""
+"""Protobuf message types that follow from columns, and schemas as the bytes of protobuf-java's ``toProto()``.
+
+A message that follows an earlier one keeps its fields' numbers: :func:`keep_numbers`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf.descriptor_pb2 import (
@@ -16,8 +19,9 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf.schema import descriptor_set, load
 
-__all__ = ["protobuf_schema_of"]
+__all__ = ["keep_numbers", "protobuf_schema_of", "schema_data"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _F = FieldDescriptorProto
@@ -71,7 +75,7 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
 
 def _check_name(name: str, path: str) -> None:
     if not _NAME.fullmatch(name):
-        raise SchemaError(f"{name!r} is no name in Protobuf (at {path}): letters, digits and _ only; rename it")
+        raise SchemaError(f"invalid Protobuf name {name!r} (at {path}): letters, digits and _ only; rename it")
 
 
 def _message(fields: list[pa.Field], name: str, full_name: str, path: str) -> DescriptorProto:
@@ -149,3 +153,96 @@ def _type_name(field: str, taken: set[str]) -> str:
         name += "Message"
     taken.add(name)
     return name
+
+
+# ---- the same numbers as before ----
+
+
+def keep_numbers(files: FileDescriptorSet, known: bytes, name: str) -> None:
+    """Give the fields of a derived message the numbers that they have in an earlier descriptor set of it.
+
+    Those of fields that are gone stay reserved.
+    """
+    before = DescriptorProto()
+    load(known, name).DESCRIPTOR.CopyToProto(before)
+    _renumber(files.file[0].message_type[0], before)
+
+
+def _renumber(message: DescriptorProto, before: DescriptorProto) -> None:
+    numbers = {field.name: field.number for field in before.field}
+    reserved = {number for each in before.reserved_range for number in range(each.start, each.end)}
+    free = max({*numbers.values(), *reserved}, default=0) + 1
+    for field in message.field:
+        if field.name in numbers:
+            field.number = numbers.pop(field.name)
+        else:
+            field.number, free = free, free + 1
+    for number in sorted(reserved | set(numbers.values())):
+        message.reserved_range.add(start=number, end=number + 1)
+    for inner, own in _inner(message, before):
+        _renumber(inner, own)
+
+
+def _inner(message: DescriptorProto, before: DescriptorProto) -> Iterator[tuple[DescriptorProto, DescriptorProto]]:
+    """The messages inside a message, and those of the same fields before; of maps those of their values."""
+    now, then = ({each.name: each for each in side.nested_type} for side in (message, before))
+    old = {field.name: field for field in before.field}
+    for field in message.field:
+        made, known = _message_of(field, now), _message_of(old.get(field.name), then)
+        if made is None or known is None:
+            continue
+        if made.options.map_entry and known.options.map_entry:
+            made, known = (_message_of(entry.field[1], side) for entry, side in ((made, now), (known, then)))
+        if made is not None and known is not None and not made.options.map_entry and not known.options.map_entry:
+            yield made, known
+
+
+def _message_of(field: FieldDescriptorProto | None, inside: dict[str, Any]) -> DescriptorProto | None:
+    return None if field is None else inside.get(field.type_name.rpartition(".")[2])
+
+
+# ---- as Java registers it ----
+
+
+def schema_data(descriptor: Any, *, all_files: bool = False) -> bytes:
+    """The descriptor set that a message is registered with: its own file, or with all that it imports.
+
+    Without what protoc adds to descriptor sets but not to generated code: comments, and JSON names that follow from the
+    fields' names. Raises :class:`SchemaError` for a message inside another, which the registry does not take.
+    """
+    if descriptor.containing_type is not None:
+        raise SchemaError(
+            f"the registry takes only messages at the top of their file; {descriptor.full_name} is inside "
+            f"{descriptor.containing_type.full_name}"
+        )
+    files = descriptor_set(descriptor).file if all_files else [_proto_of(descriptor)]
+    return FileDescriptorSet(file=[_bare(file) for file in files]).SerializeToString()
+
+
+def _proto_of(descriptor: Any) -> FileDescriptorProto:
+    proto = FileDescriptorProto()
+    descriptor.file.CopyToProto(proto)
+    return proto
+
+
+def _bare(file: FileDescriptorProto) -> FileDescriptorProto:
+    file.ClearField("source_code_info")
+    for field in _fields(file.message_type):
+        if field.json_name == _json_name(field.name):
+            field.ClearField("json_name")
+    for extension in file.extension:
+        extension.ClearField("json_name")
+    return file
+
+
+def _fields(messages: Iterable[DescriptorProto]) -> Iterator[FieldDescriptorProto]:
+    for message in messages:
+        yield from message.field
+        yield from message.extension
+        yield from _fields(message.nested_type)
+
+
+def _json_name(name: str) -> str:
+    """As protoc derives it: every underscore is dropped and capitalises what follows it."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)

@@ -1,31 +1,45 @@
-"""Writing events with registry headers: of one type, of several, or each with a schema of its own."""
+"""Writing events with registry headers: of one type, of several, or each with a schema of its own.
+
+:func:`serializer`, :func:`multi_type_serializer` and :func:`with_schema_serializer` are how applications make them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf.message import Message
 
 from pravega_serde.columnar import as_column
 from pravega_serde.errors import SchemaError, SerdeError, SerializationError
-from pravega_serde.registry._codecs import CODEC_NONE, Codec
-from pravega_serde.registry._columns import column_names
-from pravega_serde.registry._event_types import EventType, event_type
-from pravega_serde.registry._header import header_of, with_header
-from pravega_serde.registry._models import SchemaInfo, SerializationFormat
-from pravega_serde.registry._reader import RegistryDeserializer, WithSchema
-from pravega_serde.registry._settings import SerializerConfig, encoding_of, prepare_codec, prepare_group
+from pravega_serde.registry.codecs import CODEC_NONE, Codec
+from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
+from pravega_serde.registry.encodings import column_names
+from pravega_serde.registry.formats import EventType, event_type, format_named, part_of
+from pravega_serde.registry.header import header_of, with_header
+from pravega_serde.registry.reading import RegistryDeserializer, WithSchema, check_headerless
+from pravega_serde.registry.registry_config import RegistryConfig
+from pravega_serde.registry.settings import (
+    SerializerConfig,
+    WriterSettings,
+    encoding_of,
+    prepare_codec,
+    prepare_group,
+    serializer_config,
+)
 from pravega_serde.serializer import OnError
 
-__all__ = ["MultiTypeSerializer", "RegistrySerializer", "WithSchemaSerializer"]
-
-#: Formats whose typed readers in Java skip the header and take the rest as it is.
-_CARELESS: Final = (SerializationFormat.JSON, SerializationFormat.PROTOBUF)
+__all__ = [
+    "MultiTypeSerializer",
+    "RegistrySerializer",
+    "WithSchemaSerializer",
+    "multi_type_serializer",
+    "serializer",
+    "with_schema_serializer",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ class _Encoder:
 
 
 class _Writer:
-    """What all writers share: they read what they wrote, too."""
+    """Base of the writers, which read what they wrote, too."""
 
     _config: SerializerConfig
 
@@ -107,7 +121,7 @@ class RegistrySerializer(_Writer):
         return self._encoder.write(value)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether columns of this type fit the schema."""
+        """Raise :class:`SchemaError` if columns of this type do not fit the schema."""
         empty = self._encoder.type.fitted(pa.nulls(0, arrow_type))
         self._encoder.type.payloads.check_encodable(empty.type)
 
@@ -132,8 +146,8 @@ class MultiTypeSerializer(_Writer):
             raise SerdeError("a multi-type serializer needs at least one schema")
         if not config.write_encoding_header:
             raise SerdeError("events of several types need their encoding header: only it tells which type they are of")
-        formats = {each.info.format for each in types.values()}
-        prepare_group(config, formats.pop() if len(formats) == 1 else SerializationFormat.ANY)
+        self._formats = {each.info.format for each in types.values()}
+        prepare_group(config, *(self._formats if len(self._formats) == 1 else (SerializationFormat.ANY,)))
         prepare_codec(config)
         self._config, self._type_of = config, type_of
         self._encoders = {key: _Encoder.of(config, made) for key, made in types.items()}
@@ -158,17 +172,21 @@ class MultiTypeSerializer(_Writer):
                 f"type_of gives {key!r:.80}, which can be no key of the schemas; known: {self._known()}"
             ) from error
         if encoder is None:
-            name = value.DESCRIPTOR.full_name if isinstance(value, Message) else key
-            encoder = self._by_name.get(name)
+            encoder = self._by_name.get(self._name_of(value) or key)
         if encoder is None:
             raise SerializationError(f"there is no schema for a value of the type {key!r}; known: {self._known()}")
         return encoder.write(value)
+
+    def _name_of(self, value: Any) -> str | None:
+        """Name of the value's type, if one of the formats knows it."""
+        parts = map(part_of, self._formats)
+        return next((name for part in parts if part is not None and (name := part.type_of(value))), None)
 
     def _known(self) -> str:
         return ", ".join(str(key) for key in self._encoders)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Whether the type is a struct of which each field is named for a type, and fits it."""
+        """Raise :class:`SchemaError` unless the type is a struct whose fields are named for types, and fit them."""
         for index, encoder in self._members(arrow_type):
             empty = encoder.type.fitted(pa.nulls(0, arrow_type.field(index).type))
             encoder.type.payloads.check_encodable(empty.type)
@@ -254,21 +272,85 @@ def _check_one(members: Any, column: pa.Array) -> None:
 def _check_header(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
     if config.write_encoding_header:
         return
-    if format == SerializationFormat.AVRO:
-        raise SerdeError("Avro events need their encoding header: without the writer's schema they cannot be read")
+    check_headerless(format)
     if config.codec != CODEC_NONE:
         raise SerdeError("a codec needs the encoding header: only it tells readers which codec to undo")
 
 
 def _check_codec(config: SerializerConfig, format: SerializationFormat) -> None:  # noqa: A002
-    if config.codec.name and config.typed_java_readers and format in _CARELESS:
+    part = part_of(format)
+    careless = part is not None and not part.typed_readers_undo_codecs
+    if config.codec.name and config.typed_java_readers and careless:
         raise SerdeError(
             f"Java's typed {format.name} deserializer does not undo codecs and would fail on every event; write "
             "without codec, or say typed_java_readers=False if none reads this stream"
         )
 
 
-def types_by_key(
+# ---- how they are made ----
+
+
+def serializer(
+    registry: str | RegistryConfig,
+    *,
+    group: str,
+    schema: Any,
+    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
+    type: str | None = None,  # noqa: A002 -- the registry's word
+    all_files: bool = False,
+    **settings: Unpack[WriterSettings],
+) -> RegistrySerializer:
+    """A serializer that writes one schema: Java's ``avroSerializer``, ``protobufSerializer``, ``jsonSerializer``.
+
+    ``schema`` is an Avro schema (JSON text, parsed, or a path), a JSON schema (likewise), a Protobuf message class,
+    descriptor or descriptor set, bytes of a custom format, a SchemaInfo, or an Arrow schema that one is derived from.
+    ``format`` is ``avro``, ``protobuf``, ``json`` or a custom one, where the schema does not tell it. ``type`` is the
+    name in the registry of JSON, custom and derived schemas, and which message of a descriptor set is meant.
+    ``all_files`` registers a message with all that it imports, which Java's own serializers do not.
+
+    The settings are those of :class:`SerializerConfig`, and ``namespace``. Asks the registry before it returns; raises
+    RegistryErrors, :class:`SchemaError`, and :class:`SerdeError` for settings that Java refuses.
+    """
+    config = serializer_config(registry, group, settings)
+    made = event_type(schema, format=format, type=type, custom_formats=config.custom_formats, all_files=all_files)
+    return RegistrySerializer(config, made)
+
+
+def multi_type_serializer(
+    registry: str | RegistryConfig,
+    *,
+    group: str,
+    schemas: Mapping[Any, Any] | Sequence[Any],
+    format: str | SerializationFormat | None = None,  # noqa: A002 -- the option's name everywhere
+    type_of: Callable[[Any], Any] | None = None,
+    **settings: Unpack[WriterSettings],
+) -> MultiTypeSerializer:
+    """A serializer that writes values of several types into one stream: Java's ``…MultiTypeSerializer``.
+
+    ``schemas`` is a mapping from what tells the types apart to their schemas: ``type_of(value)``, or without it the
+    value's Python class, the name of its type, or, of Protobuf messages, of their message type. A key that is text is
+    the type's name in the registry where the schema has none. Otherwise as :func:`serializer`.
+    """
+    config = serializer_config(registry, group, settings)
+    part = None if format is None else part_of(format_named(format))
+
+    def make(schema: Any, name: str | None) -> EventType:
+        # Avro schemas and message classes have names of their own, whatever tells their values apart here.
+        own = isinstance(schema, type) or (part is not None and part.names_itself)
+        given = None if own and not isinstance(schema, pa.Schema) else name
+        return event_type(schema, format=format, type=given, custom_formats=config.custom_formats)
+
+    return MultiTypeSerializer(config, _types_by_key(schemas, make), type_of)
+
+
+def with_schema_serializer(
+    registry: str | RegistryConfig, *, group: str, **settings: Unpack[WriterSettings]
+) -> WithSchemaSerializer:
+    """A serializer of values that bring their schema, of any format: Java's ``serializerWithSchema``."""
+    return WithSchemaSerializer(serializer_config(registry, group, settings))
+
+
+def _types_by_key(
     schemas: Mapping[Any, Any] | Sequence[Any], make: Callable[[Any, str | None], EventType]
 ) -> dict[Any, EventType]:
     """Schemas by the key that tells their values apart: as given, else the types' names.

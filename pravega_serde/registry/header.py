@@ -38,7 +38,7 @@ def read_header(event: bytes) -> int:
         raise DeserializationError(f"an event of {len(event)} bytes is too short for a registry header")
     protocol, encoding_id = _HEADER.unpack_from(event)
     if protocol != _PROTOCOL or encoding_id < 0:
-        raise DeserializationError(f"the event begins with {event[:HEADER_SIZE].hex()}, which is no registry header")
+        raise DeserializationError(f"invalid registry header: the event begins with {event[:HEADER_SIZE].hex()}")
     return int(encoding_id)
 
 
@@ -87,7 +87,7 @@ class HeaderColumn:
         return list(zip(ids.tolist(), parts, strict=False))
 
     def payloads(self, rows: Int64s) -> pa.BinaryArray:
-        """What stands behind the headers of some rows; copied by Arrow in one pass."""
+        """Payloads behind the headers of some rows; copied by Arrow in one pass."""
         if len(rows) == len(self._column):
             return pc.binary_slice(self._column, HEADER_SIZE, _INT32_MAX)  # without its end, it overflows
         data, starts, ends = _bytes_of(self._column)

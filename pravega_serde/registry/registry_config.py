@@ -1,4 +1,4 @@
-"""How to reach a schema registry: a value that can be pickled, so that every process makes its own client."""
+"""Address of a schema registry, and access to it: a value that can be pickled; every process makes its own client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VARIABLES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryConfig:
-    """Where the registry is and how to be let in.
+    """Address of a registry, and access to it.
 
     ``uri`` is ``http://host:port`` or ``https://…``. Either ``username`` with ``password`` (Basic) or ``token``
     (Bearer) are sent with every call and shown nowhere. ``ca_file`` names the authorities' certificates in PEM, else
@@ -78,7 +78,7 @@ class RegistryConfig:
         settings: dict[str, Any] = {name: found.get(variable) or None for name, variable in _VARIABLES.items()}
         settings |= {name: value for name, value in given.items() if value is not None}
         if settings["uri"] is None:
-            raise SerdeError(f"where the schema registry is was not said; set {_VARIABLES['uri']}")
+            raise SerdeError(f"the address of the schema registry is missing: set {_VARIABLES['uri']}")
         return cls(**settings)
 
 

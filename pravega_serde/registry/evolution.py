@@ -1,29 +1,31 @@
-"""Which schemas a group's policy lets in, found out here: the server checks Avro alone.
+"""Schemas after others: which a group's policy lets in, and the one that follows from columns after an earlier one.
 
-Everything comes down to one question, asked of two schemas of one format: what that a writer writes with the one can a
-reader with the other not read, or not read as what it was?
+The server checks Avro alone. Everything comes down to one question, asked of two schemas of one format, which the
+format answers (:meth:`RegistryFormat.faults`): what that a writer writes with the one can a reader with the other not
+read, or not read as what it was?
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pravega_serde.errors import SchemaError
-from pravega_serde.registry._groups import Compatibility, CompatibilityRule
-from pravega_serde.registry._models import SchemaInfo, SchemaWithVersion
+import pyarrow as pa
 
-__all__ = ["check_compatibility"]
+from pravega_serde.errors import SchemaError
+from pravega_serde.registry.contract import (
+    Compatibility,
+    CompatibilityRule,
+    SchemaInfo,
+    SchemaWithVersion,
+    SerializationFormat,
+)
+from pravega_serde.registry.formats import EventType, event_type, format_named, part_of
+
+__all__ = ["check_compatibility", "column_schema"]
 
 Known = SchemaInfo | SchemaWithVersion
 
-# Format -> module with ``faults(writer, reader, *, added) -> Iterator[str]``.
-_MODULES: Final = {
-    "Avro": "pravega_serde.registry._evolution_avro",
-    "Json": "pravega_serde.registry._evolution_json",
-    "Protobuf": "pravega_serde.registry._evolution_protobuf",
-}
 _BACKWARD: Final = CompatibilityRule("Backward")
 _FORWARD: Final = CompatibilityRule("Forward")
 _BACKWARD_TRANSITIVE: Final = CompatibilityRule("BackwardTransitive")
@@ -92,8 +94,39 @@ def _faults(writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[
     """``added`` says that the writer's schema is the newer one."""
     if writer.format != reader.format:
         yield f"the format changes from {writer.format.full_type_name} to {reader.format.full_type_name}"
-    elif writer.format.name in _MODULES:
-        module = importlib.import_module(_MODULES[writer.format.name])
-        yield from module.faults(writer, reader, added=added)
+    elif (part := part_of(writer.format)) is not None:
+        yield from part.faults(writer, reader, added=added)
     elif writer.data != reader.data:
         yield f"schemas of the format {writer.format.full_type_name} cannot be compared, and these differ"
+
+
+def column_schema(
+    columns: pa.Schema,
+    *,
+    format: str | SerializationFormat,  # noqa: A002 -- the option's name everywhere
+    type: str,  # noqa: A002 -- the registry's word
+    after: SchemaInfo | None = None,
+) -> EventType:
+    """Type of events that follows from columns; ``after`` is the latest schema of that type, if there is one.
+
+    Protobuf fields keep the numbers that they have in ``after``, and those of fields that are gone stay reserved.
+    Raises :class:`SchemaError` for columns that have no form in the format, and, of formats that the registry itself
+    does not compare, if events of the one schema could not be read with the other.
+    """
+    wanted = format_named(format)
+    part = part_of(wanted)
+    if part is None or after is None or after.format != wanted:
+        return event_type(columns, format=wanted, type=type)
+    made = part.derived(columns, type, after)
+    if not part.compared_by_server and made.info.data != after.data:
+        _check(made.info, after)
+    return made
+
+
+def _check(made: SchemaInfo, after: SchemaInfo) -> None:
+    reasons = check_compatibility(after, made, Compatibility.FULL)
+    if reasons:
+        raise SchemaError(
+            f"the schema that follows from the columns does not go with the latest of {made.type!r}: "
+            f"{'; '.join(reasons)}"
+        )

@@ -1,0 +1,285 @@
+"""Registry part of Avro: types of events, schemas to read them as some columns, compatibility, resolution."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_serde.avro.derive import avro_name, avro_names, avro_schema_of, avro_text, print_schema
+from pravega_serde.avro.resolve import (
+    ArrayNode,
+    EnumNode,
+    Leaf,
+    Link,
+    MapNode,
+    Node,
+    RecordNode,
+    UnionNode,
+    arrow_type,
+    match_fields,
+    resolve,
+)
+from pravega_serde.avro.schema import (
+    MISSING,
+    Array,
+    Field,
+    Map,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branches_of,
+    kind_of,
+    load,
+)
+from pravega_serde.avro.serializer import AvroSerializer
+from pravega_serde.errors import SchemaError
+from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
+from pravega_serde.registry.formats import EventType, RegistryFormat, schema_text
+
+__all__ = ["AvroRegistry"]
+
+
+class AvroRegistry(RegistryFormat):
+    """Avro in a registry: schemas as ``Schema.toString()`` prints them, under their own names."""
+
+    suffixes = (".avsc",)
+    names_itself = True
+    needs_header = True
+    compared_by_server = True
+
+    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:  # noqa: ARG002
+        """Type of a schema's events; a name that is given must be the schema's own."""
+        info = SchemaInfo(avro_name(schema), SerializationFormat.AVRO, avro_text(schema).encode())
+        if name not in (None, info.type):
+            raise SchemaError(f"an Avro schema is registered under its own name, {info.type!r}, not {name!r}")
+        return EventType(info, AvroSerializer(schema))
+
+    def payloads(self, info: SchemaInfo) -> AvroSerializer:
+        """Serializer of the schema."""
+        return AvroSerializer(schema_text(info))
+
+    def print(self, info: SchemaInfo) -> bytes:
+        """Text of the schema as Java prints it."""
+        return avro_text(schema_text(info)).encode()
+
+    def names(self, info: SchemaInfo) -> frozenset[str]:
+        """Name and aliases of the schema: an alias takes the events that were written under it."""
+        return avro_names(schema_text(info))
+
+    def derive(self, columns: pa.Schema, name: str) -> str:
+        """Schema with the columns as fields of a record; see :func:`avro_schema_of`."""
+        return avro_schema_of(columns, name)
+
+    def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:  # noqa: ARG002
+        """Type of the record."""
+        return self.event_type(json.loads(self.derive(columns, name)), name)
+
+    def reader_for(self, info: SchemaInfo, columns: pa.StructType) -> EventType:
+        """Type that reads events of a registered schema, of all its versions, as some columns.
+
+        Its schema is the registered one, where that has all of them. Otherwise what the columns have in common with it,
+        inside structs, lists and maps, too, stays as registered, and the rest gets the schema that follows from the
+        columns: schema resolution promotes what is there and fills what is not with null.
+
+        Raises :class:`SchemaError` for a column that has no form in Avro, and for one that the registered schema's
+        events can never be read as.
+        """
+        chosen = _reader_schema(info, columns)
+        return EventType(chosen, self.payloads(chosen))
+
+    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
+        """Reasons that resolution gives.
+
+        Stricter than the server in one thing: an enum symbol that the reader does not know is a fault here, although it
+        is one only when it turns up.
+        """
+        written, read = (load(schema.data.decode(errors="replace"))[0] for schema in (writer, reader))
+        try:
+            node = resolve(written, read)
+        except SchemaError as error:
+            # Nothing of the writer's could be read at all.
+            yield error.message
+        else:
+            yield from _lacking(node, "$", set())
+
+    def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[AvroSerializer | None, str]:
+        """Serializer of both schemas, by Avro's schema resolution."""
+        self.payloads(writer)  # an invalid schema of the writer's is not a misfit
+        try:
+            return AvroSerializer(schema_text(writer), reader_schema=schema_text(reader.info)), ""
+        except SchemaError as error:
+            return None, error.message
+
+    def widened(self, writer: SchemaInfo, reader: EventType) -> AvroSerializer | None:
+        """Serializer with the reader's schema widened: Avro's resolution refuses the pair, and Java with it."""
+        text, read = schema_text(writer), load(schema_text(reader.info))[0]
+        wide = _widened(load(text)[0], read)
+        return None if wide is read else AvroSerializer(text, reader_schema=print_schema(wide))
+
+
+# ---- schemas to read columns with ----
+
+
+def _reader_schema(schema: SchemaInfo, columns: pa.StructType) -> SchemaInfo:
+    own = load(schema_text(schema))[0]
+    known = arrow_type(resolve(own))
+    if not isinstance(own, Record):
+        return schema
+    has = {field.name: field.type for field in known}
+    if all(has.get(column.name) == column.type for column in columns):
+        return schema
+    derived = load(avro_schema_of(pa.schema(list(columns)), schema.type))[0]
+    made = _merged(own, columns, derived)
+    _check_readable(own, made, schema.type)
+    # Aliases of a record count for events that were written under another name.
+    return replace(schema, data=avro_text(print_schema(made)).encode())
+
+
+def _merged(own: Type, wanted: pa.DataType, derived: Type) -> Type:
+    """Schema that reads ``own`` as the type that is wanted; ``derived`` follows from that type alone."""
+    if arrow_type(resolve(own)) == wanted:
+        return own
+    if isinstance(own, Union):
+        return _merged_union(own, wanted, derived)
+    if isinstance(derived, Union):
+        return Union(tuple(b if kind_of(b) == "null" else _merged(own, wanted, b) for b in derived.branches))
+    return _merged_inside(own, wanted, derived)
+
+
+def _merged_inside(own: Type, wanted: pa.DataType, derived: Type) -> Type:
+    if isinstance(own, Array) and isinstance(derived, Array):
+        return Array(_merged(own.items, wanted.value_type, derived.items))
+    if isinstance(own, Map) and isinstance(derived, Map):
+        return Map(_merged(own.values, wanted.item_type, derived.values))
+    if isinstance(own, Record) and isinstance(derived, Record):
+        return _merged_record(own, wanted, derived)
+    return derived
+
+
+def _merged_union(own: Union, wanted: pa.DataType, derived: Type) -> Type:
+    """A type or null, as nullable columns are; other unions have columns of their own."""
+    rest = branches_of(own)
+    if len(rest) != 1 or not isinstance(derived, Union):
+        return derived
+    return _merged(rest[0], wanted, derived)
+
+
+def _merged_record(own: Record, wanted: pa.StructType, derived: Record) -> Record:
+    known = {entry.name: entry for entry in own.fields}
+    fields = tuple(
+        _merged_field(known[made.name], column.type, made) if made.name in known else made
+        for column, made in zip(wanted, derived.fields, strict=True)
+    )
+    return replace(own, fields=fields)
+
+
+def _merged_field(own: Field, wanted: pa.DataType, derived: Field) -> Field:
+    """Under the registered name and aliases, and with its default where that still fits."""
+    kind = _merged(own.type, wanted, derived.type)
+    if kind is own.type:
+        return own
+    return replace(own, type=kind, default=derived.default if derived.default is not MISSING else own.default)
+
+
+def _check_readable(own: Type, made: Type, name: str) -> None:
+    """Raise SchemaError if no event of the registered schema could be read: better now than as bad records."""
+    try:
+        place = next(_unreadable(resolve(own, _widened(own, made)), "$"), None)
+    except SchemaError as error:
+        raise SchemaError(f"the columns do not fit the registered schema of {name!r}: {error.message}") from error
+    if place is not None:
+        raise SchemaError(f"the columns do not fit the registered schema of {name!r}: only null fits at {place}")
+
+
+def _unreadable(node: Node, path: str) -> Iterator[str]:
+    """Places of unions of which no branch but null can be read."""
+    if isinstance(node, UnionNode):
+        rest = [arm for arm in node.arms if not (isinstance(arm.node, Leaf) and arm.node.wire == "null")]
+        if rest and all(arm.node is None for arm in rest):
+            yield path
+    for each, place in _inside(node, path):
+        if each is not None:
+            yield from _unreadable(each, place)
+
+
+# ---- what is in a plan ----
+
+
+def _lacking(node: Node, path: str, seen: set[int]) -> Iterator[str]:
+    """Branches and symbols that the reader does not have: errors only when they turn up."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, EnumNode) and None in node.symbols:
+        yield f"the reader's enum at {path} lacks {node.symbols.count(None)} of the writer's symbols and has no default"
+    if isinstance(node, UnionNode):
+        yield from (f"the reader has no place for {arm.label} at {path}" for arm in node.arms if arm.node is None)
+    for each, place in _inside(node, path):
+        if each is not None:
+            yield from _lacking(each, place, seen)
+
+
+def _inside(node: Node, path: str) -> list[tuple[Node | None, str]]:
+    """The nodes right inside one, and where they stand."""
+    if isinstance(node, Link):
+        return [(node.target, path)]
+    if isinstance(node, ArrayNode):
+        return [(node.item, f"{path}[]")]
+    if isinstance(node, MapNode):
+        return [(node.value, f"{path}{{}}")]
+    if isinstance(node, RecordNode):
+        return [(step.node, f"{path}.{step.name}") for step in node.steps if step.slot is not None]
+    return [(arm.node, path) for arm in node.arms] if isinstance(node, UnionNode) else []
+
+
+# ---- wider numbers ----
+
+#: The reader's number -> what a writer may have instead: the promotions of Avro, backwards.
+_WIDER: Final = {"int": ("long", "float", "double"), "long": ("float", "double"), "float": ("double",)}
+
+
+def _widened(writer: Type, reader: Type) -> Type:
+    """The reader's schema with the writer's numbers where its own are narrower; ``reader`` itself if none are."""
+    if isinstance(writer, Union):
+        for branch in writer.branches:
+            reader = _widened(branch, reader)
+        return reader
+    if isinstance(reader, Union):
+        return _widened_union(writer, reader)
+    if isinstance(writer, Primitive):
+        plain = isinstance(reader, Primitive) and reader.logical is None and writer.logical is None
+        return writer if plain and writer.name in _WIDER.get(kind_of(reader), ()) else reader
+    if isinstance(writer, Array) and isinstance(reader, Array):
+        items = _widened(writer.items, reader.items)
+        return reader if items is reader.items else Array(items)
+    if isinstance(writer, Map) and isinstance(reader, Map):
+        values = _widened(writer.values, reader.values)
+        return reader if values is reader.values else Map(values)
+    return _widened_record(writer, reader) if isinstance(writer, Record) and isinstance(reader, Record) else reader
+
+
+def _widened_union(writer: Type, reader: Union) -> Union:
+    """With one branch widened, if none takes what was written as it is, or promoted."""
+    kinds = {kind_of(branch) for branch in reader.branches}
+    if isinstance(writer, Primitive) and {writer.name, *_WIDER.get(writer.name, ())} & kinds:
+        return reader
+    for place, branch in enumerate(reader.branches):
+        made = _widened(writer, branch)
+        if made is not branch:
+            return Union((*reader.branches[:place], made, *reader.branches[place + 1 :]))
+    return reader
+
+
+def _widened_record(writer: Record, reader: Record) -> Record:
+    slots = match_fields(writer, reader)
+    fields = list(reader.fields)
+    for entry in writer.fields:
+        if (slot := slots.get(entry.name)) is not None:
+            fields[slot] = replace(fields[slot], type=_widened(entry.type, fields[slot].type))
+    changed = any(new.type is not old.type for new, old in zip(fields, reader.fields, strict=True))
+    return replace(reader, fields=tuple(fields)) if changed else reader

@@ -1,0 +1,374 @@
+"""Registry part of Protobuf: types of events, compatibility, and what one message reads of another's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+from google.protobuf.message import DecodeError, Message
+
+from pravega_serde.errors import SchemaError
+from pravega_serde.protobuf.derive import keep_numbers, protobuf_schema_of, schema_data
+from pravega_serde.protobuf.schema import descriptor_of, descriptor_set, load
+from pravega_serde.protobuf.serializer import ProtobufSerializer
+from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
+from pravega_serde.registry.formats import EventType, RegistryFormat
+
+__all__ = ["ProtobufRegistry"]
+
+
+class ProtobufRegistry(RegistryFormat):
+    """Protobuf in a registry: a descriptor set of the message's own file, as ``ProtobufSchema.of(Class)`` gives it."""
+
+    suffixes = (".desc", ".pb", ".binpb")
+    typed_readers_undo_codecs = False
+
+    def recognises(self, schema: object) -> bool:
+        """Whether it is a message class, a descriptor or a descriptor set."""
+        is_class = isinstance(schema, type) and issubclass(schema, Message)
+        return is_class or isinstance(schema, Descriptor | FileDescriptorSet)
+
+    def event_type(self, schema: Any, name: str | None, *, all_files: bool = False) -> EventType:
+        """Type of a message; ``name`` chooses one of a descriptor set."""
+        descriptor = load(schema, name).DESCRIPTOR
+        data = schema_data(descriptor, all_files=all_files)
+        info = SchemaInfo(descriptor.full_name, SerializationFormat.PROTOBUF, data)
+        return EventType(info, ProtobufSerializer(schema, message_type=name))
+
+    def payloads(self, info: SchemaInfo) -> ProtobufSerializer:
+        """Serializer of the registered message."""
+        try:
+            return ProtobufSerializer(info.data, message_type=info.type)
+        except SchemaError as error:
+            raise SchemaError(
+                f"the registered schema of {info.type!r} is not enough: {error.message}. Java registers a message "
+                "without the files that it imports: give its class, or a whole descriptor set, as schema"
+            ) from error
+
+    def type_of(self, value: object) -> str | None:
+        """Full name of a message's type."""
+        return descriptor_of(value).full_name if isinstance(value, Message) else None
+
+    def derive(self, columns: pa.Schema, name: str) -> FileDescriptorSet:
+        """Descriptor set of a message with the columns as fields; see :func:`protobuf_schema_of`."""
+        return protobuf_schema_of(columns, name)
+
+    def derived(self, columns: pa.Schema, name: str, after: SchemaInfo | None = None) -> EventType:
+        """Type of the message. Fields keep the numbers that they have in ``after``; those of others stay reserved."""
+        files = self.derive(columns, name)
+        if after is not None:
+            keep_numbers(files, after.data, after.type)
+        return replace(self.event_type(files, name), casts=True)
+
+    def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:
+        """Reasons by the rules of "Updating a message type" in Protobuf's language guides.
+
+        Stricter where a number would be read as another: int64 as int32 is allowed on the wire, and is a fault here.
+        Names of fields and of message types mean nothing on the wire, and nothing here. Descriptors are compared as
+        they are registered: Java leaves imports out.
+        """
+        comparison = _Comparison(_Types.of(writer), _Types.of(reader), added)
+        yield from comparison.messages(writer.type, reader.type, "$")
+
+    def resolve(self, writer: SchemaInfo, reader: EventType) -> tuple[ProtobufSerializer | None, str]:
+        """Serializer of the reader's message, by the fields' numbers, if no value changes.
+
+        Protobuf itself reads anything as anything: a field of another type is skipped or cut to size. Here that is a
+        misfit. What the registered descriptor set imports and lacks is taken from the reader's files; a set that cannot
+        be completed so is not compared.
+        """
+        payloads = _own(reader)
+        misfit = _misfit(writer, descriptor_of(payloads.message_class))
+        return (payloads, "") if misfit is None else (None, misfit)
+
+    def widened(self, writer: SchemaInfo, reader: EventType) -> ProtobufSerializer | None:
+        """Serializer of the reader's message with the writer's wider numbers."""
+        wide = _widened_message(writer, descriptor_of(_own(reader).message_class))
+        if wide is None or _misfit(writer, descriptor_of(wide)) is not None:
+            return None
+        return ProtobufSerializer(wide)
+
+
+def _own(reader: EventType) -> ProtobufSerializer:
+    assert isinstance(reader.payloads, ProtobufSerializer)
+    return reader.payloads
+
+
+# ---- compatibility ----
+
+_Type = FieldDescriptorProto.Type
+_MESSAGE: Final = FieldDescriptorProto.TYPE_MESSAGE
+_GROUP: Final = FieldDescriptorProto.TYPE_GROUP
+_ENUM: Final = FieldDescriptorProto.TYPE_ENUM
+_BYTES: Final = FieldDescriptorProto.TYPE_BYTES
+#: Written type of a single value -> types that read every value of it as what it was.
+_READ_AS: Final[Mapping[int, frozenset[int]]] = {
+    _Type.TYPE_BOOL: frozenset({_Type.TYPE_INT32, _Type.TYPE_INT64, _Type.TYPE_UINT32, _Type.TYPE_UINT64}),
+    _Type.TYPE_INT32: frozenset({_Type.TYPE_INT64}),
+    _Type.TYPE_UINT32: frozenset({_Type.TYPE_INT64, _Type.TYPE_UINT64}),
+    _Type.TYPE_SINT32: frozenset({_Type.TYPE_SINT64}),
+    _ENUM: frozenset({_Type.TYPE_INT32, _Type.TYPE_INT64}),
+    _Type.TYPE_STRING: frozenset({_BYTES}),
+}
+_SAFE: Final[Mapping[int, frozenset[int]]] = {**_READ_AS, _MESSAGE: frozenset({_BYTES})}
+
+
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """The messages and enums of a descriptor set by full name, and which enums keep only the numbers that they know."""
+
+    messages: dict[str, DescriptorProto]
+    enums: dict[str, EnumDescriptorProto]
+    closed: frozenset[str]
+
+    @classmethod
+    def of(cls, schema: SchemaInfo) -> _Types:
+        try:
+            files = FileDescriptorSet.FromString(schema.data).file
+        except DecodeError as error:
+            raise SchemaError(f"invalid Protobuf descriptor set of type {schema.type!r}: {error}") from error
+        types, closed = cls({}, {}, frozenset()), set()
+        for file in files:
+            before = set(types.enums)
+            types._add(file, file.package)
+            if file.syntax != "proto3":
+                closed |= types.enums.keys() - before
+        if schema.type not in types.messages:
+            raise SchemaError(f"the descriptor set has no message type {schema.type!r}")
+        return cls(types.messages, types.enums, frozenset(closed))
+
+    def _add(self, scope: FileDescriptorProto | DescriptorProto, prefix: str) -> None:
+        dot = f"{prefix}." if prefix else ""
+        self.enums.update((dot + enum.name, enum) for enum in scope.enum_type)
+        for message in scope.message_type if isinstance(scope, FileDescriptorProto) else scope.nested_type:
+            self.messages[dot + message.name] = message
+            self._add(message, dot + message.name)
+
+
+class _Comparison:
+    def __init__(self, writer: _Types, reader: _Types, added: bool) -> None:
+        self._writer, self._reader, self._added = writer, reader, added
+        self._seen: set[tuple[str, str]] = set()
+
+    def messages(self, written: str, read: str, path: str) -> Iterator[str]:
+        """Faults of one message type read as another, each pair once."""
+        if (written, read) in self._seen:
+            return
+        self._seen.add((written, read))
+        writer, reader = self._writer.messages.get(written), self._reader.messages.get(read)
+        if writer is None or reader is None:
+            if written != read:
+                yield f"{path}: {written} and {read} cannot be compared, the descriptor set has not both of them"
+            return
+        yield from self._numbers(writer, reader, path)
+        fields = {field.number: field for field in reader.field}
+        for field in writer.field:
+            if field.number in fields:
+                yield from self._fields(field, fields[field.number], f"{path}.{field.name}")
+        yield from _required(writer, reader, path)
+        yield from _oneofs(writer, reader, path)
+
+    def _numbers(self, writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iterator[str]:
+        """Numbers that are given up, or taken again."""
+        old, new = (reader, writer) if self._added else (writer, reader)
+        kept = {field.number for field in new.field}
+        for field in old.field:
+            if field.number not in kept and not _reserved(new, field.number):
+                yield f"{path}.{field.name}: field {field.number} is gone, and its number is not reserved"
+        for field in new.field:
+            if _reserved(old, field.number):
+                yield f"{path}.{field.name}: field {field.number} takes a number that was reserved"
+
+    def _fields(self, writer: FieldDescriptorProto, reader: FieldDescriptorProto, path: str) -> Iterator[str]:
+        where = f"{path} (field {writer.number})"
+        repeated = FieldDescriptorProto.LABEL_REPEATED
+        if writer.label == repeated != reader.label:
+            yield f"{where}: a reader with a single value keeps the last one of the repeated field"
+        if writer.type == reader.type == _ENUM:
+            yield from self._enums(writer.type_name[1:], reader.type_name[1:], where)
+        elif writer.type == reader.type and writer.type in (_MESSAGE, _GROUP):
+            yield from self.messages(writer.type_name[1:], reader.type_name[1:], path)
+        elif writer.type != reader.type and reader.type not in _SAFE.get(writer.type, ()):
+            yield f"{where}: {_type_name(writer.type)} cannot be read as {_type_name(reader.type)} without harm"
+        if _default(writer) != _default(reader):
+            yield f"{where}: the default that stands for no value differs"
+
+    def _enums(self, written: str, read: str, where: str) -> Iterator[str]:
+        writer, reader = self._writer.enums.get(written), self._reader.enums.get(read)
+        if writer is None or reader is None:
+            if written != read:
+                yield f"{where}: {written} and {read} cannot be compared, the descriptor set has not both of them"
+            return
+        numbers = {value.name: value.number for value in reader.value}
+        for value in writer.value:
+            if numbers.get(value.name, value.number) != value.number:
+                yield f"{where}: {value.name} is number {value.number} written and {numbers[value.name]} read"
+            elif value.number not in numbers.values() and not self._keeps(value.number, reader, read):
+                yield f"{where}: the reader's enum has no number {value.number} ({value.name})"
+
+    def _keeps(self, number: int, reader: EnumDescriptorProto, name: str) -> bool:
+        """Whether a number that the reader's enum does not name does no harm."""
+        if name in self._reader.closed:
+            return False
+        ranges = reader.reserved_range
+        # An older reader of an open enum keeps new numbers; that one was given up has to be said.
+        return self._added or any(one.start <= number <= one.end for one in ranges)
+
+
+def _reserved(message: DescriptorProto, number: int) -> bool:
+    return any(one.start <= number < one.end for one in message.reserved_range)
+
+
+def _required(writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iterator[str]:
+    required = FieldDescriptorProto.LABEL_REQUIRED
+    always = {field.number for field in writer.field if field.label == required}
+    for field in reader.field:
+        if field.label == required and field.number not in always:
+            yield f"{path}.{field.name}: the reader requires field {field.number}, which need not be written"
+
+
+def _oneofs(writer: DescriptorProto, reader: DescriptorProto, path: str) -> Iterator[str]:
+    """Fields that could all be written, of which the reader keeps one."""
+    choices = {field.number: _oneof(field) for field in reader.field}
+    for index, oneof in enumerate(reader.oneof_decl):
+        written = [field for field in writer.field if choices.get(field.number) == index]
+        together = {_oneof(field) for field in written}
+        if len(written) > 1 and (None in together or len(together) > 1):
+            names = ", ".join(field.name for field in written)
+            yield f"{path}.{oneof.name}: {names} may be written together, and the reader has a choice of one"
+
+
+def _oneof(field: FieldDescriptorProto) -> int | None:
+    # "optional" of proto3 is a oneof by itself, in name only.
+    return field.oneof_index if field.HasField("oneof_index") and not field.proto3_optional else None
+
+
+def _default(field: FieldDescriptorProto) -> str:
+    return "" if field.default_value in ("0", "false") else field.default_value
+
+
+def _type_name(number: int) -> str:
+    """The name of a field's type as a .proto file has it: ``int32``."""
+    return _Type.Name(number).removeprefix("TYPE_").lower()  # type: ignore[arg-type]
+
+
+# ---- one message read as another ----
+
+_D: Final = FieldDescriptor
+# Bytes that are no text are an error of their event; they never become another text.
+_WIDER: Final[Mapping[int, frozenset[int]]] = {**_READ_AS, _D.TYPE_BYTES: frozenset({_D.TYPE_STRING})}
+#: What was written -> the narrower number that a reader may have.
+_NARROWER: Final = {
+    _D.TYPE_INT64: _D.TYPE_INT32,
+    _D.TYPE_SINT64: _D.TYPE_SINT32,
+    _D.TYPE_DOUBLE: _D.TYPE_FLOAT,
+}
+#: Names of messages that have been compared.
+_Pairs = set[tuple[str, str]]
+
+_MESSAGES: Final = (_D.TYPE_MESSAGE, _D.TYPE_GROUP)
+
+
+def _misfit(writer: SchemaInfo, reader: Descriptor) -> str | None:
+    """Why events of a registered schema cannot be read as a message; None if they can.
+
+    What the registered descriptor set imports and lacks is taken from the reader's files; a set that cannot be
+    completed so is not compared. Raises :class:`SchemaError` for an invalid descriptor set.
+    """
+    written = _written(writer, reader)
+    return None if written is None else _message_misfit(written, reader, "$", set())
+
+
+def _widened_message(writer: SchemaInfo, reader: Descriptor) -> type[Message] | None:
+    """The reader's message with the writer's numbers where its own are narrower; None if none are.
+
+    Raises :class:`SchemaError` for an invalid descriptor set.
+    """
+    written, wider = _written(writer, reader), dict[tuple[str, int], int]()
+    if written is not None:
+        _find_wider(written, reader, wider, set())
+    if not wider:
+        return None
+    files = descriptor_set(reader)
+    for file in files.file:
+        for message in file.message_type:
+            _widen(message, f"{file.package}.{message.name}".lstrip("."), wider)
+    return load(files, reader.full_name)
+
+
+def _written(writer: SchemaInfo, reader: Descriptor) -> Descriptor | None:
+    try:
+        files = FileDescriptorSet.FromString(writer.data)
+    except DecodeError as error:
+        raise SchemaError(f"invalid registered descriptor set of {writer.type!r}: {error}") from error
+    known = {file.name for file in files.file}
+    files.file.extend(file for file in descriptor_set(reader).file if file.name not in known)
+    try:
+        return cast("Descriptor", load(files, writer.type).DESCRIPTOR)
+    except SchemaError:
+        return None
+
+
+def _find_wider(writer: Descriptor, reader: Descriptor, wider: dict[tuple[str, int], int], seen: _Pairs) -> None:
+    """Note the type that each field of the reader's needs, by its message's name and its number."""
+    if (writer.full_name, reader.full_name) in seen:
+        return
+    seen.add((writer.full_name, reader.full_name))
+    read = {field.number: field for field in reader.fields}
+    for field in writer.fields:
+        own = read.get(field.number)
+        if own is None:
+            continue
+        if _NARROWER.get(field.type) == own.type:
+            wider[reader.full_name, own.number] = field.type
+        elif field.message_type is not None and own.message_type is not None:
+            _find_wider(field.message_type, own.message_type, wider, seen)
+
+
+def _widen(message: DescriptorProto, name: str, wider: dict[tuple[str, int], int]) -> None:
+    for field in message.field:
+        field.type = wider.get((name, field.number), field.type)  # type: ignore[assignment]
+    for inside in message.nested_type:
+        _widen(inside, f"{name}.{inside.name}", wider)
+
+
+def _message_misfit(writer: Descriptor, reader: Descriptor, path: str, seen: _Pairs) -> str | None:
+    pair = writer.full_name, reader.full_name
+    if pair in seen:
+        return None
+    seen.add(pair)
+    read = {field.number: field for field in reader.fields}
+    for field in writer.fields:
+        if field.number in read:
+            reason = _field_misfit(field, read[field.number], f"{path}.{field.name}", seen)
+            if reason is not None:
+                return reason
+    return None
+
+
+def _field_misfit(writer: FieldDescriptor, reader: FieldDescriptor, path: str, seen: _Pairs) -> str | None:
+    if writer.is_repeated and not reader.is_repeated:
+        return f"{path} is repeated there, single here"
+    if _is_map(writer) != _is_map(reader):
+        return f"{path} is a map on one side only"
+    if writer.type in _MESSAGES and reader.type == writer.type:
+        assert writer.message_type is not None
+        assert reader.message_type is not None
+        return _message_misfit(writer.message_type, reader.message_type, path, seen)
+    if reader.type != writer.type and reader.type not in _WIDER.get(writer.type, ()):
+        return f"{path} (number {writer.number}) is {_type_name(writer.type)} there, {_type_name(reader.type)} here"
+    return None
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return bool(field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry)

@@ -1,0 +1,450 @@
+"""The registry's REST interface (version 1), each operation as a :class:`Call`: a request and what answers mean.
+
+Nothing here does I/O: the clients with and without asyncio send the same calls, so that both give the same results and
+the same errors. Paths, bodies and statuses: io.pravega.schemaregistry.contract.v1.ApiV1 and the measured answers of
+server 0.6.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+from pravega_serde.errors import (
+    RegistryAuthenticationError,
+    RegistryConflictError,
+    RegistryError,
+    RegistryNotFoundError,
+    RegistryPermissionError,
+    RegistryProtocolError,
+    RegistryRequestError,
+)
+from pravega_serde.registry import answers as parse
+from pravega_serde.registry.contract import (
+    CodecType,
+    Compatibility,
+    EncodingInfo,
+    GroupHistoryRecord,
+    GroupProperties,
+    SchemaInfo,
+    SchemaWithVersion,
+    VersionInfo,
+)
+
+__all__ = [
+    "Call",
+    "TransientError",
+    "add_codec",
+    "add_group",
+    "add_schema",
+    "can_read",
+    "codecs",
+    "delete_schema",
+    "delete_schema_version",
+    "encoding_id",
+    "encoding_info",
+    "find_version",
+    "group_properties",
+    "groups_page",
+    "history",
+    "latest_schemas",
+    "remove_group",
+    "schema_for_id",
+    "schema_for_version",
+    "schema_references",
+    "schema_versions",
+    "update_compatibility",
+    "validate",
+]
+
+T = TypeVar("T")
+
+_EXCERPT: Final = 200
+# Begin of a NullPointerException's message since JEP 358: the server's own code failed, and would fail again.
+_NULL_POINTER: Final = "Cannot invoke "
+_TOO_MANY_REQUESTS: Final = 429
+_REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
+    400: (RegistryRequestError, "the server rejected the request as malformed"),
+    401: (RegistryAuthenticationError, "missing or invalid credentials: check username and password, or the token"),
+    403: (RegistryPermissionError, "the user is not permitted to do this: ask for the permission, or use another user"),
+    404: (RegistryNotFoundError, "it does not exist"),
+    409: (RegistryConflictError, "it conflicts with what exists already"),
+    412: (RegistryConflictError, "something that it needs does not exist"),
+    417: (RegistryConflictError, "the group holds another format"),
+}
+
+
+class TransientError(Exception):
+    """An attempt failed in a way that a later one may not. Never reaches the user.
+
+    ``sent`` is false where the server cannot have seen the request; ``late`` is true where it may still be at work.
+    """
+
+    def __init__(self, reason: str, *, sent: bool = True, late: bool = False, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.sent, self.late, self.status = reason, sent, late, status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """``purpose`` completes "cannot …"; ``path`` follows the interface's base; ``answers`` reads each good status.
+
+    ``changes`` is true if the server's state may be another one afterwards, of ``group`` where it names one. Such a
+    call may be sent again after a failure, unless it says ``once``. ``refusals`` says what a status means here.
+    """
+
+    purpose: str
+    method: str
+    path: str
+    answers: Mapping[int, Callable[[Any], T]]
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    group: str | None = None
+    changes: bool = False
+    once: bool = False
+    refusals: Mapping[int, str] = field(default_factory=dict)
+
+    def content(self) -> bytes | None:
+        """The request's body."""
+        return None if self.body is None else json.dumps(self.body).encode()
+
+    def result(self, status: int, content: bytes, *, server: str) -> T:
+        """Result in an answer of that server (its address).
+
+        Raises TransientError where another try may help, otherwise a RegistryError.
+        """
+        read = self.answers.get(status)
+        if read is None:
+            raise self._refusal(status, _excerpt(content), server)
+        try:
+            return read(json.loads(content) if content else None)
+        except (RegistryProtocolError, ValueError, RecursionError) as error:
+            reason = error.message if isinstance(error, RegistryProtocolError) else "the answer is not JSON"
+            said = _excerpt(content) or "nothing"
+            raise RegistryProtocolError(
+                f"cannot {self.purpose}: {reason} (said: {said}); is there a schema registry at {server}?",
+                status=status,
+            ) from error
+
+    def _refusal(self, status: int, said: str, server: str) -> Exception:
+        detail = f" (status {status}{f': {said}' if said else ''})"
+        if status in _REFUSALS:
+            kind, usual = _REFUSALS[status]
+            return kind(f"cannot {self.purpose}: {self.refusals.get(status, usual)}{detail}", status=status)
+        if status == _TOO_MANY_REQUESTS or (status >= 500 and not said.startswith(_NULL_POINTER)):
+            return TransientError(
+                f"the server answered with status {status}{f': {said}' if said else ''}", status=status
+            )
+        if status >= 500:
+            return RegistryError(f"cannot {self.purpose}: the server failed on this request{detail}", status=status)
+        return RegistryProtocolError(
+            f"cannot {self.purpose}: unexpected answer{detail}; is there a schema registry at {server}?", status=status
+        )
+
+
+def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -> Call[Any]:
+    """A call about one group."""
+    refusals = {404: "the group does not exist" if not rest else "the group, or what is named in it, does not exist"}
+    refusals |= more.pop("refusals", {})
+    return Call(
+        purpose=f"{purpose} group {group!r}",
+        method=method,
+        path=f"/groups/{_in_path(group)}{rest}",
+        group=group,
+        refusals=refusals,
+        **more,
+    )
+
+
+def _in_path(text: str) -> str:
+    """A name as a piece of a path."""
+    if text in ("", ".", ".."):
+        raise RegistryRequestError(f"the name {text!r} cannot stand in a request; choose another")
+    return quote(text, safe="")
+
+
+def _excerpt(content: bytes) -> str:
+    return " ".join(content[: 4 * _EXCERPT].decode(errors="replace").split())[:_EXCERPT]
+
+
+# ---- groups, codecs, encodings ----
+
+# As the Java client asks.
+_PAGE: Final = 100
+
+
+def groups_page(token: str | None, namespace: str | None) -> Call[tuple[dict[str, GroupProperties], str | None]]:
+    """Some groups by name, and where the next ones begin. The last page is empty; its token means nothing."""
+    query = {"limit": str(_PAGE)}
+    if token is not None:
+        query["continuationToken"] = token
+    if namespace is not None:
+        query["namespace"] = namespace
+    return Call(purpose="list the groups", method="GET", path="/groups", query=query, answers={200: _read_page})
+
+
+def add_group(group: str, properties: GroupProperties) -> Call[bool]:
+    """Add a group; false if there is one of that name, whose properties stay as they are.
+
+    An earlier try of the same call, whose answer was lost, may have added it. Raises RegistryRequestError for a policy
+    that the format does not have: formats beside Avro know ALLOW_ANY and DENY_ALL only.
+    """
+    return Call(
+        purpose=f"add group {_in_path(group)!r}",
+        method="POST",
+        path="/groups",
+        body={"groupName": group, "groupProperties": properties.to_json()},
+        answers={201: lambda _: True, 409: lambda _: False},
+        group=group,
+        changes=True,
+    )
+
+
+def remove_group(group: str) -> Call[None]:
+    """Remove a group with all that it holds; nothing happens if there is none."""
+    return _about(group, "remove", "DELETE", answers={204: lambda _: None}, changes=True)
+
+
+def group_properties(group: str) -> Call[GroupProperties]:
+    """Properties of the group, with its current policy. Raises RegistryNotFoundError."""
+    return _about(group, "read the properties of", "GET", answers={200: GroupProperties.from_json})
+
+
+def update_compatibility(group: str, compatibility: Compatibility, previous: Compatibility | None = None) -> Call[None]:
+    """Set the group's policy; with ``previous`` only if that is the policy of now, else RegistryConflictError.
+
+    With ``previous`` the call is not repeated once the server may have seen it.
+    """
+    body = {"compatibility": compatibility.to_json()}
+    if previous is not None:
+        body["previousCompatibility"] = previous.to_json()
+    return _about(
+        group,
+        "set the compatibility of",
+        "PUT",
+        "/compatibility",
+        body=body,
+        answers={200: lambda _: None},
+        changes=True,
+        once=previous is not None,
+        refusals={409: "the group's policy is not the expected one"},
+    )
+
+
+def codecs(group: str) -> Call[list[CodecType]]:
+    """The codecs of a group; CodecType.NONE, which every group has, is not among them. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        "read the codecs of",
+        "GET",
+        "/codecTypes",
+        answers={200: lambda body: parse.items(body, "codecTypes", CodecType.from_json)},
+    )
+
+
+def add_codec(group: str, codec: CodecType) -> Call[None]:
+    """Add a codec; nothing happens if the group has one of that name. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        f"add codec {codec.name!r} to",
+        "POST",
+        "/codecTypes",
+        body=codec.to_json(),
+        answers={201: lambda _: None},
+        changes=True,
+    )
+
+
+def encoding_id(group: str, version: VersionInfo, codec: str) -> Call[int]:
+    """The id for events of a schema and a codec's name, made now if there is none yet. Durable on return.
+
+    Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does not
+    have the codec).
+    """
+    return _about(
+        group,
+        f"get the encoding id of version {version.version} of type {version.type!r} in",
+        "PUT",
+        "/encodings",
+        body={"versionInfo": version.to_json(), "codecType": codec},
+        answers={200: lambda body: parse.integer(body, "encodingId")},
+        changes=True,
+        refusals={404: "the group or the schema does not exist", 412: f"the group does not have the codec {codec!r}"},
+    )
+
+
+def encoding_info(group: str, encoding: int) -> Call[EncodingInfo]:
+    """Schema, version and codec of an encoding id. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        f"look up encoding id {encoding} in",
+        "GET",
+        f"/encodings/{encoding:d}",
+        answers={200: EncodingInfo.from_json},
+        refusals={404: "the group does not exist, or it never gave this encoding id"},
+    )
+
+
+def _read_page(body: object) -> tuple[dict[str, GroupProperties], str | None]:
+    groups = parse.member(body, "groups", dict)
+    read = {name: GroupProperties.from_json(groups[name]) for name in groups}
+    return read, parse.text(body, "continuationToken") if read else None
+
+
+# ---- schemas ----
+
+
+def latest_schemas(group: str) -> Call[list[SchemaWithVersion]]:
+    """The last schema of each format and type. Raises RegistryNotFoundError."""
+    return _about(group, "read the schemas of", "GET", "/schemas", answers={200: _read_schemas})
+
+
+def schema_versions(group: str, schema_type: str | None = None) -> Call[list[SchemaWithVersion]]:
+    """All schemas, or those of one type, without deleted ones. Raises RegistryNotFoundError."""
+    query = {} if schema_type is None else {"type": schema_type}
+    return _about(group, "read the schemas of", "GET", "/schemas/versions", query=query, answers={200: _read_schemas})
+
+
+def history(group: str) -> Call[list[GroupHistoryRecord]]:
+    """All schemas in the order of their adding, without deleted ones. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        "read the history of",
+        "GET",
+        "/history",
+        answers={200: lambda body: parse.items(body, "history", GroupHistoryRecord.from_json)},
+    )
+
+
+def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
+    """Add a schema, or find it if the group has it already: its version, either way. Durable on return.
+
+    Raises RegistryNotFoundError, RegistryConflictError (not compatible, of another type in a group of one type, of
+    another format), RegistryRequestError (a schema that the server cannot parse).
+    """
+    return _about(
+        group,
+        f"add a schema of type {schema.type!r} to",
+        "POST",
+        "/schemas",
+        body=schema.to_json(),
+        answers={201: VersionInfo.from_json},
+        changes=True,
+        refusals={
+            400: "the schema is malformed, or it does not describe that type",
+            404: "the group does not exist",
+            409: "the schema is incompatible with those of the group, or of another type where only one is allowed",
+            417: f"the group does not take the format {schema.format.full_type_name}",
+        },
+    )
+
+
+def find_version(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
+    """The version of a schema that the group has; RegistryNotFoundError where it has not."""
+    return _about(
+        group,
+        f"find the schema of type {schema.type!r} in",
+        "POST",
+        "/schemas/versions/find",
+        body=schema.to_json(),
+        answers={200: VersionInfo.from_json},
+        refusals={404: "the group does not exist, or it does not have this schema"},
+    )
+
+
+def schema_for_id(group: str, schema_id: int) -> Call[SchemaInfo]:
+    """A schema by its id, even if it was deleted. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        f"read the schema with id {schema_id} of",
+        "GET",
+        f"/schemas/schema/{schema_id:d}",
+        answers={200: SchemaInfo.from_json},
+    )
+
+
+def delete_schema(group: str, schema_id: int) -> Call[None]:
+    """Delete a schema by its id; what was written with it stays readable. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        f"delete the schema with id {schema_id} of",
+        "DELETE",
+        f"/schemas/schema/{schema_id:d}",
+        answers={204: lambda _: None},
+        changes=True,
+    )
+
+
+def schema_for_version(group: str, format_name: str, schema_type: str, version: int) -> Call[SchemaInfo]:
+    """A schema by format, type and version, even if it was deleted. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        f"read version {version} of {format_name} type {schema_type!r} of",
+        "GET",
+        _version_path(format_name, schema_type, version),
+        answers={200: SchemaInfo.from_json},
+    )
+
+
+def delete_schema_version(group: str, format_name: str, schema_type: str, version: int) -> Call[None]:
+    """As :func:`delete_schema`, by format, type and version."""
+    return _about(
+        group,
+        f"delete version {version} of {format_name} type {schema_type!r} of",
+        "DELETE",
+        _version_path(format_name, schema_type, version),
+        answers={204: lambda _: None},
+        changes=True,
+    )
+
+
+def validate(group: str, schema: SchemaInfo, compatibility: Compatibility) -> Call[bool]:
+    """Whether a policy would let the schema in."""
+    return _about(
+        group,
+        f"validate a schema of type {schema.type!r} against",
+        "POST",
+        "/schemas/versions/validate",
+        # The server fails without a policy, and the Java client sends none.
+        body={"schemaInfo": schema.to_json(), "compatibility": compatibility.to_json()},
+        answers={200: lambda body: parse.boolean(body, "valid")},
+    )
+
+
+def can_read(group: str, schema: SchemaInfo) -> Call[bool]:
+    """Whether the schema reads all that the group's policy lets writers write. Raises RegistryNotFoundError."""
+    return _about(
+        group,
+        f"check a reader's schema of type {schema.type!r} against",
+        "POST",
+        "/schemas/versions/canRead",
+        body=schema.to_json(),
+        answers={200: lambda body: parse.boolean(body, "compatible")},
+    )
+
+
+def schema_references(schema: SchemaInfo) -> Call[dict[str, VersionInfo]]:
+    """The groups that have the schema, and its version in each."""
+    return Call(
+        purpose=f"find the groups with a schema of type {schema.type!r}",
+        method="POST",
+        path="/schemas/addedTo",
+        body=schema.to_json(),
+        answers={200: _read_references},
+    )
+
+
+def _version_path(format_name: str, schema_type: str, version: int) -> str:
+    return f"/schemas/format/{_in_path(format_name)}/type/{_in_path(schema_type)}/versions/{version:d}"
+
+
+def _read_schemas(body: object) -> list[SchemaWithVersion]:
+    return parse.items(body, "schemas", SchemaWithVersion.from_json)
+
+
+def _read_references(body: object) -> dict[str, VersionInfo]:
+    groups = parse.member(body, "groups", dict)
+    return {name: VersionInfo.from_json(groups[name]) for name in groups}

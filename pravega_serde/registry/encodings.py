@@ -1,0 +1,433 @@
+"""Encoding ids: what each means to a reader (looked up once, compiled once), and columns of events decoded by them.
+
+A column is grouped by encoding id, each group is decoded at once, and its values go back into the order of the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from pravega_serde.columnar.arrays import Int64s
+from pravega_serde.errors import (
+    DeserializationError,
+    LimitExceededError,
+    RegistryNotFoundError,
+    SchemaError,
+    UnsupportedCodecError,
+)
+from pravega_serde.registry.codecs import CODEC_NONE, MAX_DECOMPRESSED_BYTES, Codec
+from pravega_serde.registry.contract import EncodingInfo, SchemaInfo
+from pravega_serde.registry.formats import EventType, part_of, payload_serializer
+from pravega_serde.registry.header import HeaderColumn, read_header
+from pravega_serde.registry.settings import SerializerConfig
+from pravega_serde.serializer import OnError, Serializer
+
+__all__ = ["ColumnTypes", "Entries", "UnknownEncodingError", "column_names", "decode_column", "relocated"]
+
+#: As many as the Java client keeps; each holds a compiled serializer.
+MAX_ENTRIES: Final = 1000
+
+
+class UnknownEncodingError(Exception):
+    """The registry does not know an encoding id, and the reader takes that for the event's fault."""
+
+    def __init__(self, encoding_id: int) -> None:
+        super().__init__(encoding_id)
+        self.reason = f"the registry does not know the encoding id {encoding_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Reader of the events of one encoding id."""
+
+    encoding: EncodingInfo
+    codec: Codec
+    payloads: Serializer[Any] | None
+    """Reads the payloads; None if their schema does not fit the reader's."""
+    target: int | None
+    """Position of the reader's type among its types; None if it has none for these events."""
+    misfit: str = ""
+    narrow: pa.DataType | None = None
+    """Type that the payloads' columns are narrowed to; None if they are read as written."""
+
+    def read(self, stored: bytes) -> Any:
+        """The value of what stands behind a header; :class:`DeserializationError`."""
+        if self.payloads is None:
+            raise DeserializationError(self.misfit)
+        return self.payloads.deserialize(self._unpack(stored))
+
+    def read_column(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
+        """The values of a column of such; :class:`LimitExceededError` if they unfold into more than an array holds."""
+        if self.narrow is not None:
+            return _narrowed(self._read_payloads(stored, on_error), self.narrow, on_error)
+        return self._read_payloads(stored, on_error)
+
+    def _read_payloads(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
+        assert self.payloads is not None
+        if not self.codec.name:
+            return self.payloads.decode_column(stored, on_error=on_error)
+        pieces = [pa.nulls(0, self.payloads.arrow_type)]
+        for first, unpacked in self._unpacked(stored.to_pylist(), on_error):
+            column = pa.array(unpacked, pa.binary())
+            pieces.append(self.payloads.decode_column(column, on_error=_shifted(on_error, first)))
+        try:
+            return pa.concat_arrays(pieces)
+        except pa.ArrowInvalid as error:
+            raise LimitExceededError(f"{len(stored)} events unfold into too much for a column: {error}") from error
+
+    def _unpacked(self, stored: list[bytes], on_error: OnError) -> Iterator[tuple[int, list[bytes | None]]]:
+        """The payloads, as many at once as fit the limit of one, and the row of the first."""
+        first, size, unpacked = 0, 0, list[bytes | None]()
+        for row, each in enumerate(stored):
+            payload = self._unpack_row(row, each, on_error)
+            unpacked.append(payload)
+            size += len(payload or b"")
+            if size > MAX_DECOMPRESSED_BYTES:
+                yield first, unpacked
+                first, size, unpacked = row + 1, 0, []
+        yield first, unpacked
+
+    def _unpack(self, stored: bytes) -> bytes:
+        return self.codec.unpack(stored, self.encoding.codec.properties) if self.codec.name else stored
+
+    def _unpack_row(self, row: int, stored: bytes, on_error: OnError) -> bytes | None:
+        try:
+            return self._unpack(stored)
+        except DeserializationError as error:
+            on_error(relocated(error, row=row))
+            return None
+
+
+def _shifted(on_error: OnError, first: int) -> OnError:
+    """Takes errors whose rows count from a later one on."""
+    if first == 0:
+        return on_error
+    return lambda error: on_error(relocated(error, row=first + (error.row or 0)))
+
+
+def relocated(error: DeserializationError, *, row: int | None, encoding_id: int | None = None) -> DeserializationError:
+    """The same error in another row, or of an encoding."""
+    known = error.encoding_id if encoding_id is None else encoding_id
+    return type(error)(error.reason, field_path=error.field_path, row=row, encoding_id=known)
+
+
+class Entries:
+    """The entries of a group for a reader of some types; with ``others``, of other types as they were written, too."""
+
+    def __init__(
+        self,
+        config: SerializerConfig,
+        readers: tuple[EventType, ...],
+        *,
+        others: bool,
+        same_schema: bool,
+        unknown_is_corrupt: bool,
+    ) -> None:
+        self._config, self._readers, self._others = config, readers, others
+        self._same_schema, self._unknown_is_corrupt = same_schema, unknown_is_corrupt
+        self._codecs = config.known_codecs()
+        self._compiled: dict[int, Entry] = {}
+
+    def find(self, encoding_id: int) -> Entry:
+        """The entry of an encoding id.
+
+        Raises a RegistryError if the registry cannot be asked or does not know the id (UnknownEncodingError, where that
+        is the event's fault), :class:`UnsupportedCodecError`, :class:`SchemaError` for a schema that nobody can use.
+        """
+        entry = self._compiled.get(encoding_id)
+        if entry is None:
+            entry = self._compile(self._ask(encoding_id))
+            if len(self._compiled) >= MAX_ENTRIES:
+                self._compiled.clear()
+            self._compiled[encoding_id] = entry
+        return entry
+
+    def _ask(self, encoding_id: int) -> EncodingInfo:
+        client, group = self._config.client, self._config.group
+        try:
+            return client.encoding_info(group, encoding_id)
+        except RegistryNotFoundError:
+            if not self._unknown_is_corrupt:
+                raise
+        # The event is to blame only if its group is there.
+        client.group_properties(group)
+        raise UnknownEncodingError(encoding_id)
+
+    def _compile(self, encoding: EncodingInfo) -> Entry:
+        target = next((i for i, each in enumerate(self._readers) if _is_of(encoding.schema, each.info)), None)
+        if target is None and not self._others:
+            return Entry(encoding, CODEC_NONE, None, None)
+        codec = self._codecs.get(encoding.codec.name)
+        if codec is None:
+            raise UnsupportedCodecError(
+                f"events of the group {self._config.group!r} have the codec {encoding.codec.name!r}, which this reader "
+                "lacks; give it in codecs"
+            )
+        if target is None:
+            return Entry(encoding, codec, payload_serializer(encoding.schema, self._config.custom_formats), None)
+        reader = self._readers[target]
+        if (wide := self._widened(encoding.schema, reader)) is not None:
+            return Entry(encoding, codec, wide, target, narrow=reader.payloads.arrow_type)
+        payloads, misfit = self._resolved(encoding.schema, reader)
+        version = f"version {encoding.version.version} of {encoding.schema.type!r}"
+        return Entry(encoding, codec, payloads, target, f"the event has {version}: {misfit}")
+
+    def _widened(self, writer: SchemaInfo, reader: EventType) -> Serializer[Any] | None:
+        """Reader of columns of events whose numbers are wider than the reader's; None if none are.
+
+        Rows are resolved as Java resolves them, which refuses such a pair of Avro schemas.
+        """
+        if self._others or self._same_schema or writer.data == reader.info.data:
+            return None
+        part = part_of(writer.format)
+        try:
+            return None if part is None else part.widened(writer, reader)
+        except SchemaError:
+            return None  # for another reason, which resolution tells
+
+    def _resolved(self, writer: SchemaInfo, reader: EventType) -> tuple[Serializer[Any] | None, str]:
+        """Serializer that reads payloads of one schema as another; None and a reason if they do not fit.
+
+        Raises :class:`SchemaError` for an invalid schema of the writer: that is not the event's fault.
+        """
+        if self._same_schema and not _is_same(writer, reader.info):
+            return None, "it is not the reader's"
+        if writer.data == reader.info.data:
+            return reader.payloads, ""
+        part = part_of(writer.format)
+        if part is None:
+            return payload_serializer(writer, self._config.custom_formats), ""
+        return part.resolve(writer, reader)
+
+
+def _is_of(writer: SchemaInfo, reader: SchemaInfo) -> bool:
+    """Whether events of one schema are of a reader's type, by its name."""
+    if writer.format != reader.format:
+        return False
+    part = part_of(reader.format)
+    if writer.type == reader.type or part is None:
+        return writer.type == reader.type
+    return (part.anonymous and reader.type == "") or writer.type in part.names(reader)
+
+
+def _is_same(writer: SchemaInfo, reader: SchemaInfo) -> bool:
+    if writer.data == reader.data:
+        return True
+    part = part_of(writer.format)
+    return part is not None and part.print(writer) == reader.data
+
+
+# ---- narrower columns ----
+
+# A query keeps its columns while its stream's schemas go on. A field that was an int and becomes a long is no reason to
+# lose events: most of its values are still ints. Events are read as the wider type first; then each number fits
+# exactly, or its event is a bad record.
+
+
+def _narrowed(column: pa.Array, kind: pa.DataType, on_error: OnError) -> pa.Array:
+    """The column in a type of the same shape with narrower numbers; rows with a number that does not fit are null."""
+    lost = dict[int, DeserializationError]()
+    for path, reason, rows in _misfits(column, kind, "$"):
+        for row in rows.tolist():
+            lost.setdefault(row, DeserializationError(reason, field_path=path, row=row))
+    if lost:
+        place = np.arange(len(column))
+        place[list(lost)] = -1
+        column = column.take(pa.array(place, mask=place < 0))
+        for row in sorted(lost):
+            on_error(lost[row])
+    return column.cast(kind, safe=False)
+
+
+def _misfits(column: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[str, str, Int64s]]:
+    """Place, reason and rows of the numbers that ``kind`` cannot hold."""
+    if column.type == kind or not len(column):
+        return
+    if pa.types.is_struct(kind):
+        for member, inner in zip(column.flatten(), kind, strict=True):
+            yield from _misfits(member, inner.type, f"{path}.{inner.name}")
+    elif pa.types.is_map(kind):
+        yield from _inside(column, column.items, kind.item_type, f"{path}{{}}")
+    elif pa.types.is_list(kind):
+        yield from _inside(column, column.values, kind.value_type, f"{path}[]")
+    else:
+        yield path, f"the value does not fit the column: {column.type} -> {kind}", _inexact(column, kind)
+
+
+def _inside(column: pa.Array, items: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[str, str, Int64s]]:
+    """As :func:`_misfits`, of the items of lists or maps."""
+    offsets = column.offsets.to_numpy()
+    owner = np.repeat(np.arange(len(column)), np.diff(offsets))
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    for place, reason, rows in _misfits(items.slice(offsets[0], len(owner)), kind, path):
+        owners = np.unique(owner[rows])
+        yield place, reason, owners[there[owners]]
+
+
+def _inexact(column: pa.Array, kind: pa.DataType) -> Int64s:
+    """Rows whose number changes with the type."""
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    values = column.fill_null(0).to_numpy()
+    narrow = kind.to_pandas_dtype()
+    with np.errstate(all="ignore"):
+        same = values.astype(narrow).astype(values.dtype) == values
+    if np.issubdtype(narrow, np.integer):
+        # Beyond its range a cast gives what the processor likes, perhaps what turns into the same float again.
+        same &= (values >= np.iinfo(narrow).min) & (values < float(np.iinfo(narrow).max) + 1)
+    else:
+        same |= np.isnan(values)
+    return np.flatnonzero(there & ~same)
+
+
+# ---- columns ----
+
+_NO_NAME: Final = re.compile(r"\W")
+
+
+def column_names(schemas: Sequence[SchemaInfo]) -> tuple[str, ...]:
+    """A column's name for each type: the last part of its name, or as much more as tells it from the others."""
+    candidates = [
+        (re.split(r"[.$/]", each.type)[-1], each.type, f"{each.type}_{each.format.full_type_name}") for each in schemas
+    ]
+    counts = [Counter(names) for names in zip(*candidates, strict=True)]
+    names = [
+        next((name for name, count in zip(own, counts, strict=True) if count[name] == 1), own[-1]) for own in candidates
+    ]
+    return tuple(_NO_NAME.sub("_", name) or "value" for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTypes:
+    """Types that columns are decoded into."""
+
+    types: tuple[EventType, ...]
+    per_type: bool
+    """Whether each type has a struct member of its own; otherwise there is one type."""
+    others_are_null: bool
+    """Whether rows of other types are null; otherwise they are errors."""
+
+    def names(self) -> tuple[str, ...]:
+        """The members' names."""
+        return column_names([each.info for each in self.types])
+
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of the decoded column."""
+        kinds = [each.payloads.arrow_type for each in self.types]
+        if not self.per_type:
+            return kinds[0]
+        return pa.struct([pa.field(name, kind) for name, kind in zip(self.names(), kinds, strict=True)])
+
+
+@dataclass(slots=True)
+class _Errors:
+    """The errors of a column, put into the order of its rows at the end."""
+
+    found: list[DeserializationError] = field(default_factory=list)
+
+    def among(self, rows: Int64s, encoding_id: int) -> OnError:
+        """Takes errors whose row counts among ``rows``."""
+
+        def take(error: DeserializationError) -> None:
+            assert error.row is not None
+            self.found.append(relocated(error, row=int(rows[error.row]), encoding_id=encoding_id))
+
+        return take
+
+    def add_all(self, rows: Int64s, reason: str, encoding_id: int) -> None:
+        self.found += [DeserializationError(reason, row=row, encoding_id=encoding_id) for row in rows.tolist()]
+
+    def add_headerless(self, row: int, event: bytes) -> None:
+        try:
+            read_header(event)
+        except DeserializationError as error:
+            self.found.append(relocated(error, row=row))
+
+    def report(self, on_error: OnError | None) -> None:
+        self.found.sort(key=lambda error: error.row or 0)
+        for error in self.found:
+            if on_error is None:
+                raise error
+            on_error(error)
+
+
+#: Some rows and their values.
+_Part = tuple[Int64s, pa.Array]
+
+
+def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
+    """The values of a column of events; see :meth:`Serializer.decode_column`."""
+    headers, errors = HeaderColumn.of(column), _Errors()
+    for row in headers.bad.tolist():
+        errors.add_headerless(row, column[row].as_py())
+    parts = _Decoder(columns, entries, errors).decode(headers)
+    errors.report(on_error)
+    kinds = [each.payloads.arrow_type for each in columns.types]
+    members = [_scattered(part, len(column), kind) for part, kind in zip(parts, kinds, strict=True)]
+    if not columns.per_type:
+        return members[0]
+    there = np.zeros(len(column), np.bool_)
+    for rows, _ in (each for part in parts for each in part):
+        there[rows] = True
+    for error in errors.found:
+        there[error.row] = False
+    return pa.StructArray.from_arrays(members, fields=list(columns.arrow_type()), mask=pa.array(~there))
+
+
+class _Decoder:
+    def __init__(self, columns: ColumnTypes, entries: Entries, errors: _Errors) -> None:
+        self._columns, self._entries, self._errors = columns, entries, errors
+
+    def decode(self, headers: HeaderColumn) -> list[list[_Part]]:
+        """The parts of each type."""
+        parts: list[list[_Part]] = [[] for _ in self._columns.types]
+        unknown = False
+        for encoding_id, rows in headers.groups():
+            try:
+                # Ids are given out one after the other: behind one that is unknown, all are.
+                if unknown:
+                    raise UnknownEncodingError(encoding_id)
+                found = self._group(encoding_id, rows, headers)
+            except UnknownEncodingError as error:
+                unknown = True
+                self._errors.add_all(rows, error.reason, encoding_id)
+                continue
+            if found is not None:
+                parts[found[0]].append((rows, found[1]))
+        return parts
+
+    def _group(self, encoding_id: int, rows: Int64s, headers: HeaderColumn) -> tuple[int, pa.Array] | None:
+        """The position of the type of an encoding id, and the values of its rows; None if they have none."""
+        entry = self._entries.find(encoding_id)
+        if entry.target is None:
+            if not self._columns.others_are_null:
+                self._errors.add_all(rows, self._no_column(entry.encoding.schema.type), encoding_id)
+            return None
+        if entry.payloads is None:
+            self._errors.add_all(rows, entry.misfit, encoding_id)
+            return None
+        on_error = self._errors.among(rows, encoding_id)
+        return entry.target, entry.read_column(headers.payloads(rows), on_error)
+
+    def _no_column(self, name: str) -> str:
+        names = ", ".join(each.info.type for each in self._columns.types)
+        return f"the event is of the type {name!r}; the columns are those of {names}"
+
+
+def _scattered(parts: list[_Part], count: int, kind: pa.DataType) -> pa.Array:
+    """The parts' values in their rows; null in the rows of none."""
+    if len(parts) == 1 and len(parts[0][0]) == count:
+        return parts[0][1]
+    place = np.full(count, -1)
+    before = 0
+    for rows, _ in parts:
+        place[rows] = before + np.arange(len(rows))
+        before += len(rows)
+    values = pa.concat_arrays([pa.nulls(0, kind), *(values for _, values in parts)])
+    return values.take(pa.array(place, mask=place < 0))

@@ -1,0 +1,36 @@
+"""The formats of registries: found through the table, loaded when they are needed."""
+
+import subprocess
+import sys
+
+import pytest
+
+from pravega_serde import SerdeError, UnsupportedFormatError
+from pravega_serde.registry import RegistryFormat, SerializationFormat, event_type, part_of, registry_format
+from pravega_serde.serializer import FORMATS, registry_formats
+
+
+def test_the_registry_loads_no_format_before_it_is_needed() -> None:
+    code = "import sys, pravega_serde.registry; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = {entry.serializer.partition(":")[0] for entry in FORMATS.values()}
+    assert set(done.stdout.split()) & modules == set()
+
+
+@pytest.mark.parametrize("name", registry_formats())
+def test_a_format_is_found_by_its_name_and_by_that_in_the_registry(name: str) -> None:
+    part = registry_format(name)
+    assert isinstance(part, RegistryFormat)
+    registered = FORMATS[name].registry_name
+    assert part_of(SerializationFormat(registered, registered)) is part
+
+
+def test_formats_that_the_registry_does_not_have() -> None:
+    assert part_of(SerializationFormat.ANY) is None
+    assert part_of(SerializationFormat.custom("Avro")) is None
+    with pytest.raises(UnsupportedFormatError, match="unknown registry format 'java'; known: avro, json, protobuf"):
+        registry_format("java")
+    with pytest.raises(UnsupportedFormatError, match="unknown registry format 'xml'; known: avro, json, protobuf"):
+        event_type("<a/>", format="xml")
+    with pytest.raises(SerdeError, match="give format: avro, json or protobuf"):
+        event_type("{}")
