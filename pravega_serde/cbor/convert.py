@@ -1,6 +1,6 @@
 """CBOR values as values of Arrow types, one at a time. Types are strict: a text is not read as a number.
 
-Dates and times come in many forms: by the tags of the standard, and as Jackson writes Java's. It has no tags for them: a
+Dates and times come in many forms: by the tags of the standard, and as Jackson writes Java's, without tags. A
 ``java.util.Date`` is a number of milliseconds, an ``Instant`` a decimal number of seconds, a ``LocalDate`` and a
 ``LocalDateTime`` an array of its parts; each can also be text in ISO 8601.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import date, datetime
-from decimal import ROUND_FLOOR, Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,10 +21,13 @@ from pravega_serde.columnar import MalformedError
 from pravega_serde.errors import SchemaError
 from pravega_serde.json.convert import fitted_decimal, integer_bounds, millis, parse_times
 
-__all__ = ["DATE_TEXT", "DATE_TIME", "Convert", "converter", "item_weight", "items_weight"]
+__all__ = ["DATE_TEXT", "DATE_TIME", "EXACT", "Convert", "converter", "item_weight", "weigher"]
 
 #: Makes of a CBOR value what ``pa.array`` takes, possibly in place.
 Convert = Callable[[Any], Any]
+
+#: Holds every decimal number that Python can have, exactly.
+EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
 
 #: Tags of texts of instants and of dates; the other tags of dates and times, and that of UUIDs.
 DATE_TIME, DATE_TEXT = 0, 1004
@@ -47,8 +50,15 @@ def _nullable(convert: Convert) -> Convert:
 
 
 _NAMES: Final[dict[type, str]] = {
-    **{bool: "a boolean", int: "an integer", float: "a float", Decimal: "a decimal number", str: "a text"},
-    **{bytes: "a byte string", list: "an array", dict: "a map", cbor2.CBORSimpleValue: "a simple value"},
+    bool: "a boolean",
+    int: "an integer",
+    float: "a float",
+    Decimal: "a decimal number",
+    str: "a text",
+    bytes: "a byte string",
+    list: "an array",
+    dict: "a map",
+    cbor2.CBORSimpleValue: "a simple value",
 }
 
 
@@ -160,30 +170,29 @@ def _timestamp(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
         if type(value) is list and kind.tz is None:
             return _of_parts(value, wanted, _local, 5, 7)
         content = value.value if isinstance(value, cbor2.CBORTag) else None
-        if type(content) is str and value.tag == DATE_TIME:
+        if isinstance(content, str) and value.tag == DATE_TIME:
             return _parsed(content, kind, wanted)
-        if _is_seconds(value):
+        if isinstance(content, int | float) and not isinstance(content, bool) and value.tag == _SECONDS:
             return _micros(content)
         raise _wrong(wanted, value)
 
     return convert
 
 
-def _is_seconds(value: Any) -> bool:
-    """Whether a value is a tagged number of seconds."""
-    return isinstance(value, cbor2.CBORTag) and value.tag == _SECONDS and type(value.value) in (int, float)
-
-
 def _micros(seconds: float | Decimal) -> int:
     """Microseconds of seconds since 1970; of a decimal number rounded down, of a float to the nearest."""
-    size = seconds.adjusted() if isinstance(seconds, Decimal) else math.log10(abs(seconds) or 1)
+    if not seconds:
+        return 0
+    size = seconds.adjusted() if isinstance(seconds, Decimal) else math.log10(abs(seconds))
     if not size < _SECONDS_DIGITS:  # nor is NaN
         raise MalformedError("a number of seconds beyond the range of a timestamp")
     if isinstance(seconds, int):
         return seconds * 1_000_000
     if isinstance(seconds, Decimal):
         # Of a number this small, which may have any exponent, only the sign counts.
-        return int((seconds * 1_000_000).to_integral_value(ROUND_FLOOR)) if size > -_SECONDS_DIGITS else -(seconds < 0)
+        if size < -_SECONDS_DIGITS:
+            return -int(seconds < 0)
+        return int(seconds.scaleb(6, EXACT).to_integral_value(ROUND_FLOOR))
     whole = math.floor(seconds)
     return whole * 1_000_000 + round((seconds - whole) * 1_000_000)
 
@@ -198,7 +207,9 @@ def _of_parts(value: list[Any], wanted: str, make: Callable[..., Any], least: in
         raise MalformedError(f"invalid parts of {wanted}: {error}") from None
 
 
-def _local(year: int, month: int, day: int, hour: int, minute: int, second: int = 0, nano: int = 0) -> datetime:
+def _local(*parts: int) -> datetime:
+    """Date and time of year, month, day, hour, minute and perhaps second and nanosecond."""
+    year, month, day, hour, minute, second, nano = (*parts, 0, 0)[:7]
     return datetime(year, month, day, hour, minute, second, nano // 1000)
 
 
@@ -231,7 +242,9 @@ def _list(kind: pa.DataType, path: str) -> Convert:
 def _map(kind: pa.DataType, path: str) -> Convert:
     t = pa.types
     if not (t.is_string(kind.key_type) or t.is_binary(kind.key_type) or t.is_integer(kind.key_type)):
-        raise SchemaError(f"the keys of CBOR maps are texts, byte strings and integers, not {kind.key_type} (at {path})")
+        raise SchemaError(
+            f"the keys of CBOR maps are texts, byte strings and integers, not {kind.key_type} (at {path})"
+        )
     key_of, value_of = converter(kind.key_type), converter(kind.item_type, f"{path}{{}}")
 
     def convert(value: Any) -> list[tuple[Any, Any]]:
@@ -314,16 +327,23 @@ def _weight(kind: pa.DataType) -> int:
     return _TUPLE + _PLACE * len(inside) + _CELL * (1 + len(inside)) + sum(map(_weight, inside))
 
 
-def items_weight(value: Any, kind: pa.DataType) -> int:
-    """Bytes of all structs that are items of lists and maps in a value that is to be read as a type."""
-    if isinstance(value, dict) and pa.types.is_struct(kind):
-        return sum(items_weight(value.get(entry.name), entry.type) for entry in kind)
-    if isinstance(value, list) and pa.types.is_list(kind):
-        items, inner = value, kind.value_type
-    elif isinstance(value, dict) and pa.types.is_map(kind):
-        items, inner = list(value.values()), kind.item_type
-    else:
-        return 0
-    if not pa.types.is_nested(inner):
-        return 0
-    return len(items) * _weight(inner) + sum(items_weight(item, inner) for item in items)
+def weigher(kind: pa.DataType) -> Callable[[Any], int] | None:
+    """Bytes of all structs that are items of lists and maps in a value to be read as a type; None if it has none."""
+    t = pa.types
+    if t.is_struct(kind):
+        parts = [(entry.name, weigh) for entry in kind if (weigh := weigher(entry.type)) is not None]
+        if not parts:
+            return None
+        return lambda value: sum(weigh(value.get(name)) for name, weigh in parts) if isinstance(value, dict) else 0
+    if not (t.is_list(kind) or t.is_map(kind)):
+        return None
+    item = kind.value_type if t.is_list(kind) else kind.item_type
+    own, inside = _weight(item), weigher(item)
+    if not own and inside is None:
+        return None
+
+    def weigh_items(value: Any) -> int:
+        items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+        return len(items) * own + (sum(map(inside, items)) if inside is not None else 0)
+
+    return weigh_items

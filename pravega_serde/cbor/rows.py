@@ -8,10 +8,10 @@
 | decimal fraction (tag 4) | Decimal |
 | date-time (tags 0, 1); date (tags 100, 1004) | datetime with its zone; date |
 | UUID (tag 37) | UUID |
-| any other tag, simple value, undefined | cbor2's CBORTag, CBORSimpleValue, undefined, which only hold what was there |
+| another tag, a simple value, undefined | cbor2's CBORTag, CBORSimpleValue, undefined |
 
-So does a tag whose content is not what it should be, or beyond Python's types. Nothing is built or called by what stands
-in an event. The tags of references are refused: a few bytes would stand for any other part of the event.
+A tag whose content is not what it should be, or beyond Python's types, stays a CBORTag. Nothing is built or called by
+what stands in an event. The tags of references are refused: a few bytes would stand for any other part of the event.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Overflow
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 import cbor2
 import pyarrow as pa
 
-from pravega_serde.cbor.convert import converter, item_weight, items_weight
+from pravega_serde.cbor.convert import EXACT, converter, item_weight, weigher
 from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, weighs_much
 from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.errors import DeserializationError
@@ -146,15 +146,11 @@ def _natural(value: Any) -> int:
     return int.from_bytes(value, "big")
 
 
-#: Holds every decimal number that Python can have, exactly.
-_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, Overflow])
-
-
 def _decimal(value: Any) -> Decimal:
     exponent, digits = value
     if type(exponent) is not int or type(digits) is not int:
         raise TypeError
-    return Decimal(digits).scaleb(exponent, _EXACT)
+    return Decimal(digits).scaleb(exponent, EXACT)
 
 
 def _date_time(value: Any) -> datetime:
@@ -214,10 +210,10 @@ class TypedReader:
     Entries beyond the type are ignored, absent ones are null. Types are strict: a text is not read as a number.
     """
 
-    __slots__ = ("_convert", "_kind", "_weight")
+    __slots__ = ("_convert", "_weigh", "_weight")
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._kind, self._convert, self._weight = kind, converter(kind), item_weight(kind)
+        self._convert, self._weight, self._weigh = converter(kind), item_weight(kind), weigher(kind)
 
     def may_exceed(self, size: int) -> bool:
         """Whether an event of so many bytes could take more memory than it may: an item has at least one byte."""
@@ -227,7 +223,7 @@ class TypedReader:
         """Value of an event, as ``pa.array`` takes it for the type. Raises :class:`DeserializationError`."""
         value = parse_for_column(data)
         try:
-            if self.may_exceed(len(data)) and items_weight(value, self._kind) > _ALLOWED.of(len(data)):
+            if self._weigh is not None and self.may_exceed(len(data)) and self._weigh(value) > _ALLOWED.of(len(data)):
                 raise _ALLOWED.exceeded(len(data))
             return self._convert(value)
         except MalformedError as error:

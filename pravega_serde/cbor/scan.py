@@ -26,6 +26,7 @@ _ALLOWED: Final = MemoryLimit(per_byte=34, base=16 << 20)
 
 _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(2, 8)
 _BREAK: Final = 0xFF
+_BREAK_BYTE: Final = b"\xff"
 _INDEFINITE: Final = 31
 _NAMES: Final = ("an integer", "an integer", "a byte string", "a text", "an array", "a map", "a tag", "a simple value")
 
@@ -53,8 +54,8 @@ def check(event: bytes) -> None:
     """Raise :class:`MalformedError`, with the position, unless an event is one well-formed item within the limits."""
     size, at, memory = len(event), 0, 0
     allowed = _ALLOWED.of(size)
-    # Items left in what is open, and whether it is a map, whose keys and values both count. Without a given length it is
-    # -1, -2, …: less by one with each item.
+    # Items left in what is open, and whether it is a map, whose keys and values both count. Without a given length it
+    # is -1, -2, …: less by one with each item.
     left, in_map = 1, False
     outside: list[tuple[int, bool]] = []
     while left or outside:
@@ -66,14 +67,11 @@ def check(event: bytes) -> None:
             at, left, memory = run.end(), left - count, memory + count * _PLACE
             continue
         start, is_key = at, in_map and (left % 2 == 0) == (left > 0)
-        if at == size:
-            raise MalformedError(f"truncated at byte {size}")
-        head = event[at]
-        if head == _BREAK and left < 0 and (is_key or not in_map):
+        if left < 0 and (is_key or not in_map) and event[at : at + 1] == _BREAK_BYTE:
             left, at = 0, at + 1
             continue
         number, at = _argument(event, at)
-        left -= 1
+        head, left = event[start], left - 1
         memory += _PLACE
         major = head >> 5
         if is_key and major > _TEXT:
@@ -99,6 +97,8 @@ def check(event: bytes) -> None:
 
 def _argument(event: bytes, at: int) -> tuple[int, int]:
     """Number that the head at a position has, -1 for one without a length, and the position behind it."""
+    if at >= len(event):
+        raise MalformedError(f"truncated at byte {len(event)}")
     head = event[at]
     major, info = head >> 5, head & 31
     if info < 24:

@@ -10,14 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import cbor2
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME
 from pravega_serde.cbor.write_rows import written
-from pravega_serde.columnar import at_path, bounds_of, days_of, holds_bytes, is_text, list_items, map_entries
-from pravega_serde.columnar import time_of_day, to_micros
+from pravega_serde.columnar import (
+    at_path,
+    bounds_of,
+    days_of,
+    holds_bytes,
+    is_text,
+    list_items,
+    map_entries,
+    time_of_day,
+    to_micros,
+)
 from pravega_serde.columnar.base import Write
 from pravega_serde.columnar.lowering import is_any_list
 from pravega_serde.errors import SchemaError, SerializationError
@@ -79,18 +87,17 @@ def _date(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
 
 
 def _time(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
-    return lambda column: _short(time_of_day(column).cast(pa.string())).to_pylist()
+    return lambda column: time_of_day(column).cast(pa.string()).to_pylist()
 
 
 def _timestamp(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
     def values(column: pa.Array) -> list[Any]:
         micros = to_micros(column, kind.unit, what="timestamp")
-        _check_between(
-            micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 1 to 9999"
-        )
+        _check_between(micros, _FIRST_DAY * _DAY, _LAST_DAY * _DAY + _DAY - 1, "a timestamp beyond the years 1 to 9999")
         texts = pc.replace_substring(_short(micros.cast(pa.timestamp("us")).cast(pa.string())), " ", "T")
         if kind.tz is None:
-            return texts.to_pylist()
+            local: list[Any] = texts.to_pylist()
+            return local
         # Whatever zone the column shows its instants in, the text is in UTC.
         return _tagged(pc.binary_join_element_wise(texts, "Z", ""), DATE_TIME)
 
@@ -159,7 +166,7 @@ def _struct(kind: pa.DataType, path: str) -> Values:
             rows = [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
         if column.null_count == 0:
             return rows
-        return np.where(column.is_valid().to_numpy(zero_copy_only=False), rows, None).tolist()
+        return [row if valid else None for row, valid in zip(rows, column.is_valid().to_pylist(), strict=True)]
 
     return values
 

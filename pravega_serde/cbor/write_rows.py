@@ -10,7 +10,7 @@
 | Enum | text: its name |
 | datetime with its zone | text of an instant (tag 0), in UTC, with Z |
 | date; UUID | text of a date (tag 1004); its bytes (tag 37) |
-| datetime without zone, time | text in ISO 8601, without a tag: the standard has none |
+| datetime without zone; time | text in ISO 8601, without a tag: the standard has none; time in microseconds |
 | cbor2's CBORTag, CBORSimpleValue, undefined | what they hold |
 
 Deterministic events (RFC 8949, section 4.2) have their floats in as few bytes as hold them, and maps sorted by the
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
@@ -30,7 +31,7 @@ from typing import Any, Final
 import cbor2
 import numpy as np
 
-from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME
+from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME, EXACT
 from pravega_serde.cbor.scan import MAX_DEPTH
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.bad_rows import lone_surrogate
@@ -45,7 +46,7 @@ _NATURAL: Final = frozenset(
     {type(None), bool, int, float, bytes, Decimal, uuid.UUID, cbor2.CBORSimpleValue, type(cbor2.undefined)}
 )
 _SCALARS: Final = _NATURAL | {str}
-_KEYS: Final = frozenset({str, int, bytes})
+_TEXT: Final = frozenset({str})
 
 
 def to_cbor(value: Any, *, deterministic: bool = False) -> bytes:
@@ -61,7 +62,31 @@ def to_cbor(value: Any, *, deterministic: bool = False) -> bytes:
 
 def written(value: Any, *, deterministic: bool) -> bytes:
     """Event of a value made of what cbor2 writes as it should."""
-    return cbor2.dumps(value, canonical=deterministic)
+    event = cbor2.dumps(value, canonical=deterministic)
+    if deterministic or not ((b"\xc2" in event or b"\xc3" in event) and _HIGH_BIGNUM.search(event)):
+        return event
+    return cbor2.dumps(value, encoders={int: _write_int, Decimal: _write_decimal})
+
+
+#: Begin of a bignum whose first bit is set, for which Jackson reads a negative number. In a text it means nothing.
+_HIGH_BIGNUM: Final = re.compile(rb"[\xc2\xc3](?:[\x49-\x57]|\x58.|\x59..)[\x80-\xff]", re.DOTALL)
+
+
+def _write_int(encoder: cbor2.CBOREncoder, value: int) -> None:
+    """A bignum with a zero in front if its first bit is set, as Jackson writes it; others pass over the zero."""
+    if -(1 << 64) <= value < 1 << 64:
+        encoder.encode_int(value)
+        return
+    tag, size = (2, value) if value > 0 else (3, -1 - value)
+    encoder.encode_semantic(tag, size.to_bytes(size.bit_length() // 8 + 1, "big"))
+
+
+def _write_decimal(encoder: cbor2.CBOREncoder, value: Decimal) -> None:
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int):
+        encoder.encode_semantic(4, [exponent, int(value.scaleb(-exponent, EXACT))])
+    else:
+        encoder.encode_decimal(value)
 
 
 def _prepared(value: Any, depth: int) -> Any:
@@ -79,12 +104,12 @@ def _prepared(value: Any, depth: int) -> Any:
 def _dict(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
     if not depth:
         raise _too_deep()
-    if _KEYS.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values())):
+    if _TEXT.issuperset(map(type, value)) and _SCALARS.issuperset(map(type, value.values())):
         return value
     made: dict[Any, Any] = {}
     for key, inner in value.items():
         try:
-            name = key if type(key) in _KEYS else _key(key)
+            name = key if type(key) is str else _key(key)
             if name in made:
                 raise MalformedError(f"the key {name!r} is there twice")
             made[name] = _prepared(inner, depth - 1)
@@ -98,7 +123,9 @@ def _key(key: Any) -> str | int | bytes:
         return key.name
     if isinstance(key, str | uuid.UUID):
         return str(key)
-    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and -(1 << 64) <= key < 1 << 64:
         return int(key)
     raise MalformedError(f"{key!r} ({type(key).__name__}) cannot be a key")
 
@@ -158,7 +185,7 @@ def _other(value: Any, depth: int) -> Any:
 _OTHERS: Final[list[tuple[Any, Callable[[Any], Any]]]] = [
     (datetime, _instant),
     (date, lambda value: cbor2.CBORTag(DATE_TEXT, value.isoformat())),
-    (time, time.isoformat),
+    (time, lambda value: value.isoformat(timespec="microseconds")),
     (bytearray | memoryview | bytes, bytes),
     (np.bool_, bool),
     (np.integer | int, int),
