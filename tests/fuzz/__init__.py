@@ -9,7 +9,7 @@ from tests.fuzz._target import Format
 
 __all__ = ["FORMATS", "load"]
 
-FORMATS = ("avro", "java", "json", "protobuf", "string")
+FORMATS = ("avro", "cbor", "java", "json", "protobuf", "string")
 
 
 def load(name: str, only: str = "") -> Format:
