@@ -20,6 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from pravega_serde import Serializer, formats, serializer_for
 from pravega_serde.avro import AvroSerializer, avro_schema_of
+from pravega_serde.cbor import CborSerializer
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
 from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of
@@ -63,8 +64,14 @@ def _json(kind: pa.DataType) -> Serializer[Any]:
     return serializer
 
 
+def _cbor(kind: pa.DataType) -> Serializer[Any]:
+    serializer = CborSerializer(arrow_type=pa.schema([(FIELD, _read_from_json(kind))]))
+    serializer.check_encodable(pa.struct([(FIELD, kind)]))
+    return serializer
+
+
 def _read_from_json(kind: pa.DataType) -> pa.DataType:
-    """The nearest type that JSON is read as."""
+    """The nearest type that JSON and CBOR are read as."""
     t = pa.types
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         return pa.list_(pa.field("element", _read_from_json(kind.value_type)))
@@ -140,6 +147,7 @@ def _declared(name: str) -> Format:
 
 FORMATS: Final[Mapping[str, Format]] = {name: _declared(name) for name in formats()} | {
     "avro": Format(_avro, _record),
+    "cbor": Format(_cbor, _record, rows_are_untyped=True),
     "java, field": Format(_java_object, _record),
     "java, Date": Format(_java_date, _record),
     "java, Timestamp": Format(_java_timestamp, lambda values: values),

@@ -1,0 +1,230 @@
+"""Events read one at a time.
+
+| CBOR | Python |
+|---|---|
+| integer, bignum (tags 2, 3) of up to 1024 bytes | int |
+| float of 2, 4 or 8 bytes; text; byte string; true, false, null | float; str; bytes; bool, None |
+| array; map | list; dict, whose keys are texts, byte strings or integers |
+| decimal fraction (tag 4) | Decimal |
+| date-time (tags 0, 1); date (tags 100, 1004) | datetime with its zone; date |
+| UUID (tag 37) | UUID |
+| another tag, a simple value, undefined | cbor2's CBORTag, CBORSimpleValue, undefined |
+
+A tag whose content is not what it should be, or beyond Python's types, stays a CBORTag. Nothing is built or called by
+what stands in an event. The tags of references are refused: a few bytes would stand for any other part of the event.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import cbor2
+import pyarrow as pa
+
+from pravega_serde.cbor.convert import EXACT, converter, item_weight, weigher
+from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, weighs_much
+from pravega_serde.columnar import MalformedError, MemoryLimit
+from pravega_serde.errors import DeserializationError
+
+__all__ = ["LARGE", "TypedReader", "parse", "parse_for_column", "parse_together"]
+
+#: Events from so many bytes on are looked through before they are read: their memory could be a hundred times that.
+LARGE: Final = 512 * 1024
+
+#: Bytes of a bignum: some 2,400 digits, which Python still writes as text.
+_MAX_BIGNUM: Final = 1024
+
+#: A number that ends each event for cbor2, which does not say where it stopped. No event has it: it is made for this
+#: process. It is no string, of which an event could leave a piece open that the next one ends.
+_MARK: Final = b"\x1b" + os.urandom(8)
+_END: Final = int.from_bytes(_MARK[1:], "big")
+
+#: Head of an array of two, and of one whose length follows in four bytes.
+_PAIR, _ARRAY = b"\x82", b"\x9a"
+
+_Read = Callable[[Any, bool], Any]
+
+
+def parse(data: bytes) -> Any:
+    """Python value of an event. Raises :class:`DeserializationError`."""
+    return _parse(bytes(data), _ROWS)
+
+
+def parse_for_column(data: bytes) -> Any:
+    """Value of an event for :mod:`pravega_serde.cbor.convert`, which knows the types that dates and such become."""
+    return _parse(data, _COLUMNS)
+
+
+def parse_together(events: Sequence[bytes]) -> list[Any] | None:
+    """Values, as :func:`parse_for_column` gives them, of small events; None if some event has none."""
+    data = b"".join((_ARRAY, (2 * len(events)).to_bytes(4, "big"), _MARK.join(events), _MARK))
+    try:
+        items = _load(data, _COLUMNS)
+    except cbor2.CBORDecodeError:
+        return None
+    # An event that is too short, or too long, moves all the marks behind it.
+    return items[::2] if items[1::2] == [_END] * len(events) else None
+
+
+def _parse(data: bytes, tags: _Tags) -> Any:
+    try:
+        if len(data) >= LARGE and weighs_much(data):
+            check(data)
+        try:
+            value, end = _load(_PAIR + data + _MARK, tags)
+            if end == _END:
+                return value
+        except cbor2.CBORDecodeError:
+            pass
+        check(data)
+        # Keys are known to be integers, bytes and texts here, of which one cannot make many that have the same hash.
+        return _load(data, tags, strict=False)
+    except MalformedError as error:
+        raise error.in_event("CBOR") from error
+    except cbor2.CBORDecodeError as error:
+        raise DeserializationError(f"invalid CBOR: {error}"[:300]) from error
+
+
+def _load(data: bytes, tags: _Tags, *, strict: bool = True) -> Any:
+    return cbor2.loads(
+        data,
+        semantic_decoders=tags,
+        max_depth=MAX_DEPTH + 1,
+        allow_duplicate_keys=False,
+        strict_hashable_types=strict,
+    )
+
+
+class _Tags(dict[int, _Read]):
+    """What becomes of the content of each tag; of all others, what ``other`` says for the tag."""
+
+    def __init__(self, known: dict[int, _Read], other: Callable[[int], _Read]) -> None:
+        super().__init__(known)
+        self._other = other
+
+    def __missing__(self, tag: int) -> _Read:
+        return self._other(tag)
+
+
+def _refuse(tag: int) -> _Read:
+    def refuse(value: Any, immutable: bool) -> Any:  # noqa: ARG001
+        raise cbor2.CBORDecodeError(f"tag {tag} ({REFERENCES[tag]}) is not read")
+
+    return refuse
+
+
+def _keep(tag: int) -> _Read:
+    return lambda value, immutable: cbor2.CBORTag(tag, value)  # noqa: ARG005
+
+
+def _content(tag: int) -> _Read:
+    # Immutable is what stands in the key of a map, where no tag is read. A tag without content would take the mark.
+    return lambda value, immutable: cbor2.CBORTag(tag, value) if immutable or value == _END else value
+
+
+def _made(tag: int, make: Callable[[Any], Any]) -> _Read:
+    """What ``make`` makes of the content; the tag itself where it raises."""
+
+    def read(value: Any, immutable: bool) -> Any:  # noqa: ARG001
+        try:
+            return make(value)
+        except (ArithmeticError, OSError, TypeError, ValueError):
+            return cbor2.CBORTag(tag, value)
+
+    return read
+
+
+def _natural(value: Any) -> int:
+    if type(value) is not bytes or len(value) > _MAX_BIGNUM:
+        raise ValueError
+    return int.from_bytes(value, "big")
+
+
+def _decimal(value: Any) -> Decimal:
+    exponent, digits = value
+    if type(exponent) is not int or type(digits) is not int:
+        raise TypeError
+    return Decimal(digits).scaleb(exponent, EXACT)
+
+
+def _date_time(value: Any) -> datetime:
+    made = datetime.fromisoformat(value)
+    if made.tzinfo is None:
+        raise ValueError
+    return made
+
+
+_1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _seconds(value: Any) -> datetime:
+    if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
+        raise TypeError
+    return _1970 + timedelta(seconds=value)
+
+
+def _days(value: Any) -> date:
+    if type(value) is not int:
+        raise TypeError
+    return date(1970, 1, 1) + timedelta(days=value)
+
+
+def _uuid(value: Any) -> UUID:
+    if type(value) is not bytes:
+        raise TypeError
+    return UUID(bytes=value)
+
+
+_NUMBERS: Final[dict[int, _Read]] = {tag: _refuse(tag) for tag in REFERENCES} | {
+    2: _made(2, _natural),
+    3: _made(3, lambda value: -1 - _natural(value)),
+    4: _made(4, _decimal),
+}
+_ROWS: Final = _Tags(
+    _NUMBERS
+    | {
+        0: _made(0, _date_time),
+        1: _made(1, _seconds),
+        37: _made(37, _uuid),
+        100: _made(100, _days),
+        1004: _made(1004, date.fromisoformat),
+    },
+    _keep,
+)
+_COLUMNS: Final = _Tags(_NUMBERS | {tag: _keep(tag) for tag in (0, 1, 37, 100, 1004)}, _content)
+
+
+#: Memory that the records in lists and maps of an event may take as columns.
+_ALLOWED: Final = MemoryLimit(per_byte=16, base=16 << 20)
+
+
+class TypedReader:
+    """Read single events as values of an Arrow type: the plain path of columns.
+
+    Entries beyond the type are ignored, absent ones are null. Types are strict: a text is not read as a number.
+    """
+
+    __slots__ = ("_convert", "_weigh", "_weight")
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._convert, self._weight, self._weigh = converter(kind), item_weight(kind), weigher(kind)
+
+    def may_exceed(self, size: int) -> bool:
+        """Whether an event of so many bytes could take more memory than it may: an item has at least one byte."""
+        return size * self._weight > _ALLOWED.of(size)
+
+    def __call__(self, data: bytes) -> Any:
+        """Value of an event, as ``pa.array`` takes it for the type. Raises :class:`DeserializationError`."""
+        value = parse_for_column(data)
+        try:
+            if self._weigh is not None and self.may_exceed(len(data)) and self._weigh(value) > _ALLOWED.of(len(data)):
+                raise _ALLOWED.exceeded(len(data))
+            return self._convert(value)
+        except MalformedError as error:
+            raise error.in_event("value") from error

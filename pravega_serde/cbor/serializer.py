@@ -1,0 +1,82 @@
+"""The CBOR serializer: rows and columns."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter, PlainPath
+from pravega_serde.columnar.base import Write
+from pravega_serde.errors import MissingExtraError, SchemaError
+
+__all__ = ["CborSerializer"]
+
+#: Events of flat maps below which reading by row is faster.
+_FEW_TO_READ: Final = 4
+
+
+class CborSerializer(ColumnSerializer):
+    """One CBOR data item (RFC 8949) for each event; what Jackson's ``CBORMapper`` writes is read, and the reverse.
+
+    Rows need no schema: see :mod:`pravega_serde.cbor.rows` for the values. Columns are decoded into ``arrow_type`` (a
+    type, or a schema for its columns): fields that an event lacks are null, those that the type lacks are ignored.
+
+    Columns hold booleans, integers, floats, strings, binary, decimals, dates, timestamps, lists, maps whose keys are
+    strings, binary or integers, and structs. Times of day are written as text.
+
+    With ``deterministic`` equal values have equal bytes: see :mod:`pravega_serde.cbor.write_rows`.
+
+    Refused are events nested more than 400 deep, keys that a map has twice, bytes behind the value, and the tags of
+    references. Raises :class:`SchemaError` for an Arrow type that CBOR is not read as, and needs the ``cbor`` extra.
+    """
+
+    def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, deterministic: bool = False) -> None:
+        self._arrow_type = pa.struct(list(arrow_type)) if isinstance(arrow_type, pa.Schema) else arrow_type
+        self._deterministic = deterministic
+        self._read_row = _module("rows").parse
+        self._write_row = _module("write_rows").to_cbor
+        if arrow_type is not None:
+            _ = self.column_reader  # a type that CBOR is not read as is an error here, not at the first event
+
+    def _arguments(self) -> dict[str, Any]:
+        given: dict[str, Any] = {"arrow_type": self._arrow_type}
+        return given | {"deterministic": True} if self._deterministic else given
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
+        if self._arrow_type is None:
+            raise SchemaError("CBOR does not say which columns it has; give the cbor format an arrow_type")
+        return self._arrow_type
+
+    def serialize(self, value: Any) -> bytes:
+        """Event of a value, by the table in :mod:`pravega_serde.cbor.write_rows`."""
+        event: bytes = self._write_row(value, deterministic=self._deterministic)
+        return event
+
+    def deserialize(self, data: bytes) -> Any:
+        """Value of an event, by the table in :mod:`pravega_serde.cbor.rows`."""
+        return self._read_row(data)
+
+    def _make_reader(self) -> ColumnReader:
+        kind = self.arrow_type
+        read = _module("rows").TypedReader(kind)
+        return ColumnReader(PlainPath(read, kind), _module("columns").column_reader(read, kind), few=_FEW_TO_READ)
+
+    def _make_writer(self) -> ColumnWriter:
+        def prepare(kind: pa.DataType) -> Write:
+            write: Write = _module("write_columns").column_writer(kind, deterministic=self._deterministic)
+            return write
+
+        return ColumnWriter(prepare)
+
+
+def _module(name: str) -> ModuleType:
+    """A module of the format, all of which need cbor2."""
+    try:
+        return importlib.import_module(f"pravega_serde.cbor.{name}")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("cbor2", "cbor", purpose="the CBOR format") from error
