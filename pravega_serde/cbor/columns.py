@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final
 
@@ -164,7 +165,9 @@ def _times(kind: pa.DataType) -> Build:
 
 def _structs(kind: pa.DataType) -> Build:
     fields = list(kind)
-    parts = [(entry.name, _builder(entry.type)) for entry in fields]
+    builders = [_builder(entry.type) for entry in fields]
+    names = [entry.name for entry in fields]
+    pick = itemgetter(*names) if len(names) > 1 else None
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, dict)
@@ -173,11 +176,20 @@ def _structs(kind: pa.DataType) -> Build:
         there = [value for value in values if value is not None]
         if len(there) < len(values):
             return expand(build(there), np.array([value is not None for value in values], np.bool_))
-        return pa.StructArray.from_arrays(
-            [make([value.get(name) for value in values]) for name, make in parts], fields=fields
-        )
+        columns = zip(builders, _columns(names, pick, values), strict=True)
+        return pa.StructArray.from_arrays([make(part) for make, part in columns], fields=fields)
 
     return build
+
+
+def _columns(names: Sequence[str], pick: Callable[[Any], Any] | None, values: Sequence[Any]) -> list[Sequence[Any]]:
+    """Values of each field of maps; ``pick`` gives those of a map that has them all."""
+    if pick is not None and values:
+        try:
+            return list(zip(*map(pick, values), strict=True))
+        except KeyError:
+            pass
+    return [[value.get(name) for value in values] for name in names]
 
 
 def _lists(kind: pa.DataType) -> Build:
