@@ -6,6 +6,7 @@ from benchmarks.serde import _run, _subject
 from benchmarks.serde._subject import OURS
 
 
+@pytest.mark.long
 def test_a_quick_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_run, "QUICK_COUNT", 40)
     monkeypatch.setattr(_subject, "SHORTEST", 0.001)

@@ -17,7 +17,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize(
-    "fault", ["kill-store-1", "freeze-store-2", pytest.param("kill-controller", marks=pytest.mark.long)]
+    "fault",
+    ["kill-store-1", *(pytest.param(name, marks=pytest.mark.long) for name in ("freeze-store-2", "kill-controller"))],
 )
 @pytest.mark.timeout(300)
 def test_all_clients_go_on_by_themselves_and_nothing_is_lost_or_repeated(stage: Stage, fault: str):

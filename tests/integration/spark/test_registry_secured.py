@@ -115,6 +115,7 @@ A, B = {"name": "a", "type": "long"}, {"name": "b", "type": "string", "default":
 VERSIONS = [{"type": "record", "name": "shop.Count", "fields": fields} for fields in ([A], [A, B])]
 
 
+@pytest.mark.long
 def test_a_registry_killed_and_started_again_stops_no_query(
     spark: SparkSession, pravega: LocalPravega, config: PravegaConfig, client: PravegaClient, stream_name: StreamName,
     checkpoint: str, eventually: Callable[..., None],

@@ -69,7 +69,9 @@ def test_a_folder_that_is_gone(letters: DeadLetters, folder: Path) -> None:
         letters.add(PIECE, [BAD])
 
 
-@pytest.mark.parametrize("found", ["while they are read", "when they are put in place"])
+@pytest.mark.parametrize(
+    "found", [pytest.param("while they are read", marks=pytest.mark.long), "when they are put in place"]
+)
 def test_a_full_disk(client: PravegaClient, servers: Servers, tmp_path: Path, folder: Path, found: str) -> None:
     """One line; nothing of the step is in the stream or in the folder; the same again does all of it."""
     data = tmp_path / "data"

@@ -88,7 +88,18 @@ COLUMNS.append(JavaSerializer(sample=next(event for event in EVENTS if b"SensorE
 
 
 # Ten seconds each while memory is traced; others are built in the same way.
-SLOW = {"empty sets", "empty lists", "maps", "dates", "nulls", "empty strings", "overlong text", "blocks"}
+SLOW = {
+    "blocks",
+    "dates",
+    "deques",
+    "empty lists",
+    "empty sets",
+    "empty strings",
+    "hash sets",
+    "maps",
+    "nulls",
+    "overlong text",
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in BOMBS])
