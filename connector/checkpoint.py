@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from connector.errors import ConfigError
+from .errors import ConfigError
 
 __all__ = ["committed_batch", "committed_offset", "committed_offsets", "planned_offset", "planned_offsets"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from connector.errors import ConfigError
-from connector.wire import validate_scope_name
+from .errors import ConfigError
+from .wire import validate_scope_name
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
 

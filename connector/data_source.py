@@ -29,10 +29,10 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
-from connector.errors import ConfigError, UnsupportedModeError
-from connector.options import known_names, parse_options
-from connector.sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
-from connector.source import (
+from .errors import ConfigError, UnsupportedModeError
+from .options import known_names, parse_options
+from .sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
+from .source import (
     Decoder,
     PravegaBatchReader,
     PravegaStreamReader,

@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol, Self
 
-from connector.client import MAX_EVENT_SIZE, EventBatch, NumberedAppender, SegmentSlice, SegmentStores, StreamName
-from connector.whole_file import WholeFile
 from pravega_serde import DeserializationError
+
+from .client import MAX_EVENT_SIZE, EventBatch, NumberedAppender, SegmentSlice, SegmentStores, StreamName
+from .whole_file import WholeFile
 
 __all__ = ["LETTER_SCHEMA", "FileLetters", "LetterBox", "SliceReading", "StreamLetters", "letters_of"]
 

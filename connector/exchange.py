@@ -13,7 +13,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from connector.errors import VersionMismatchError
+from .errors import VersionMismatchError
 
 __all__ = ["VERSION", "Exchanged", "Portable", "receive"]
 

@@ -23,15 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from connector.client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
-from connector.errors import ColumnTypeError, ConfigError
-from connector.options import parse_options
-from connector.source import Decoder, Positions, RowBuilder, SourceOptions, decoded_fields, serializer_of
-from connector.whole_file import WholeFile
 from pravega_serde import SchemaError
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.json import JsonSerializer
 from pravega_serde.serializer import FORMATS, imported
+
+from .client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
+from .errors import ColumnTypeError, ConfigError
+from .options import parse_options
+from .source import Decoder, Positions, RowBuilder, SourceOptions, decoded_fields, serializer_of
+from .whole_file import WholeFile
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export", "file_format"]
 

@@ -27,11 +27,14 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
-from connector.errors import ConfigError
-from connector.exchange import Portable
-from connector.options import RegistryOptions, nearest
-from connector.sink import SinkOptions
-from connector.source import (
+from pravega_serde import DeserializationError, Serializer
+from pravega_serde.routing import segment_keys
+
+from .errors import ConfigError
+from .exchange import Portable
+from .options import RegistryOptions, nearest
+from .sink import SinkOptions
+from .source import (
     CORRUPT_RECORD,
     CORRUPT_TYPES,
     VALUE,
@@ -40,8 +43,6 @@ from connector.source import (
     decode,
     serializer_of,
 )
-from pravega_serde import DeserializationError, Serializer
-from pravega_serde.routing import segment_keys
 
 __all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]
 
@@ -148,7 +149,7 @@ def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Seriali
 def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[Any]:
     if not options.from_registry:
         return options.serializer()
-    from connector.sink.registry import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
+    from .sink.registry import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
 
     return registry_serializer(options) if kind is None else registry_encoding(options, _columns(kind)).serializer
 

@@ -34,8 +34,12 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from connector.client import EventWriter
-from connector.errors import (
+from pravega_serde import SerdeError
+from pravega_serde.json import JsonSerializer
+from pravega_serde.routing import ByField, EventRouter
+
+from .client import EventWriter
+from .errors import (
     ConfigError,
     ConnectorError,
     DeadlineExceededError,
@@ -43,9 +47,6 @@ from connector.errors import (
     EventTooLargeError,
     InputLostError,
 )
-from pravega_serde import SerdeError
-from pravega_serde.json import JsonSerializer
-from pravega_serde.routing import ByField, EventRouter
 
 __all__ = [
     "FRAMES",

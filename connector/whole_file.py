@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final
 
-from connector.errors import OutputFileError
+from .errors import OutputFileError
 
 __all__ = ["WholeFile"]
 

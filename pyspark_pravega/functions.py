@@ -1,5 +1,10 @@
 """The column functions, beside the data source: ``from pyspark_pravega.functions import from_pravega, to_pravega``."""
 
-from connector.functions import from_pravega, pravega_segment_key, to_pravega
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connector.functions import from_pravega, pravega_segment_key, to_pravega
+else:
+    from pravega_connector.functions import from_pravega, pravega_segment_key, to_pravega
 
 __all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]

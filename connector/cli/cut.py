@@ -10,11 +10,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.cli import arguments
-from connector.client import PravegaClient, StreamCut, StreamName
-from connector.config import PravegaConfig
-from connector.insight import CUT_FORMS, compare_cuts, parse_time, read_cut, segment_label, write_cut
-from connector.wire import segment_epoch, segment_number
+from ..client import PravegaClient, StreamCut, StreamName
+from ..config import PravegaConfig
+from ..insight import CUT_FORMS, compare_cuts, parse_time, read_cut, segment_label, write_cut
+from ..wire import segment_epoch, segment_number
+from . import arguments
 
 __all__ = ["cut"]
 

@@ -13,9 +13,9 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from connector.cli import arguments
-from connector.export import FILE_FORMATS, ExportSummary
-from connector.export import export as export_stream
+from ..export import FILE_FORMATS, ExportSummary
+from ..export import export as export_stream
+from . import arguments
 
 __all__ = ["export"]
 

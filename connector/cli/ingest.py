@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import click
 
-from connector.cli import arguments
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.errors import IngestUndecidedError, SourceError
-from connector.ingest import (
+from pravega_serde.errors import PravegaError
+
+from ..client import PravegaClient
+from ..config import PravegaConfig
+from ..errors import IngestUndecidedError, SourceError
+from ..ingest import (
     RESOLUTIONS,
     VARIANTS,
     Counts,
@@ -28,8 +29,8 @@ from connector.ingest import (
     parse_types,
     plan,
 )
-from connector.ingest import ingest as ingest_source
-from pravega_serde.errors import PravegaError
+from ..ingest import ingest as ingest_source
+from . import arguments
 
 __all__ = ["ingest"]
 

@@ -14,11 +14,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.checkpoint import committed_batch, committed_offsets
-from connector.cli import arguments
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, stream_lag
+from ..checkpoint import committed_batch, committed_offsets
+from ..client import PravegaClient
+from ..config import PravegaConfig
+from ..insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, stream_lag
+from . import arguments
 
 __all__ = ["lag"]
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import click
 
-from connector.errors import LocalServerError
-from connector.local import (
+from ..errors import LocalServerError
+from ..local import (
     REPOSITORY_VARIABLE,
     ClusterOptions,
     ClusterProcess,

@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.options import CommonOptions, FormatOptions, RegistryOptions
-from connector.sink import SinkOptions
-from connector.source import SourceOptions
+from ..options import CommonOptions, FormatOptions, RegistryOptions
+from ..sink import SinkOptions
+from ..source import SourceOptions
 
 __all__ = ["options", "options_page"]
 

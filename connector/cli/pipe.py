@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import click
 
-from connector.cli import arguments
-from connector.client import MAX_EVENT_SIZE, PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
-from connector.pipe import (
+from pravega_serde.routing import ByConstant, EventRouter
+
+from ..client import MAX_EVENT_SIZE, PravegaClient, StreamName
+from ..config import PravegaConfig
+from ..errors import ConfigError
+from ..pipe import (
     FRAMES,
     MAX_UNACKNOWLEDGED,
     ByJsonField,
@@ -27,7 +28,7 @@ from connector.pipe import (
     listening,
     standard_input,
 )
-from pravega_serde.routing import ByConstant, EventRouter
+from . import arguments
 
 __all__ = ["pipe"]
 

@@ -9,10 +9,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from connector.cli import arguments
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.ledger import Finding, Ledger, Outcome, Recovery, ledger_name
+from ..client import PravegaClient, StreamName
+from ..config import PravegaConfig
+from ..ledger import Finding, Ledger, Outcome, Recovery, ledger_name
+from . import arguments
 
 __all__ = ["recover"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from connector.cli import arguments
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.insight import draw_history, scaling_history
+from ..client import PravegaClient, StreamName
+from ..config import PravegaConfig
+from ..insight import draw_history, scaling_history
+from . import arguments
 
 __all__ = ["scaling"]
 

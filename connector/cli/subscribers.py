@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from connector.cli import arguments
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
+from ..client import PravegaClient, StreamName
+from ..config import PravegaConfig
+from ..errors import ConfigError
+from . import arguments
 
 __all__ = ["subscribers"]
 

@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from connector.cli import arguments
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.insight import StreamView, StreamWatch, segment_label
+from ..client import PravegaClient, StreamName
+from ..config import PravegaConfig
+from ..insight import StreamView, StreamWatch, segment_label
+from . import arguments
 
 __all__ = ["watch"]
 

@@ -11,9 +11,10 @@ one segment: ``appenders`` have certain outcomes, on which ``revisioned``, ``syn
 and ``subscriber`` as well. ``pravega_client`` is the way in for programs, ``shared`` keeps one client for a process.
 """
 
-from connector.client.appenders import NumberedAppender
-from connector.client.controller import ControllerClient
-from connector.client.controller_values import (
+from ..wire import StreamCut, StreamName, Watermark
+from .appenders import NumberedAppender
+from .controller import ControllerClient
+from .controller_values import (
     CreatedTransaction,
     RetentionPolicy,
     ScalingPolicy,
@@ -21,20 +22,19 @@ from connector.client.controller_values import (
     Successor,
     TransactionStatus,
 )
-from connector.client.event_writer import EventWriter
-from connector.client.events import MAX_EVENT_SIZE
-from connector.client.lineage import Lineage, sealed_lengths, tail_cut
-from connector.client.pravega_client import PravegaClient
-from connector.client.revisioned import Revision, RevisionedStreamClient
-from connector.client.shared import has_answered, note_answer, shared_client
-from connector.client.slices import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
-from connector.client.stores import SegmentInfo, SegmentStores
-from connector.client.subscriber import Subscriber
-from connector.client.synchronizer import StateSynchronizer
-from connector.client.tail import TailReader
-from connector.client.transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transaction, TransactionalWriter
-from connector.client.watermarks import SegmentTimes, TimeWindow, WatermarkLog
-from connector.wire import StreamCut, StreamName, Watermark
+from .event_writer import EventWriter
+from .events import MAX_EVENT_SIZE
+from .lineage import Lineage, sealed_lengths, tail_cut
+from .pravega_client import PravegaClient
+from .revisioned import Revision, RevisionedStreamClient
+from .shared import has_answered, note_answer, shared_client
+from .slices import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
+from .stores import SegmentInfo, SegmentStores
+from .subscriber import Subscriber
+from .synchronizer import StateSynchronizer
+from .tail import TailReader
+from .transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transaction, TransactionalWriter
+from .watermarks import SegmentTimes, TimeWindow, WatermarkLog
 
 __all__ = [
     "DEFAULT_LEASE",

@@ -23,14 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from connector.client.connection import AppendConnection, Connection, Endpoint, wait_ready
-from connector.client.controller_values import Successor
-from connector.client.deadline import QUIET, Deadline
-from connector.client.destinations import Destination, Routes
-from connector.client.errands import Errands
-from connector.client.health import Attempts
-from connector.client.stores import SegmentStores, error_of
-from connector.errors import (
+from ..errors import (
     ConfigError,
     ConnectionLostError,
     ConnectorError,
@@ -39,7 +32,7 @@ from connector.errors import (
     SegmentSealedError,
     SegmentStoreError,
 )
-from connector.wire import (
+from ..wire import (
     AppendSession,
     AppendSetup,
     AppendState,
@@ -56,6 +49,13 @@ from connector.wire import (
     StreamName,
     encode,
 )
+from .connection import AppendConnection, Connection, Endpoint, wait_ready
+from .controller_values import Successor
+from .deadline import QUIET, Deadline
+from .destinations import Destination, Routes
+from .errands import Errands
+from .health import Attempts
+from .stores import SegmentStores, error_of
 
 __all__ = ["AppendLoop"]
 

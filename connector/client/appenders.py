@@ -42,10 +42,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from connector.client.connection import Connection
-from connector.client.deadline import Deadline, Looks
-from connector.client.stores import SegmentCalls, SegmentStores, error_of
-from connector.errors import (
+from pravega_serde.routing import segment_key
+
+from ..errors import (
     ConfigError,
     ConnectionLostError,
     ConnectorError,
@@ -54,7 +53,7 @@ from connector.errors import (
     SegmentSealedError,
     StreamSealedError,
 )
-from connector.wire import (
+from ..wire import (
     EVENT_HEADER_SIZE,
     NO_ATTRIBUTE,
     AppendSetup,
@@ -71,7 +70,9 @@ from connector.wire import (
     segment_epoch,
     segment_name,
 )
-from pravega_serde.routing import segment_key
+from .connection import Connection
+from .deadline import Deadline, Looks
+from .stores import SegmentCalls, SegmentStores, error_of
 
 __all__ = ["NumberedAppender", "SegmentAppender"]
 

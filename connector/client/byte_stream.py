@@ -10,12 +10,12 @@ import io
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
-from connector.client.appenders import SegmentAppender, _Append
-from connector.client.deadline import Deadline, Looks
-from connector.client.slices import SegmentSlice, data_loss, read_chunks
-from connector.client.stores import SegmentCalls, SegmentStores
-from connector.errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
-from connector.wire import StreamName, encode_append
+from ..errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
+from ..wire import StreamName, encode_append
+from .appenders import SegmentAppender, _Append
+from .deadline import Deadline, Looks
+from .slices import SegmentSlice, data_loss, read_chunks
+from .stores import SegmentCalls, SegmentStores
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from connector.client.deadline import Deadline
-from connector.client.health import ClusterHealth
-from connector.errors import AuthenticationError, ConnectionLostError, ProtocolError
-from connector.wire import Hello, KeepAlive, Message, MessageDecoder, decode, encode, parse_header
+from ..errors import AuthenticationError, ConnectionLostError, ProtocolError
+from ..wire import Hello, KeepAlive, Message, MessageDecoder, decode, encode, parse_header
+from .deadline import Deadline
+from .health import ClusterHealth
 
 __all__ = ["AppendConnection", "Connection", "ConnectionPool", "Endpoint", "Tls", "open_socket", "wait_ready"]
 

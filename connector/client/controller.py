@@ -12,23 +12,8 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
-from connector.client import controller_methods as calls
-from connector.client._proto import controller_pb2 as pb
-from connector.client.controller_values import (
-    CreatedTransaction,
-    RetentionPolicy,
-    ScalingPolicy,
-    StreamConfig,
-    SubscriberId,
-    Successor,
-    TransactionStatus,
-    status_error,
-)
-from connector.client.deadline import Deadline, Looks
-from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
-from connector.client.rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
-from connector.config import PravegaConfig
-from connector.errors import (
+from ..config import PravegaConfig
+from ..errors import (
     AuthenticationError,
     ControllerError,
     ControllerFailureError,
@@ -40,7 +25,22 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.wire import SegmentRange, StreamCut, StreamName
+from ..wire import SegmentRange, StreamCut, StreamName
+from . import controller_methods as calls
+from ._proto import controller_pb2 as pb
+from .controller_values import (
+    CreatedTransaction,
+    RetentionPolicy,
+    ScalingPolicy,
+    StreamConfig,
+    SubscriberId,
+    Successor,
+    TransactionStatus,
+    status_error,
+)
+from .deadline import Deadline, Looks
+from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
+from .rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 
 __all__ = ["ControllerClient"]
 

@@ -15,8 +15,21 @@ from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from connector.client._proto import controller_pb2 as pb
-from connector.client.controller_values import (
+from ..errors import (
+    ConfigError,
+    ConnectorError,
+    ControllerError,
+    ControllerFailureError,
+    InvalidNameError,
+    LeaseRangeError,
+    MalformedStreamCutError,
+    StreamSealedError,
+    TransactionCommittedError,
+    TransactionError,
+)
+from ..wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, segment_name, validate_scope_name
+from ._proto import controller_pb2 as pb
+from .controller_values import (
     CHECKPOINT_MS,
     CHECKPOINTS,
     MAX_LONG,
@@ -30,20 +43,7 @@ from connector.client.controller_values import (
     TransactionStatus,
     status_error,
 )
-from connector.client.rpc import QUOTED, Failure, Rpc, grpc, not_found
-from connector.errors import (
-    ConfigError,
-    ConnectorError,
-    ControllerError,
-    ControllerFailureError,
-    InvalidNameError,
-    LeaseRangeError,
-    MalformedStreamCutError,
-    StreamSealedError,
-    TransactionCommittedError,
-    TransactionError,
-)
-from connector.wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, segment_name, validate_scope_name
+from .rpc import QUOTED, Failure, Rpc, grpc, not_found
 
 # ---- methods ---------------------------------------------------------------------------------------------------------
 

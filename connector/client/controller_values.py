@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, get_args
 
-from connector.errors import (
+from ..errors import (
     ConfigError,
     TransactionAbortedError,
     TransactionCommittedError,
     TransactionError,
     TransactionUnknownError,
 )
-from connector.wire import SegmentRange, StreamName
+from ..wire import SegmentRange, StreamName
 
 MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"

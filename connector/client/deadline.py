@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from connector.errors import DeadlineExceededError
+from ..errors import DeadlineExceededError
 
 __all__ = ["QUIET", "Deadline", "Looks"]
 

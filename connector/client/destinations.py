@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from connector.client.controller import ControllerClient
-from connector.client.controller_values import Successor
-from connector.client.deadline import Deadline
-from connector.errors import ProtocolError, SegmentStoreError, StreamNotFoundError, StreamSealedError, WrongHostError
-from connector.wire import SegmentRange, StreamName, segment_name, transaction_segment_name
+from ..errors import ProtocolError, SegmentStoreError, StreamNotFoundError, StreamSealedError, WrongHostError
+from ..wire import SegmentRange, StreamName, segment_name, transaction_segment_name
+from .controller import ControllerClient
+from .controller_values import Successor
+from .deadline import Deadline
 
 __all__ = ["Destination", "Routes", "StreamDestination", "TransactionDestination"]
 

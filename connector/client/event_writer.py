@@ -13,10 +13,22 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from connector.client.append_loop import AppendLoop
-from connector.client.deadline import Deadline
-from connector.client.destinations import Destination, Routes, StreamDestination
-from connector.client.events import (
+from pravega_serde.columnar import as_column
+from pravega_serde.routing import EventRouter, segment_keys
+
+from ..errors import (
+    ConfigError,
+    ConnectorError,
+    DeadlineExceededError,
+    EventTooLargeError,
+    NullEventError,
+    StreamSealedError,
+)
+from ..wire import Block, StreamName
+from .append_loop import AppendLoop
+from .deadline import Deadline
+from .destinations import Destination, Routes, StreamDestination
+from .events import (
     MAX_EVENT_SIZE,
     SupportsSerialize,
     as_binary,
@@ -25,19 +37,8 @@ from connector.client.events import (
     check_key,
     pieces_of,
 )
-from connector.client.lineage import tail_cut
-from connector.client.stores import SegmentStores
-from connector.errors import (
-    ConfigError,
-    ConnectorError,
-    DeadlineExceededError,
-    EventTooLargeError,
-    NullEventError,
-    StreamSealedError,
-)
-from connector.wire import Block, StreamName
-from pravega_serde.columnar import as_column
-from pravega_serde.routing import EventRouter, segment_keys
+from .lineage import tail_cut
+from .stores import SegmentStores
 
 __all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
 
@@ -163,7 +164,7 @@ class EventWriter(Generic[T]):
             return
         if events.null_count:
             row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
-            raise NullEventError(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
+            raise NullEventError.at_row(row)
         lengths = pa.compute.binary_length(events).to_numpy()
         if (longest := int(lengths.max())) > self._max_event_size:
             raise self._too_large(longest)

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.errors import ColumnTypeError, ConfigError
-from connector.wire import Block, frame_column
 from pravega_serde.errors import SerializationError
+
+from ..errors import ColumnTypeError, ConfigError
+from ..wire import Block, frame_column
 
 __all__ = [
     "MAX_EVENT_SIZE",

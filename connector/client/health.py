@@ -18,9 +18,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, TypeVar
 
-from connector.client.deadline import QUIET, Deadline
-from connector.errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
 from pravega_serde.errors import PravegaError
+
+from ..errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
+from .deadline import QUIET, Deadline
 
 __all__ = ["DEFAULT_FAILOVER_TIMEOUT", "DEFAULT_TIMEOUT", "Attempts", "ClusterHealth", "Counters"]
 

@@ -11,11 +11,8 @@ import uuid
 from collections.abc import Iterable
 from functools import partial
 
-from connector.client.connection import Endpoint
-from connector.client.deadline import Deadline
-from connector.client.stores import SegmentStores, error_of
-from connector.errors import ConnectorError, SegmentStoreError
-from connector.wire import (
+from ..errors import ConnectorError, SegmentStoreError
+from ..wire import (
     SCOPES_TABLE,
     TABLES,
     StreamCut,
@@ -29,6 +26,9 @@ from connector.wire import (
     sealed_key,
     streams_table,
 )
+from .connection import Endpoint
+from .deadline import Deadline
+from .stores import SegmentStores, error_of
 
 __all__ = ["Lineage", "sealed_lengths", "tail_cut"]
 

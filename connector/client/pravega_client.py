@@ -10,26 +10,27 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from connector.client.byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
-from connector.client.connection import ConnectionPool, Tls
-from connector.client.controller import ControllerClient
-from connector.client.controller_values import RetentionPolicy, ScalingPolicy
-from connector.client.event_writer import MAX_IN_FLIGHT, EventWriter
-from connector.client.events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
-from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
-from connector.client.lineage import tail_cut
-from connector.client.revisioned import RevisionedStreamClient, SupportsBoth
-from connector.client.slices import EventBatch, read_slices, slices_between
-from connector.client.stores import SegmentStores
-from connector.client.subscriber import Subscriber
-from connector.client.synchronizer import StateSynchronizer
-from connector.client.tail import TailReader
-from connector.client.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from connector.client.watermarks import TimeWindow, WatermarkLog, cut_at
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
-from connector.wire import StreamCut, StreamName, Watermark
 from pravega_serde.routing import EventRouter
+
+from ..config import PravegaConfig
+from ..errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
+from ..wire import StreamCut, StreamName, Watermark
+from .byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
+from .connection import ConnectionPool, Tls
+from .controller import ControllerClient
+from .controller_values import RetentionPolicy, ScalingPolicy
+from .event_writer import MAX_IN_FLIGHT, EventWriter
+from .events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
+from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
+from .lineage import tail_cut
+from .revisioned import RevisionedStreamClient, SupportsBoth
+from .slices import EventBatch, read_slices, slices_between
+from .stores import SegmentStores
+from .subscriber import Subscriber
+from .synchronizer import StateSynchronizer
+from .tail import TailReader
+from .transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
+from .watermarks import TimeWindow, WatermarkLog, cut_at
 
 __all__ = ["PravegaClient"]
 

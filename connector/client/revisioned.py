@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Protocol, TypeVar
 
-from connector.client.appenders import SegmentAppender
-from connector.client.events import MAX_EVENT_SIZE
-from connector.client.slices import SegmentSlice, data_loss, read_slice
-from connector.client.stores import SegmentCalls, SegmentStores
-from connector.errors import ConfigError, EventTooLargeError, InvalidNameError, SegmentTruncatedError, StreamSealedError
-from connector.wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName, parse_segment_name, segment_name
 from pravega_serde.errors import DeserializationError
+
+from ..errors import ConfigError, EventTooLargeError, InvalidNameError, SegmentTruncatedError, StreamSealedError
+from ..wire import EVENT_HEADER_SIZE, NO_ATTRIBUTE, StreamName, parse_segment_name, segment_name
+from .appenders import SegmentAppender
+from .events import MAX_EVENT_SIZE
+from .slices import SegmentSlice, data_loss, read_slice
+from .stores import SegmentCalls, SegmentStores
 
 __all__ = ["Revision", "RevisionedStreamClient", "SupportsBoth"]
 T = TypeVar("T")

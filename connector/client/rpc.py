@@ -23,10 +23,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from connector.client.deadline import QUIET, Deadline
-from connector.client.health import Attempts, ClusterHealth
-from connector.config import PravegaConfig
-from connector.errors import (
+from ..config import PravegaConfig
+from ..errors import (
     AuthenticationError,
     ConfigError,
     ConnectorError,
@@ -36,7 +34,9 @@ from connector.errors import (
     ScopeNotFoundError,
     StreamNotFoundError,
 )
-from connector.wire import StreamName
+from ..wire import StreamName
+from .deadline import QUIET, Deadline
+from .health import Attempts, ClusterHealth
 
 _SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
 if "grpc" not in sys.modules:

@@ -18,9 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
-from connector.client.pravega_client import PravegaClient
-from connector.config import PravegaConfig
+from ..config import PravegaConfig
+from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
+from .pravega_client import PravegaClient
 
 __all__ = ["has_answered", "note_answer", "shared_client"]
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.client.connection import Connection
-from connector.client.stores import SegmentStores, error_of
-from connector.errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
-from connector.wire import (
+from pravega_serde.errors import DeserializationError, PravegaError
+
+from ..errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from ..wire import (
     EVENT_HEADER_SIZE,
     FrameParser,
     RangeRead,
@@ -24,7 +24,8 @@ from connector.wire import (
     StreamName,
     segment_name,
 )
-from pravega_serde.errors import DeserializationError, PravegaError
+from .connection import Connection
+from .stores import SegmentStores, error_of
 
 __all__ = ["EventBatch", "SegmentSlice", "read_chunks", "read_slice", "read_slices", "slices_between"]
 

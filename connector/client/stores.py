@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from connector.client.connection import ConnectionPool, Endpoint
-from connector.client.controller import ControllerClient
-from connector.client.deadline import Deadline
-from connector.client.health import ClusterHealth
-from connector.errors import (
+from pravega_serde.errors import PravegaError
+
+from ..errors import (
     ConnectionLostError,
     ControllerError,
     DeadlineExceededError,
@@ -30,7 +28,7 @@ from connector.errors import (
     TokenExpiredError,
     WrongHostError,
 )
-from connector.wire import (
+from ..wire import (
     AuthTokenCheckFailed,
     ErrorMessage,
     GetSegmentAttribute,
@@ -52,7 +50,10 @@ from connector.wire import (
     encode,
     segment_name,
 )
-from pravega_serde.errors import PravegaError
+from .connection import ConnectionPool, Endpoint
+from .controller import ControllerClient
+from .deadline import Deadline
+from .health import ClusterHealth
 
 __all__ = ["SegmentCalls", "SegmentInfo", "SegmentStores", "error_of"]
 

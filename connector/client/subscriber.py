@@ -18,12 +18,12 @@ import logging
 import uuid
 from typing import Final
 
-from connector.client.controller_values import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
-from connector.client.events import RawEvents
-from connector.client.revisioned import RevisionedStreamClient
-from connector.client.stores import SegmentStores
-from connector.errors import ConnectorError, ControllerError
-from connector.wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
+from ..errors import ConnectorError, ControllerError
+from ..wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
+from .controller_values import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
+from .events import RawEvents
+from .revisioned import RevisionedStreamClient
+from .stores import SegmentStores
 
 __all__ = ["Subscriber"]
 

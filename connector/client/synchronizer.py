@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, TypeVar
 
-from connector.client.revisioned import Revision, RevisionedStreamClient, SupportsBoth
-from connector.client.stores import SegmentStores
-from connector.errors import ConfigError, DataLossError
-from connector.wire import StreamName
 from pravega_serde.errors import DeserializationError
+
+from ..errors import ConfigError, DataLossError
+from ..wire import StreamName
+from .revisioned import Revision, RevisionedStreamClient, SupportsBoth
+from .stores import SegmentStores
 
 __all__ = ["StateSynchronizer"]
 

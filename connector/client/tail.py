@@ -18,14 +18,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
-from connector.client.connection import Connection, Endpoint, wait_ready
-from connector.client.deadline import QUIET, Deadline
-from connector.client.errands import Errands
-from connector.client.health import Attempts
-from connector.client.lineage import Lineage
-from connector.client.slices import EventBatch, data_loss
-from connector.client.stores import SegmentStores, error_of
-from connector.errors import (
+from pravega_serde.errors import PravegaError
+
+from ..errors import (
     ConnectionLostError,
     ConnectorError,
     DeadlineExceededError,
@@ -36,7 +31,7 @@ from connector.errors import (
     SegmentTruncatedError,
     WrongHostError,
 )
-from connector.wire import (
+from ..wire import (
     READ_CHUNK,
     EventColumn,
     FrameParser,
@@ -49,7 +44,13 @@ from connector.wire import (
     encode,
     segment_name,
 )
-from pravega_serde.errors import PravegaError
+from .connection import Connection, Endpoint, wait_ready
+from .deadline import QUIET, Deadline
+from .errands import Errands
+from .health import Attempts
+from .lineage import Lineage
+from .slices import EventBatch, data_loss
+from .stores import SegmentStores, error_of
 
 __all__ = ["TailReader"]
 

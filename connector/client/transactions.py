@@ -17,13 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from connector.client.controller import ControllerClient
-from connector.client.controller_values import CreatedTransaction, TransactionStatus, status_error
-from connector.client.deadline import Deadline
-from connector.client.destinations import TransactionDestination
-from connector.client.event_writer import EventWriter, SupportsSerialize
-from connector.client.stores import SegmentStores
-from connector.errors import (
+from ..errors import (
     ConfigError,
     ConnectorError,
     SegmentStoreError,
@@ -33,7 +27,13 @@ from connector.errors import (
     TransactionExpiredError,
     WrongHostError,
 )
-from connector.wire import StreamName
+from ..wire import StreamName
+from .controller import ControllerClient
+from .controller_values import CreatedTransaction, TransactionStatus, status_error
+from .deadline import Deadline
+from .destinations import TransactionDestination
+from .event_writer import EventWriter, SupportsSerialize
+from .stores import SegmentStores
 
 __all__ = ["DEFAULT_LEASE", "LeaseKeeper", "OpenTransaction", "Transaction", "TransactionalWriter"]
 

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.client.slices import SegmentSlice, read_slice
-from connector.client.stores import SegmentStores
-from connector.errors import StreamNotFoundError, TimeUnknownError
-from connector.wire import (
+from pravega_serde.errors import DeserializationError
+
+from ..errors import StreamNotFoundError, TimeUnknownError
+from ..wire import (
     EVENT_HEADER_SIZE,
     SegmentRange,
     StreamCut,
@@ -34,7 +34,8 @@ from connector.wire import (
     mark_stream,
     segment_epoch,
 )
-from pravega_serde.errors import DeserializationError
+from .slices import SegmentSlice, read_slice
+from .stores import SegmentStores
 
 __all__ = ["SegmentTimes", "TimeWindow", "WatermarkLog", "cut_at"]
 

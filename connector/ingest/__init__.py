@@ -7,14 +7,14 @@ transaction and bad records beside it. Who: ``journal`` keeps the state that all
 became of another run's step.
 """
 
-from connector.ingest.content import Counts
-from connector.ingest.feed import VARIANTS, Sizes
-from connector.ingest.file_source import FileOptions, FileSource, parse_types
-from connector.ingest.ingester import Settings
-from connector.ingest.journal import IngestState
-from connector.ingest.referee import RESOLUTIONS
-from connector.ingest.replayable import Chunk, Rejected, ReplayableSource
-from connector.ingest.run import IngestPlan, IngestSummary, ingest, plan
+from .content import Counts
+from .feed import VARIANTS, Sizes
+from .file_source import FileOptions, FileSource, parse_types
+from .ingester import Settings
+from .journal import IngestState
+from .referee import RESOLUTIONS
+from .replayable import Chunk, Rejected, ReplayableSource
+from .run import IngestPlan, IngestSummary, ingest, plan
 
 __all__ = [
     "RESOLUTIONS",

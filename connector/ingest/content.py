@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from connector.client import LeaseKeeper, OpenTransaction
-from connector.errors import IngestError, OutputFileError, SourceChangedError
-from connector.ingest.encode import Encoding
-from connector.ingest.feed import Draft
-from connector.ingest.journal import Piece
-from connector.ingest.replayable import Chunk, Rejected, ReplayableSource
-from connector.whole_file import WholeFile
+from ..client import LeaseKeeper, OpenTransaction
+from ..errors import IngestError, OutputFileError, SourceChangedError
+from ..whole_file import WholeFile
+from .encode import Encoding
+from .feed import Draft
+from .journal import Piece
+from .replayable import Chunk, Rejected, ReplayableSource
 
 __all__ = ["ContentWriter", "Counts", "DeadLetters"]
 

@@ -11,10 +11,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from connector.errors import BadRecordError, EventError
-from connector.ingest.replayable import Chunk, ReplayableSource
-from connector.sink import EventEncoder, SinkOptions, encoder_for
 from pravega_serde.errors import SerializationError
+
+from ..errors import BadRecordError, EventError
+from ..sink import EventEncoder, SinkOptions, encoder_for
+from .replayable import Chunk, ReplayableSource
 
 __all__ = ["Columns", "Encoding", "encoding_for", "recorded_schema"]
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from connector.errors import ConfigError, SourceChangedError, SourceError
-from connector.ingest.journal import Piece, Progress
-from connector.ingest.replayable import Chunk, ReplayableSource
+from ..errors import ConfigError, SourceChangedError, SourceError
+from .journal import Piece, Progress
+from .replayable import Chunk, ReplayableSource
 
 __all__ = ["VARIANTS", "Draft", "Feed", "Sizes"]
 

@@ -19,9 +19,9 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from connector.errors import BadRecordError, ConfigError, SourceUnreadableError
-from connector.ingest.lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
-from connector.ingest.replayable import Chunk
+from ..errors import BadRecordError, ConfigError, SourceUnreadableError
+from .lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
+from .replayable import Chunk
 
 __all__ = [
     "AvroFiles",

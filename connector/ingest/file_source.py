@@ -13,8 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from connector.errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
-from connector.ingest.file_kinds import (
+from ..errors import ConfigError, SourceChangedError, SourceError, SourceUnreadableError
+from .file_kinds import (
     AvroFiles,
     CsvFiles,
     FileKind,
@@ -25,7 +25,7 @@ from connector.ingest.file_kinds import (
     reading,
     unified,
 )
-from connector.ingest.replayable import Chunk
+from .replayable import Chunk
 
 __all__ = ["FileOptions", "FileSource", "Listing", "list_files", "parse_types"]
 

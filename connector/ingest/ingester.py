@@ -28,7 +28,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from connector.client import (
+from ..client import (
     LeaseKeeper,
     OpenTransaction,
     PravegaClient,
@@ -36,7 +36,7 @@ from connector.client import (
     TransactionalWriter,
     TransactionStatus,
 )
-from connector.errors import (
+from ..errors import (
     ConnectorError,
     DeadlineExceededError,
     IngestError,
@@ -47,12 +47,12 @@ from connector.errors import (
     StreamSealedError,
     TransactionError,
 )
-from connector.ingest.content import ContentWriter, Counts, DeadLetters
-from connector.ingest.encode import Columns, Encoding
-from connector.ingest.feed import Draft, Feed
-from connector.ingest.journal import Journal, Owner, Piece, Progress, Step, Update
-from connector.ingest.referee import Fate, Referee
-from connector.ingest.replayable import ReplayableSource
+from .content import ContentWriter, Counts, DeadLetters
+from .encode import Columns, Encoding
+from .feed import Draft, Feed
+from .journal import Journal, Owner, Piece, Progress, Step, Update
+from .referee import Fate, Referee
+from .replayable import ReplayableSource
 
 __all__ = ["Ingester", "Settings"]
 

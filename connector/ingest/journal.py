@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
 
-from connector.client import MAX_EVENT_SIZE, PravegaClient, StateSynchronizer, StreamName
-from connector.errors import IngestStateError, OutcomeUnknownError
 from pravega_serde.errors import DeserializationError
+
+from ..client import MAX_EVENT_SIZE, PravegaClient, StateSynchronizer, StreamName
+from ..errors import IngestStateError, OutcomeUnknownError
 
 __all__ = ["IngestState", "Journal", "Json", "Owner", "Piece", "Progress", "Step", "Update", "state_name"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connector.errors import BadRecordError
-from connector.ingest.replayable import Chunk, Rejected
+from ..errors import BadRecordError
+from .replayable import Chunk, Rejected
 
 __all__ = ["LineReader", "Lines", "NotRecordsError", "lines_of", "reason_of"]
 

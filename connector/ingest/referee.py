@@ -13,9 +13,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Literal
 
-from connector.client import PravegaClient, StreamName, TransactionStatus
-from connector.errors import IngestUndecidedError, TransactionCommittedError, TransactionUnknownError
-from connector.ingest.journal import Owner, Step
+from ..client import PravegaClient, StreamName, TransactionStatus
+from ..errors import IngestUndecidedError, TransactionCommittedError, TransactionUnknownError
+from .journal import Owner, Step
 
 __all__ = ["RESOLUTIONS", "Fate", "Referee", "Resolution", "has_ended", "this_run"]
 

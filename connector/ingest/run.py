@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.errors import SourceError
-from connector.ingest.content import Counts, DeadLetters
-from connector.ingest.encode import Encoding, encoding_for, recorded_schema
-from connector.ingest.feed import Feed, Sizes
-from connector.ingest.file_source import FileSource
-from connector.ingest.ingester import Ingester, Settings
-from connector.ingest.journal import Journal, state_name
-from connector.ingest.referee import Referee, Resolution, this_run
-from connector.ingest.replayable import ReplayableSource
-from connector.options import parse_options
-from connector.sink import SinkOptions
+from ..client import PravegaClient, StreamName
+from ..config import PravegaConfig
+from ..errors import SourceError
+from ..options import parse_options
+from ..sink import SinkOptions
+from .content import Counts, DeadLetters
+from .encode import Encoding, encoding_for, recorded_schema
+from .feed import Feed, Sizes
+from .file_source import FileSource
+from .ingester import Ingester, Settings
+from .journal import Journal, state_name
+from .referee import Referee, Resolution, this_run
+from .replayable import ReplayableSource
 
 __all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]
 

@@ -4,9 +4,9 @@
 their comparison, ``scaling`` the history of a stream's segments with a picture of it, ``watch`` its present rates.
 """
 
-from connector.insight.lag import Loss, SegmentLag, StreamLag, Survey, count_events, lost_bytes, stream_lag, survey
-from connector.insight.scaling import History, SegmentLife, draw_history, scaling_history
-from connector.insight.stream_cuts import (
+from .lag import Loss, SegmentLag, StreamLag, Survey, count_events, lost_bytes, stream_lag, survey
+from .scaling import History, SegmentLife, draw_history, scaling_history
+from .stream_cuts import (
     CUT_FORMS,
     Comparison,
     Relation,
@@ -17,7 +17,7 @@ from connector.insight.stream_cuts import (
     segment_label,
     write_cut,
 )
-from connector.insight.watch import SegmentView, StreamView, StreamWatch
+from .watch import SegmentView, StreamView, StreamWatch
 
 __all__ = [
     "CUT_FORMS",

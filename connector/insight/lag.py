@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connector.client import (
+from ..client import (
     Lineage,
     PravegaClient,
     SegmentInfo,
@@ -22,8 +22,8 @@ from connector.client import (
     read_slice,
     sealed_lengths,
 )
-from connector.errors import StreamNotFoundError
-from connector.insight.stream_cuts import segment_label
+from ..errors import StreamNotFoundError
+from .stream_cuts import segment_label
 
 __all__ = ["Loss", "SegmentLag", "StreamLag", "Survey", "count_events", "lost_bytes", "stream_lag", "survey"]
 

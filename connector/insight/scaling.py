@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from xml.sax.saxutils import escape
 
-from connector.client import PravegaClient, SegmentInfo, StreamName, sealed_lengths
-from connector.errors import AuthenticationError, ControllerError, ControllerUnavailableError, StreamNotFoundError
-from connector.insight.stream_cuts import segment_label
-from connector.wire import SegmentRange, segment_epoch, segment_number
+from ..client import PravegaClient, SegmentInfo, StreamName, sealed_lengths
+from ..errors import AuthenticationError, ControllerError, ControllerUnavailableError, StreamNotFoundError
+from ..wire import SegmentRange, segment_epoch, segment_number
+from .stream_cuts import segment_label
 
 __all__ = ["History", "SegmentLife", "draw_history", "scaling_history"]
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from connector.checkpoint import committed_offset
-from connector.client import PravegaClient, sealed_lengths
-from connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
-from connector.wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
+from ..checkpoint import committed_offset
+from ..client import PravegaClient, sealed_lengths
+from ..errors import ConfigError, InvalidNameError, MalformedStreamCutError
+from ..wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
 
 __all__ = [
     "CUT_FORMS",

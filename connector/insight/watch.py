@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connector.client import PravegaClient, StreamName
-from connector.insight.stream_cuts import segment_label
-from connector.wire import SegmentRange, segment_epoch
+from ..client import PravegaClient, StreamName
+from ..wire import SegmentRange, segment_epoch
+from .stream_cuts import segment_label
 
 __all__ = ["SegmentView", "StreamView", "StreamWatch"]
 

@@ -5,7 +5,7 @@
 operator can do without Spark. ``entries`` is the format of what the ledger holds, ``state`` the stream that holds it.
 """
 
-from connector.ledger.entries import (
+from .entries import (
     AppState,
     Barrier,
     Committed,
@@ -18,12 +18,12 @@ from connector.ledger.entries import (
     from_bytes,
     to_bytes,
 )
-from connector.ledger.machine import Ask, Commit, Job, Request, Role
-from connector.ledger.outcomes import check
-from connector.ledger.recovery import Finding, Recovery
-from connector.ledger.servers import Servers, await_visible, carry_out, latest_of, note_batch, writer_of
-from connector.ledger.state import Ledger, LedgerState, fold, ledger_name, snapshot_of
-from connector.ledger.table import TABLE, Event, Move, Outcome, Phase, Table
+from .machine import Ask, Commit, Job, Request, Role
+from .outcomes import check
+from .recovery import Finding, Recovery
+from .servers import Servers, await_visible, carry_out, latest_of, note_batch, writer_of
+from .state import Ledger, LedgerState, fold, ledger_name, snapshot_of
+from .table import TABLE, Event, Move, Outcome, Phase, Table
 
 __all__ = [
     "TABLE",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from connector.errors import LedgerFormatError
+from ..errors import LedgerFormatError
 
 __all__ = [
     "AppState",

@@ -12,10 +12,10 @@ from enum import Enum
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from connector.client import TransactionStatus as Status
-from connector.ledger.entries import AppState, Barrier, Committed, Content, Entry, Part, Prepared
-from connector.ledger.state import LedgerState
-from connector.ledger.table import TABLE, Event, Outcome, Phase, Table
+from ..client import TransactionStatus as Status
+from .entries import AppState, Barrier, Committed, Content, Entry, Part, Prepared
+from .state import LedgerState
+from .table import TABLE, Event, Outcome, Phase, Table
 
 __all__ = ["Ask", "Commit", "Job", "Request", "Role", "inferred", "weigh"]
 

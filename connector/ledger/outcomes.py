@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from connector.client import StreamName, TransactionStatus
-from connector.errors import (
+from ..client import StreamName, TransactionStatus
+from ..errors import (
     AppIdReusedError,
     DuplicateWriteError,
     ExactlyOnceError,
@@ -18,8 +18,8 @@ from connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from connector.ledger.machine import Commit, Role
-from connector.ledger.table import Outcome
+from .machine import Commit, Role
+from .table import Outcome
 
 __all__ = ["check"]
 

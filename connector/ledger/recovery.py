@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from connector.client import PravegaClient, StreamName, TransactionStatus
-from connector.errors import ConfigError, OutcomeUnknownError
-from connector.ledger.entries import AppState, Prepared, Resolved
-from connector.ledger.machine import Commit, Job, Role, inferred, weigh
-from connector.ledger.servers import Servers, carry_out, latest_of, note_batch, writer_of
-from connector.ledger.state import Ledger
-from connector.ledger.table import Outcome
+from ..client import PravegaClient, StreamName, TransactionStatus
+from ..errors import ConfigError, OutcomeUnknownError
+from .entries import AppState, Prepared, Resolved
+from .machine import Commit, Job, Role, inferred, weigh
+from .servers import Servers, carry_out, latest_of, note_batch, writer_of
+from .state import Ledger
+from .table import Outcome
 
 __all__ = ["Finding", "Recovery"]
 

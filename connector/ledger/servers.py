@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from uuid import UUID
 
-from connector.client import ControllerClient, PravegaClient, StreamName, TransactionStatus
-from connector.errors import (
+from ..client import ControllerClient, PravegaClient, StreamName, TransactionStatus
+from ..errors import (
     ConnectorError,
     DeadlineExceededError,
     LeaseRangeError,
@@ -19,10 +19,10 @@ from connector.errors import (
     TransactionCommittedError,
     TransactionUnknownError,
 )
-from connector.ledger.entries import Part
-from connector.ledger.machine import Ask, Commit, Request
-from connector.ledger.state import Ledger
-from connector.ledger.table import Phase
+from .entries import Part
+from .machine import Ask, Commit, Request
+from .state import Ledger
+from .table import Phase
 
 __all__ = ["Servers", "await_visible", "carry_out", "latest_of", "note_batch", "writer_of"]
 

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Final
 from uuid import uuid4
 
-from connector.client import PravegaClient, Revision, ScalingPolicy, StreamName
-from connector.errors import DataLossError, OutcomeUnknownError
-from connector.ledger.entries import (
+from ..client import PravegaClient, Revision, ScalingPolicy, StreamName
+from ..errors import DataLossError, OutcomeUnknownError
+from .entries import (
     AppState,
     Barrier,
     Committed,

@@ -6,8 +6,8 @@ program of ``supervisor``, which is run by path; ``process`` is its other end. `
 lines, ``jars`` and ``download`` bring what it runs, ``security`` makes users and certificates.
 """
 
-from connector.local.cluster import ClusterOptions, ClusterProcess
-from connector.local.detached import (
+from .cluster import ClusterOptions, ClusterProcess
+from .detached import (
     DetachedServer,
     detached_registry,
     detached_server,
@@ -16,10 +16,10 @@ from connector.local.detached import (
     stop_detached,
     stop_detached_registry,
 )
-from connector.local.download import REPOSITORY_VARIABLE
-from connector.local.embedded import LocalPravega, LocalSchemaRegistry
-from connector.local.jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
-from connector.local.server import RegistryOptions, RegistryUser, ServerOptions
+from .download import REPOSITORY_VARIABLE
+from .embedded import LocalPravega, LocalSchemaRegistry
+from .jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
+from .server import RegistryOptions, RegistryUser, ServerOptions
 
 __all__ = [
     "PRAVEGA_VERSION",

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, LocalServerError
-from connector.local.jars import PRAVEGA_JARS, ensure_jars
-from connector.local.jvm import Java, find_java, write_configuration
-from connector.local.launch import (
+from ..config import PravegaConfig
+from ..errors import ConfigError, LocalServerError
+from .jars import PRAVEGA_JARS, ensure_jars
+from .jvm import Java, find_java, write_configuration
+from .launch import (
     HOST,
     Launched,
     NotReadyError,
@@ -33,8 +33,8 @@ from connector.local.launch import (
     start_in_folder,
     start_until_ready,
 )
-from connector.local.process import isolated
-from connector.local.security import check_credentials, cluster_auth, with_credentials
+from .process import isolated
+from .security import check_credentials, cluster_auth, with_credentials
 
 __all__ = ["Cluster", "ClusterOptions", "ClusterProcess", "cluster_processes", "is_kept", "launch_cluster"]
 

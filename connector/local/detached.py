@@ -19,11 +19,11 @@ from typing import Final
 
 from filelock import FileLock
 
-from connector.errors import LocalServerError
-from connector.local.cluster import Cluster, ClusterOptions, ClusterProcess, cluster_processes, launch_cluster
-from connector.local.jars import cache_dir
-from connector.local.launch import Launched
-from connector.local.server import RegistryOptions, ServerOptions, launch_registry, launch_server
+from ..errors import LocalServerError
+from .cluster import Cluster, ClusterOptions, ClusterProcess, cluster_processes, launch_cluster
+from .jars import cache_dir
+from .launch import Launched
+from .server import RegistryOptions, ServerOptions, launch_registry, launch_server
 
 __all__ = [
     "DetachedServer",

@@ -33,7 +33,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
-from connector.errors import ConfigError, JarDownloadError
+from ..errors import ConfigError, JarDownloadError
 
 __all__ = ["MAVEN_CENTRAL", "REPOSITORY_VARIABLE", "Jar", "JarProgress", "Repository", "download"]
 

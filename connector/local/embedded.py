@@ -8,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, LocalServerError
-from connector.local.cluster import Cluster, ClusterOptions, ClusterProcess, launch_cluster
-from connector.local.launch import Launched
-from connector.local.server import (
+from ..config import PravegaConfig
+from ..errors import ConfigError, LocalServerError
+from .cluster import Cluster, ClusterOptions, ClusterProcess, launch_cluster
+from .launch import Launched
+from .server import (
     RegistryOptions,
     RegistryServer,
     RegistryUser,

@@ -20,8 +20,8 @@ from typing import Final
 from filelock import FileLock, Timeout
 from rich.filesize import decimal
 
-from connector.errors import JarDownloadError
-from connector.local.download import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, JarProgress, Repository, download
+from ..errors import JarDownloadError
+from .download import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, JarProgress, Repository, download
 
 __all__ = [
     "CACHE_VARIABLE",

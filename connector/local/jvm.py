@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from connector.errors import JavaNotFoundError
+from ..errors import JavaNotFoundError
 
 __all__ = ["MINIMUM_VERSION", "Java", "find_java", "write_configuration"]
 

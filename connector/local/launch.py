@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
-from connector.client import EventWriter, PravegaClient
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, LocalServerError
-from connector.local.process import SupervisedProcess
-from connector.wire import StreamName
 from pravega_serde.errors import PravegaError
+
+from ..client import EventWriter, PravegaClient
+from ..config import PravegaConfig
+from ..errors import ConfigError, LocalServerError
+from ..wire import StreamName
+from .process import SupervisedProcess
 
 __all__ = [
     "HOST",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from connector.local import supervisor
+from . import supervisor
 
 __all__ = ["SupervisedProcess", "isolated"]
 

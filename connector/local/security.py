@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
 from pravega_serde.errors import MissingExtraError
+
+from ..config import PravegaConfig
+from ..errors import ConfigError
 
 __all__ = [
     "CA_FILE",

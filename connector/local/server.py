@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
-from connector.local.jars import PRAVEGA_JARS, REGISTRY_JARS, ensure_jars
-from connector.local.jvm import find_java, write_configuration
-from connector.local.launch import (
+from ..config import PravegaConfig
+from ..errors import ConfigError
+from .jars import PRAVEGA_JARS, REGISTRY_JARS, ensure_jars
+from .jvm import find_java, write_configuration
+from .launch import (
     HOST,
     Launched,
     NotReadyError,
@@ -24,7 +24,7 @@ from connector.local.launch import (
     start_in_folder,
     start_until_ready,
 )
-from connector.local.security import (
+from .security import (
     CA_FILE,
     accounts_file,
     auth_settings,

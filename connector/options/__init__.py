@@ -5,7 +5,7 @@ source and sink share. Their own are in ``connector.source`` and ``connector.sin
 connector where the meaning is the same, so that a job moves over by changing its format.
 """
 
-from connector.options.declaration import (
+from .declaration import (
     PravegaOptionWarning,
     choice,
     flag,
@@ -16,7 +16,7 @@ from connector.options.declaration import (
     parse_options,
     text,
 )
-from connector.options.stream_options import CommonOptions, FormatOptions, RegistryOptions, codec_names, registry_option
+from .stream_options import CommonOptions, FormatOptions, RegistryOptions, codec_names, registry_option
 
 __all__ = [
     "CommonOptions",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, field, fields
 from typing import Any, Final, TypeVar
 
-from connector.errors import ConfigError
+from ..errors import ConfigError
 
 __all__ = [
     "PravegaOptionWarning",

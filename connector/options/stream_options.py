@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
-from connector.options.declaration import flag, number, option, text
-from connector.wire import StreamName
 from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
 from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
+from ..config import PravegaConfig
+from ..errors import ConfigError
+from ..wire import StreamName
+from .declaration import flag, number, option, text
+
 if TYPE_CHECKING:
-    from connector.client import PravegaClient
     from pravega_serde.registry import RegistryConfig
+
+    from ..client import PravegaClient
 
 __all__ = ["CommonOptions", "FormatOptions", "RegistryOptions", "codec_names", "registry_option"]
 
@@ -320,7 +322,7 @@ class CommonOptions(RegistryOptions):
         answered before: in this process, lately to this user of the machine, or, by ``service``, as the caller knows.
         It waits ``timeout_ms`` otherwise: a wrong address must be an error soon.
         """
-        from connector.client import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
+        from ..client import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
 
         config = self.config()
         going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout

@@ -7,18 +7,18 @@ totals by which a repeated batch is compared with the committed one.
 
 from typing import TYPE_CHECKING, Any
 
-from connector.sink.encoding import EventEncoder, encoder_for
-from connector.sink.options import SinkOptions
+from .encoding import EventEncoder, encoder_for
+from .options import SinkOptions
 
 if TYPE_CHECKING:
-    from connector.sink.writers import PravegaBatchWriter, PravegaStreamWriter
+    from .writers import PravegaBatchWriter, PravegaStreamWriter
 
 __all__ = ["EventEncoder", "PravegaBatchWriter", "PravegaStreamWriter", "SinkOptions", "encoder_for"]
 
 
 def __getattr__(name: str) -> Any:
     if name in ("PravegaBatchWriter", "PravegaStreamWriter"):
-        from connector.sink import writers  # noqa: PLC0415 - ingestion encodes rows where there is no Spark
+        from . import writers  # noqa: PLC0415 - ingestion encodes rows where there is no Spark
 
         return getattr(writers, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

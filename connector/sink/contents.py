@@ -27,8 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.ledger import Content
 from pravega_serde.columnar import ByteColumn, as_column
+
+from ..ledger import Content
 
 __all__ = ["RowTotal"]
 

@@ -8,12 +8,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.errors import ColumnTypeError, ConfigError, NullEventError
-from connector.exchange import Portable
-from connector.sink.options import SinkOptions
 from pravega_serde import SchemaError, Serializer
 from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
 from pravega_serde.serializer import FORMATS
+
+from ..errors import ColumnTypeError, ConfigError, NullEventError
+from ..exchange import Portable
+from .options import SinkOptions
 
 __all__ = ["EventEncoder", "EventTime", "LatestTime", "encoder_for"]
 
@@ -117,7 +118,7 @@ def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> Eve
 
 
 def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
-    from connector.sink.registry import (  # noqa: PLC0415 - a second that only a registry's streams need
+    from .registry import (  # noqa: PLC0415 - a second that only a registry's streams need
         registry_encoding,
         registry_encoding_of_query,
     )

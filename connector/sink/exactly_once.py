@@ -18,10 +18,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
-from connector.errors import ConfigError, ConnectorError
-from connector.exchange import Exchanged
-from connector.ledger import (
+from pravega_serde.per_process import PerProcess
+
+from ..client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
+from ..errors import ConfigError, ConnectorError
+from ..exchange import Exchanged
+from ..ledger import (
     Commit,
     Job,
     Ledger,
@@ -38,10 +40,9 @@ from connector.ledger import (
     note_batch,
     writer_of,
 )
-from connector.sink.contents import RowTotal
-from connector.sink.encoding import EventEncoder, LatestTime
-from connector.sink.options import SinkOptions
-from pravega_serde.per_process import PerProcess
+from .contents import RowTotal
+from .encoding import EventEncoder, LatestTime
+from .options import SinkOptions
 
 __all__ = ["ExactlyOnce", "KeptTransactions", "TaskPrepared", "WriteId"]
 

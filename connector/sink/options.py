@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from connector.client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
-from connector.errors import ConfigError
-from connector.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
+from ..client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
+from ..errors import ConfigError
+from ..options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 
 __all__ = ["SinkOptions"]
 

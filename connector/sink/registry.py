@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from connector.errors import ColumnTypeError, ConfigError
-from connector.sink.options import SinkOptions
 from pravega_serde import SchemaError, Serializer
 from pravega_serde.errors import RegistryNotFoundError
 from pravega_serde.registry import (
@@ -25,6 +23,9 @@ from pravega_serde.registry import (
     shared_client,
 )
 from pravega_serde.serializer import registry_formats
+
+from ..errors import ColumnTypeError, ConfigError
+from .options import SinkOptions
 
 __all__ = ["RegistryEncoding", "registry_encoding", "registry_encoding_of_query", "registry_serializer"]
 

@@ -17,14 +17,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from connector.client import EventWriter, PravegaClient, StreamName, note_answer
-from connector.errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
-from connector.exchange import Exchanged
-from connector.ledger import note_batch, writer_of
-from connector.sink.encoding import EventEncoder, LatestTime
-from connector.sink.exactly_once import ExactlyOnce
-from connector.sink.options import SinkOptions
 from pravega_serde.per_process import PerProcess
+
+from ..client import EventWriter, PravegaClient, StreamName, note_answer
+from ..errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
+from ..exchange import Exchanged
+from ..ledger import note_batch, writer_of
+from .encoding import EventEncoder, LatestTime
+from .exactly_once import ExactlyOnce
+from .options import SinkOptions
 
 __all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]
 

@@ -7,8 +7,8 @@ makes record batches of events, with ``registry`` where a schema registry descri
 that cannot be decoded, and ``data_loss`` what is gone. ``options`` has the options of all.
 """
 
-from connector.source.bad_records import CORRUPT_TYPES, corrupt_names, decode
-from connector.source.columns import (
+from .bad_records import CORRUPT_TYPES, corrupt_names, decode
+from .columns import (
     VALUE,
     Decoder,
     RowBuilder,
@@ -19,9 +19,9 @@ from connector.source.columns import (
     with_never_null,
     with_schema_ids,
 )
-from connector.source.options import CORRUPT_RECORD, METADATA_COLUMNS, SourceOptions
-from connector.source.positions import Positions
-from connector.source.readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
+from .options import CORRUPT_RECORD, METADATA_COLUMNS, SourceOptions
+from .positions import Positions
+from .readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
 
 __all__ = [
     "CORRUPT_RECORD",

@@ -19,8 +19,8 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from connector.client import SegmentSlice, SegmentStores, StreamName, read_chunks
-from connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, segment_name, walk_frames
+from ..client import SegmentSlice, SegmentStores, StreamName, read_chunks
+from ..wire import EVENT_HEADER_SIZE, READ_CHUNK, segment_name, walk_frames
 
 __all__ = ["UNLIMITED", "Admission", "Backlog", "Boundaries", "Limits", "divide"]
 

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from connector.client import PravegaClient, SegmentSlice
-from connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
-from connector.errors import ConfigError, OutputFileError
-from connector.options import FormatOptions
-from connector.source.options import SourceOptions
 from pravega_serde import DeserializationError, Serializer
+
+from ..client import PravegaClient, SegmentSlice
+from ..deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
+from ..errors import ConfigError, OutputFileError
+from ..options import FormatOptions
+from .options import SourceOptions
 
 __all__ = ["CORRUPT_TYPES", "Decoded", "check_letter_box", "corrupt_names", "decode", "letter_box"]
 

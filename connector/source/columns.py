@@ -23,14 +23,15 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from connector.client import EventBatch, PravegaClient, SegmentSlice, SegmentTimes, StreamName, Watermark
-from connector.errors import ConfigError, StreamNotFoundError
-from connector.exchange import Portable
-from connector.source.bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
-from connector.source.options import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_serde import DeserializationError, Serializer
 from pravega_serde.columnar import list_items, map_entries
 from pravega_serde.text import UTF8StringSerializer
+
+from ..client import EventBatch, PravegaClient, SegmentSlice, SegmentTimes, StreamName, Watermark
+from ..errors import ConfigError, StreamNotFoundError
+from ..exchange import Portable
+from .bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
+from .options import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 
 __all__ = [
     "NO_TIMES",
@@ -82,7 +83,7 @@ def serializer_of(options: SourceOptions, wanted: pa.Schema | None, ids: Sequenc
     registry that the query has. Raises ConfigError, SchemaError, RegistryErrors.
     """
     if options.from_registry:
-        from connector.source.registry import registry_reader  # noqa: PLC0415 - a second that only its streams need
+        from .registry import registry_reader  # noqa: PLC0415 - a second that only its streams need
 
         named = None if wanted is None or ids is not None else pa.struct(_decoded_ones(options, wanted))
         return Portable(registry_reader(options, named, ids))
@@ -387,7 +388,7 @@ def schema_ids(options: SourceOptions) -> tuple[int, ...] | None:
     """
     if not options.from_registry:
         return None
-    from connector.source.registry import latest_ids  # noqa: PLC0415 - a second that only its streams need
+    from .registry import latest_ids  # noqa: PLC0415 - a second that only its streams need
 
     return latest_ids(options)
 

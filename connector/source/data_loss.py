@@ -12,9 +12,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from connector.client import PravegaClient, SegmentSlice, SegmentStores, StreamCut
-from connector.errors import DataLossError, SegmentTruncatedError
-from connector.insight import Loss, lost_bytes, survey
+from ..client import PravegaClient, SegmentSlice, SegmentStores, StreamCut
+from ..errors import DataLossError, SegmentTruncatedError
+from ..insight import Loss, lost_bytes, survey
 
 __all__ = ["DataLoss", "pass_over", "remaining_slices"]
 

@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from connector.client import SegmentSlice
-from connector.errors import ConfigError
-from connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
 from pravega_serde import PravegaError
+
+from ..client import SegmentSlice
+from ..errors import ConfigError
+from ..wire import StreamCut, StreamName, parse_segment_name, segment_name
 
 __all__ = ["Offset", "cut_of", "from_offset", "slices_of"]
 

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
-from connector.options import CommonOptions, choice, flag, number, option, registry_option
-from connector.wire import StreamName
+from ..config import PravegaConfig
+from ..errors import ConfigError
+from ..options import CommonOptions, choice, flag, number, option, registry_option
+from ..wire import StreamName
 
 __all__ = ["CORRUPT_RECORD", "EVENT_TIME_COLUMNS", "METADATA_COLUMNS", "SourceOptions"]
 

@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from connector.client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
-from connector.errors import ConfigError, DataLossError, StreamNotFoundError
-from connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
-from connector.source.data_loss import DataLoss
-from connector.source.offsets import Offset, slices_of
-from connector.source.options import SourceOptions
-from connector.source.positions import Positions
-from connector.source.streams import Streams
+from ..client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
+from ..errors import ConfigError, DataLossError, StreamNotFoundError
+from .admission import Admission, Backlog, Boundaries, Limits, divide
+from .data_loss import DataLoss
+from .offsets import Offset, slices_of
+from .options import SourceOptions
+from .positions import Positions
+from .streams import Streams
 
 __all__ = ["QueryPlan", "StreamPlanner"]
 

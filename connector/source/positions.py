@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from connector.checkpoint import committed_offset
-from connector.client import PravegaClient, StreamCut, StreamName
-from connector.errors import ConfigError, MalformedStreamCutError
-from connector.source.offsets import cut_of, from_offset
 from pravega_serde import PravegaError
+
+from ..checkpoint import committed_offset
+from ..client import PravegaClient, StreamCut, StreamName
+from ..errors import ConfigError, MalformedStreamCutError
+from .offsets import cut_of, from_offset
 
 __all__ = ["Positions"]
 

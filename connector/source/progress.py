@@ -26,10 +26,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from connector.client import PravegaClient, StreamCut, StreamName, Subscriber
-from connector.errors import ConnectorError
-from connector.insight import StreamLag, lost_bytes, stream_lag
-from connector.source.data_loss import DataLoss
+from ..client import PravegaClient, StreamCut, StreamName, Subscriber
+from ..errors import ConnectorError
+from ..insight import StreamLag, lost_bytes, stream_lag
+from .data_loss import DataLoss
 
 __all__ = ["Progress", "PublishedPosition"]
 

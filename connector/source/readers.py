@@ -27,7 +27,7 @@ from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from connector.client import (
+from ..client import (
     EventBatch,
     PravegaClient,
     SegmentSlice,
@@ -39,18 +39,18 @@ from connector.client import (
     shared_client,
     slices_between,
 )
-from connector.errors import DataLossError
-from connector.exchange import Exchanged
-from connector.source.admission import Boundaries, divide
-from connector.source.bad_records import check_letter_box, letter_box
-from connector.source.columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
-from connector.source.data_loss import DataLoss, pass_over, remaining_slices
-from connector.source.offsets import Offset
-from connector.source.options import SourceOptions
-from connector.source.planner import QueryPlan
-from connector.source.positions import Positions
-from connector.source.progress import Progress, PublishedPosition
-from connector.source.streams import Streams
+from ..errors import DataLossError
+from ..exchange import Exchanged
+from .admission import Boundaries, divide
+from .bad_records import check_letter_box, letter_box
+from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
+from .data_loss import DataLoss, pass_over, remaining_slices
+from .offsets import Offset
+from .options import SourceOptions
+from .planner import QueryPlan
+from .positions import Positions
+from .progress import Progress, PublishedPosition
+from .streams import Streams
 
 __all__ = [
     "PravegaBatchReader",

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from connector.errors import ConfigError
-from connector.source.options import SourceOptions
 from pravega_serde import SchemaError
 from pravega_serde.registry import (
     RegistryDeserializer,
@@ -21,6 +19,9 @@ from pravega_serde.registry import (
     registry_format,
     shared_client,
 )
+
+from ..errors import ConfigError
+from .options import SourceOptions
 
 __all__ = ["latest_ids", "registry_reader"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Final
 
-from connector.client import ControllerClient, PravegaClient, StreamName
-from connector.errors import ConfigError, ScopeNotFoundError
-from connector.source.options import SourceOptions
+from ..client import ControllerClient, PravegaClient, StreamName
+from ..errors import ConfigError, ScopeNotFoundError
+from .options import SourceOptions
 
 __all__ = ["StreamPattern", "Streams"]
 

@@ -8,13 +8,13 @@ VersionedSerializer, ``internal_records`` the records that Pravega keeps in that
 groups, lengths of sealed segments.
 """
 
-from connector.wire import messages
-from connector.wire.append_session import AppendSession, AppendState, Block
-from connector.wire.codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
-from connector.wire.cuts import StreamCut
-from connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
-from connector.wire.frames import EventColumn, FramedColumn, FrameParser, frame_column, frame_events
-from connector.wire.internal_records import (
+from . import messages
+from .append_session import AppendSession, AppendState, Block
+from .codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
+from .cuts import StreamCut
+from .frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
+from .frames import EventColumn, FramedColumn, FrameParser, frame_column, frame_events
+from .internal_records import (
     MARK_PREFIX,
     SCOPES_TABLE,
     TABLES,
@@ -30,8 +30,8 @@ from connector.wire.internal_records import (
     sealed_key,
     streams_table,
 )
-from connector.wire.messages import *  # noqa: F403 - a message is declared in its module alone
-from connector.wire.names import (
+from .messages import *  # noqa: F403 - a message is declared in its module alone
+from .names import (
     SegmentRange,
     StreamName,
     parse_segment_name,
@@ -43,7 +43,7 @@ from connector.wire.names import (
     transaction_segment_name,
     validate_scope_name,
 )
-from connector.wire.range_read import READ_CHUNK, RangeRead
+from .range_read import READ_CHUNK, RangeRead
 
 __all__ = [
     "EVENT_HEADER_SIZE",

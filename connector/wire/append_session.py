@@ -28,9 +28,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from connector.errors import ProtocolError
-from connector.wire.codec import encode
-from connector.wire.messages import AppendSetup, DataAppended, SetupAppend, encode_append
+from ..errors import ProtocolError
+from .codec import encode
+from .messages import AppendSetup, DataAppended, SetupAppend, encode_append
 
 __all__ = ["AppendSession", "AppendState", "Block"]
 

@@ -6,8 +6,8 @@ import struct
 from dataclasses import fields
 from typing import Any, Final
 
-from connector.errors import ProtocolError
-from connector.wire.messages import REPLIES, Message
+from ..errors import ProtocolError
+from .messages import REPLIES, Message
 
 __all__ = ["MAX_FRAME_SIZE", "MessageDecoder", "decode", "encode", "parse_header"]
 

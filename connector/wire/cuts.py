@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from connector.errors import InvalidNameError, MalformedStreamCutError
-from connector.wire.names import StreamName, segment_epoch, segment_id, segment_number
-from connector.wire.versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed
+from ..errors import InvalidNameError, MalformedStreamCutError
+from .names import StreamName, segment_epoch, segment_id, segment_number
+from .versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed
 
 MAX_CUT_BYTES: Final = 8 * 1024 * 1024  # some 200,000 segments; bounds what a text may unpack to
 UNBOUNDED_TEXT: Final = "UNBOUNDED"  # StreamCut.UNBOUNDED.asText(): no position, hence no cut

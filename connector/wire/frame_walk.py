@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from connector.errors import ProtocolError
+from ..errors import ProtocolError
 
 EVENT_HEADER_SIZE: Final = 8  # WireCommands.TYPE_PLUS_LENGTH_SIZE
 # The Java reader has no limit. Writers cap events at 8 MiB unless they opt into large events (LargeEventWriter.java);

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connector.errors import ColumnTypeError, NullEventError, ProtocolError
-from connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
+from ..errors import ColumnTypeError, NullEventError, ProtocolError
+from .frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
 
 __all__ = ["MAX_CHUNK", "EventColumn", "FrameParser", "FramedColumn", "frame_column", "frame_events"]
 

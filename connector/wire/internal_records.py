@@ -34,12 +34,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from connector.errors import ConnectorError
-from connector.wire.cuts import StreamCut
-from connector.wire.messages import ReadTable
-from connector.wire.names import SegmentRange, StreamName, segment_epoch, segment_name
-from connector.wire.versioned import CompactReader, put_compact_int
 from pravega_serde.errors import DeserializationError
+
+from ..errors import ConnectorError
+from .cuts import StreamCut
+from .messages import ReadTable
+from .names import SegmentRange, StreamName, segment_epoch, segment_name
+from .versioned import CompactReader, put_compact_int
 
 __all__ = [
     "MARK_PREFIX",

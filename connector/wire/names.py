@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Final
 
-from connector.errors import InvalidNameError
+from ..errors import InvalidNameError
 
 MAX_NAME_LENGTH: Final = 255  # NameUtils.MAX_NAME_SIZE; for streams that users create the controller takes 250
 MAX_SEGMENT_PART: Final = 2**31 - 1  # numbers and epochs are Java ints

@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 from typing import Final
 
-from connector.errors import MalformedStreamCutError, ProtocolError
-from connector.wire.codec import encode
-from connector.wire.messages import ReadSegment, SegmentRead
+from ..errors import MalformedStreamCutError, ProtocolError
+from .codec import encode
+from .messages import ReadSegment, SegmentRead
 
 __all__ = ["READ_CHUNK", "RangeRead"]
 

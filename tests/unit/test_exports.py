@@ -23,9 +23,12 @@ def imported_names(package: str) -> set[str]:
     """Public names that the package takes from its own modules."""
     found = set()
     for node in parsed(package):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        module = f"{package}.{node.module}" if node.level == 1 else node.module
+        if module.startswith(f"{package}."):
             star = any(alias.name == "*" for alias in node.names)
-            names = importlib.import_module(node.module).__all__ if star else [a.asname or a.name for a in node.names]
+            names = importlib.import_module(module).__all__ if star else [a.asname or a.name for a in node.names]
             found |= {name for name in names if not name.startswith("_")}
     return found
 

@@ -10,10 +10,10 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from connector.client import controller_methods as calls
 from connector.client._proto import controller_pb2 as pb
-from connector.client._proto.regenerate import PACKAGE, ROOT, arguments
 from connector.client.rpc import SERVICE, Rpc
 from connector.errors import ConnectorError, ControllerError
 from connector.wire import StreamName
+from tools.regenerate import PACKAGE, ROOT, arguments
 
 STREAM = StreamName("scope", "stream")
 METHODS = pb.DESCRIPTOR.services_by_name["ControllerService"].methods_by_name
@@ -36,7 +36,7 @@ def test_module_is_generated_from_the_schema(tmp_path: Path) -> None:
     for file in (generated, expected):
         for message in file.message_type:
             clear_json_names(message)
-    assert generated == expected, "run: python -m connector.client._proto.regenerate"
+    assert generated == expected, "run: python -m tools.regenerate"
 
 
 def clear_json_names(message: descriptor_pb2.DescriptorProto) -> None:

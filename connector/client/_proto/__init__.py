@@ -1,1 +1,1 @@
-"""Code generated from ``schemas/controller.proto``; see :mod:`connector.client._proto.regenerate`."""
+"""Code generated from ``schemas/controller.proto``; see ``tools.regenerate``."""

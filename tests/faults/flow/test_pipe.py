@@ -111,7 +111,7 @@ def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)
         proxy.stall()
-        with caplog.at_level(logging.WARNING, "connector.pipe"):
+        with caplog.at_level(logging.WARNING, "pravega_connector.pipe"):
             os.write(writing, b"three\n")
             eventually(lambda: len(caplog.records) == 2)
             proxy.flow()

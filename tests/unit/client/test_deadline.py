@@ -36,7 +36,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def attempts(seconds: float | None = None, health: ClusterHealth | None = None) -> Attempts:
     deadline = None if seconds is None else Deadline(seconds)
-    return (health or ClusterHealth(15, 300)).attempts(logging.getLogger("connector.client.test"), "it", deadline)
+    return (health or ClusterHealth(15, 300)).attempts(
+        logging.getLogger("pravega_connector.client.test"), "it", deadline
+    )
 
 
 # ---------------------------------------------------------------- shares

@@ -442,7 +442,7 @@ class TestTold:
                 move(stream, 0, other)
 
         stream.on_endpoint = endpoint
-        with stream.client(timeout=20) as client, caplog.at_level(logging.INFO, logger="connector.client"):
+        with stream.client(timeout=20) as client, caplog.at_level(logging.INFO, logger="pravega_connector.client"):
             assert client.trouble is None
             client.tail(stream.name)
             assert client.trouble is None
@@ -462,7 +462,7 @@ class TestTold:
 
     def test_a_short_trouble_is_no_outage(self, stream, store, client, caplog):
         store.on(GetStreamSegmentInfo, lambda session, _: session.drop(), times=2)
-        with caplog.at_level(logging.WARNING, logger="connector.client"):
+        with caplog.at_level(logging.WARNING, logger="pravega_connector.client"):
             client.tail(stream.name)
         assert not caplog.records
         assert client.counters.as_dict()["outages"] == 0
@@ -479,8 +479,8 @@ class TestTold:
 
     def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
         monkeypatch.setattr("connector.client.health.NOTE_EVERY", 1000.0)
-        health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
-        with caplog.at_level(logging.INFO, logger="connector.client"):
+        health, logger = ClusterHealth(), logging.getLogger("pravega_connector.client.test")
+        with caplog.at_level(logging.INFO, logger="pravega_connector.client"):
             for _ in range(100):
                 health.count("reconnects", logger, "lost")
             health.count("segment_moves", logger, "moved")
@@ -492,7 +492,7 @@ class TestTold:
 
     def test_outages_at_the_same_time_count_once(self, monkeypatch):
         monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
-        health, logger = ClusterHealth(), logging.getLogger("connector.client.test")
+        health, logger = ClusterHealth(), logging.getLogger("pravega_connector.client.test")
         first, second = (health.attempts(logger, what) for what in ("first", "second"))
         first.failed(ControllerUnavailableError("gone"))
         second.failed(ControllerUnavailableError("gone too"))
@@ -508,7 +508,7 @@ class TestTold:
     def test_an_outage_ends_with_who_has_it(self, monkeypatch):
         monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
         health = ClusterHealth()
-        attempts = health.attempts(logging.getLogger("connector.client.test"), "a reader that was not closed")
+        attempts = health.attempts(logging.getLogger("pravega_connector.client.test"), "a reader that was not closed")
         attempts.failed(ControllerUnavailableError("gone"))
         assert health.trouble is not None
         del attempts

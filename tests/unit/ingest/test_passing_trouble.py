@@ -149,7 +149,7 @@ def test_a_step_whose_transaction_is_open_is_done_again(
     servers: Servers, run: Run, deny: Any, caplog: pytest.LogCaptureFixture, error: ConnectorError
 ):
     denied = deny(error, 3)
-    with caplog.at_level(logging.INFO, "connector.ingest"):
+    with caplog.at_level(logging.INFO, "pravega_connector.ingest"):
         summary = run()
     assert denied == ["open"] * 3
     assert summary.counts.redone == 3
@@ -232,7 +232,7 @@ def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, c
     now = [1000.0]
     monkeypatch.setattr("connector.ingest.ingester.time.monotonic", lambda: now[0])
     trouble = _Trouble(TARGET, 60.0)
-    with caplog.at_level(logging.INFO, "connector.ingest"):
+    with caplog.at_level(logging.INFO, "pravega_connector.ingest"):
         for second in range(60):
             now[0] = 1000.0 + second
             assert trouble.note("no answer")

@@ -265,9 +265,9 @@ def _patch_ledger(module: Any) -> None:
 
 
 _PATCHES: dict[str, Callable[[Any], None]] = {
-    "connector.client.transactions": _patch_transactions,
-    "connector.ledger.servers": _patch_ledger,
-    "connector.sink.exactly_once": _patch_tasks,
+    "pravega_connector.client.transactions": _patch_transactions,
+    "pravega_connector.ledger.servers": _patch_ledger,
+    "pravega_connector.sink.exactly_once": _patch_tasks,
 }
 
 

@@ -1,6 +1,6 @@
 """Generate ``controller_pb2`` from ``schemas/controller.proto``.
 
-Run ``python -m connector.client._proto.regenerate`` in a checkout. Generated code refuses a protobuf runtime older
+Run ``python -m tools.regenerate`` in a checkout. Generated code refuses a protobuf runtime older
 than its compiler, so the compiler is pinned to the oldest runtime that this project supports, and lives in a
 temporary environment of its own: its protobuf and the one in use need not agree.
 """
@@ -17,7 +17,7 @@ from typing import Final
 COMPILER: Final = "grpcio-tools==1.75.1"
 PACKAGE: Final = "connector/client/_proto"
 LENIENT: Final = '# mypy: disable-error-code="type-arg, no-untyped-def"\n'  # protoc's stubs are not strict
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[1]
 
 
 def arguments(schemas: Path, output: Path) -> list[str]:
@@ -35,7 +35,7 @@ def arguments(schemas: Path, output: Path) -> list[str]:
 
 
 def main() -> None:
-    """Write ``controller_pb2.py`` and ``controller_pb2.pyi`` next to this module."""
+    """Write ``controller_pb2.py`` and ``controller_pb2.pyi`` of the client."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder, "bin", "python")
