@@ -1,7 +1,7 @@
 """Who imports whom, among the packages: ``python -m tools.layers`` writes the drawing in ``docs/architecture.md`` anew.
 
-An arrow says that a module of one package imports one of the other when it is loaded; a dotted one, that it does so in a
-function, so that whoever does not call it does not pay for it. Arrows that others imply are left out.
+An arrow says that a module of one package imports one of the other when it is loaded; a dotted one, that it does so in
+a function, so that whoever does not call it does not pay for it. Arrows that others imply are left out.
 """
 
 from __future__ import annotations
