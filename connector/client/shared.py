@@ -7,16 +7,16 @@ processes of the same user on the same machine, by the time of an empty file.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import stat
 import tempfile
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from pravega_serde.per_process import PerProcess
 
 from ..config import PravegaConfig
 from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
@@ -29,8 +29,7 @@ _KNOWN_FOR: Final = 3600.0
 # … and is noted once in so many seconds.
 _NOTE_EVERY: Final = 60.0
 
-_lock: Final = threading.Lock()
-_clients: Final[dict[tuple[int, PravegaConfig, float, float, bool], PravegaClient]] = {}
+_clients: Final[PerProcess[tuple[PravegaConfig, float, float, bool], PravegaClient]] = PerProcess(PravegaClient.close)
 _noted: Final[dict[str, float]] = {}
 
 
@@ -42,21 +41,10 @@ def shared_client(
     service: bool = False,
 ) -> PravegaClient:
     """The process's client for a configuration and timeouts; do not close it. A forked process gets a new one."""
-    key = (os.getpid(), config, timeout, failover_timeout, service)
-    with _lock:
-        client = _clients.get(key)
-        if client is None:
-            client = _clients[key] = PravegaClient(
-                config, timeout=timeout, failover_timeout=failover_timeout, service=service
-            )
-        return client
-
-
-@atexit.register
-def _close_all() -> None:
-    for (pid, *_), client in _clients.items():
-        if pid == os.getpid():
-            client.close()
+    return _clients.get(
+        (config, timeout, failover_timeout, service),
+        lambda: PravegaClient(config, timeout=timeout, failover_timeout=failover_timeout, service=service),
+    )
 
 
 def note_answer(config: PravegaConfig) -> None:

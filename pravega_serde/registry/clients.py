@@ -6,17 +6,15 @@ one shared client for each registry.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import inspect
 import math
-import os
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pravega_serde.errors import MissingExtraError, RegistryProtocolError
+from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import calls
 from pravega_serde.registry.calls import Call
 from pravega_serde.registry.contract import (
@@ -320,8 +318,7 @@ def _of_type(schemas: list[SchemaWithVersion], schema_type: str | None) -> list[
 
 # ---- one for each process ----
 
-_lock: Final = threading.Lock()
-_clients: Final[dict[tuple[int, RegistryConfig], SchemaRegistryClient]] = {}
+_clients: Final[PerProcess[RegistryConfig, SchemaRegistryClient]] = PerProcess(SchemaRegistryClient.close)
 
 
 def shared_client(config: RegistryConfig) -> SchemaRegistryClient:
@@ -329,16 +326,4 @@ def shared_client(config: RegistryConfig) -> SchemaRegistryClient:
 
     Do not close it. A forked process gets a new one.
     """
-    key = os.getpid(), config
-    with _lock:
-        client = _clients.get(key)
-        if client is None:
-            client = _clients[key] = SchemaRegistryClient(config)
-        return client
-
-
-@atexit.register
-def _close_all() -> None:
-    for (pid, _), client in _clients.items():
-        if pid == os.getpid():
-            client.close()
+    return _clients.get(config, lambda: SchemaRegistryClient(config))
