@@ -112,7 +112,7 @@ def _compile_skip(node: Node) -> Read:
     try:
         return _compile(node, arrow_type(node))
     except SchemaError:
-        # Recursive: it has no type, though nobody would see it.
+        # Recursive: it has no type, even though the column is dropped.
         raise FallbackError from None
 
 
@@ -289,7 +289,7 @@ def _in_order(rounds: list[pa.Array], kind: pa.DataType, order: pa.Array) -> pa.
 
 
 def _with_items(cursor: Cursor, rows: Int64s, left: Int64s) -> Int64s:
-    """Those of the rows that have an item to read: rows at the end of a block start the next, or are done."""
+    """Subset of the rows with an item left to read; rows at the end of a block begin the next one, or are done."""
     ended = rows[left[rows] == 0]
     if len(ended):
         selected = cursor.select(ended)

@@ -123,7 +123,7 @@ def list_type(item: pa.DataType) -> pa.DataType:
 
 
 def promoter(wire: str, target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the writer's primitive into the reader's; None if there is none."""
+    """Conversion of the writer's primitive into the reader's; None if values stay as they are."""
     if isinstance(target, Fixed) or wire == target.name:
         return None
     if target.name == "float":
@@ -166,7 +166,7 @@ class SpelledUUID(uuid.UUID):
 
 
 def natural_converter(target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the reader's primitive into its natural value; None if there is none."""
+    """Conversion of the reader's primitive into its natural value; None if values stay as they are."""
     logical = target.logical
     if logical is None:
         return None
@@ -178,7 +178,7 @@ def natural_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def arrow_converter(target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the reader's primitive into the value that pyarrow takes; None if there is none.
+    """Conversion of the reader's primitive into the value that pyarrow takes; None if values stay as they are.
 
     It refuses what :func:`natural_converter` refuses.
     """

@@ -148,7 +148,7 @@ class _Compiler:
                     elif entry.default is MISSING:
                         raise MalformedError("no value and no default")
                     else:
-                        # Made when needed: a wrong default that nobody uses is no error.
+                        # Made when needed: a wrong default that is never used is not an error.
                         write_field(default_value(entry.type, entry.default), out)
                 except MalformedError as error:
                     raise error.within(f".{name}") from error
@@ -273,7 +273,7 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
 
 
 def _test(branch: Type) -> Callable[[Any, bool], bool]:
-    """Whether a value is of a branch's type: strictly, or with an int where a float is wanted."""
+    """Predicate for the values of a branch: strict, or with an int accepted for a float."""
     if isinstance(branch, Record):
         names = frozenset(entry.name for entry in branch.fields)
         needed = frozenset(entry.name for entry in branch.fields if entry.default is MISSING)

@@ -47,7 +47,7 @@ class JsonRegistry(RegistryFormat):
         return EventType(info, JsonSerializer(arrow_type=columns))
 
     def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
-        """Documents of the writer's schema that are none of the reader's.
+        """Documents of the writer's schema that the reader's schema rejects.
 
         Writers are taken to write what their schema names: that a document may hold any other member as well does not
         make every new property a fault. Drafts 3 to 2020-12 as far as their keywords are known here; a keyword that is
@@ -151,7 +151,7 @@ class _Comparison:
         try:
             yield from self._schemas({} if writer is True else writer, reader, path, depth + 1)
         finally:
-            # Whoever needs one fault only asks for no other.
+            # Lazy: a caller that needs one fault stops there.
             self._open.discard(pair)
 
     def _schemas(self, writer: Json, reader: Json, path: str, depth: int) -> Iterator[str]:

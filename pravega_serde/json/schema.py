@@ -1,4 +1,4 @@
-"""Validation of events by a JSON Schema, in bounded time whoever sent them. Needs the ``json-schema`` extra.
+"""Validation of events by a JSON Schema, in bounded time for any event. Needs the ``json-schema`` extra.
 
 Drafts 3, which Jackson's schema module writes, to 2020-12; ``$schema`` says which. Without it, a schema whose ``id``
 begins with ``urn:jsonschema:`` is Jackson's, and any other of draft 2020-12. References to other documents are

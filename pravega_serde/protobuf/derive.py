@@ -61,7 +61,7 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
 
     Nothing is imported, not even Google's Timestamp: the generic reader of Java's registry serializers takes no schema
     with imports. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf
-    does not have (lists in lists or maps, durations), and for names that are none there.
+    does not have (lists in lists or maps, durations), and for invalid Protobuf names.
     """
     package, _, last = name.rpartition(".")
     for part in name.split("."):

@@ -85,7 +85,7 @@ class Codec:
     def unpack(self, stored: bytes, properties: Mapping[str, str]) -> bytes:
         """The payload of a stored form.
 
-        Raises :class:`DeserializationError` for what is none, :class:`LimitExceededError` for one of more than
+        Raises :class:`DeserializationError` for invalid data, :class:`LimitExceededError` for one of more than
         ``MAX_DECOMPRESSED_BYTES``.
         """
         try:

@@ -220,7 +220,7 @@ class CompatibilityRule:
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """Which schemas a group takes beside those that it has: one of the constants, or :meth:`advanced`."""
+    """Policy for the schemas that a group accepts beside those it has: a constant, or :meth:`advanced`."""
 
     policy: str
     backward: CompatibilityRule | None = None
