@@ -99,7 +99,7 @@ CREATE_READER_GROUP: Final = Rpc(
 )
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus, works=True)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus, works=True)
-# Repeated after a lost answer it begins another one; the first, which nobody knows, ends with its lease.
+# Repeated after a lost answer it begins another one; the first, whose id is lost, ends with its lease.
 CREATE_TRANSACTION: Final = Rpc(
     "createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, works=True, verdict=_no_transaction
 )
@@ -172,7 +172,7 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
 
 
 def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> bool:
-    """Whether something was changed; raises for an outcome that is a refusal, or a failure that may pass."""
+    """Whether the call changed something. Raises for a refusal, and for a failure that may pass."""
     try:
         name = enum.Name(number)
     except ValueError:  # proto3 hands on the numbers of a newer server
@@ -381,7 +381,7 @@ def decode_status(answer: pb.TxnState) -> TransactionStatus:
 def group_message(
     stream: StreamName, group: str, group_id: str = _ANY_ID, generation: int = 0
 ) -> pb.ReaderGroupConfiguration:
-    """A reader group that subscribes to one stream; nobody reads through it."""
+    """Configuration of a reader group that subscribes to one stream and has no readers."""
     everything = pb.StreamCut(streamInfo=stream_message(stream))
     return pb.ReaderGroupConfiguration(
         scope=stream.scope,

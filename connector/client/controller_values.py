@@ -24,7 +24,7 @@ MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
 # Several looks of the controller (10 s each), and several micro-batches of a usual query.
 AGGREGATION_TIMEOUT_MS: Final = 60_000
-# What Java's ReaderGroupConfig has by default; the server checks it, and nobody reads through a subscriber's group.
+# What Java's ReaderGroupConfig has by default; the server checks it, and a subscriber's group has no readers.
 REFRESH_MS: Final = 3000
 CHECKPOINT_MS: Final = 30_000
 CHECKPOINTS: Final = 3
@@ -40,7 +40,7 @@ def _check(what: str, value: int, low: int, high: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPolicy:
-    """How the number of a stream's segments follows its load: see ``fixed``, ``by_events`` and ``by_kbytes``."""
+    """Policy that adapts a stream's segments to its load: see ``fixed``, ``by_events`` and ``by_kbytes``."""
 
     kind: ScalingKind = "fixed"
     """What drives the scaling; "fixed" never scales on its own."""
@@ -62,7 +62,7 @@ class ScalingPolicy:
 
     @classmethod
     def fixed(cls, segments: int) -> ScalingPolicy:
-        """Always so many segments, unless somebody scales by hand."""
+        """Fixed number of segments, changed only by explicit scaling."""
         return cls(min_segments=segments)
 
     @classmethod
@@ -78,7 +78,7 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicy:
-    """How much of a stream the server keeps; it truncates the rest in its own time (every 30 minutes by default)."""
+    """Policy for the part of a stream that the server keeps; the rest is truncated every 30 minutes by default."""
 
     kind: RetentionKind
     """What is limited: the age of events, or the bytes of the stream."""
@@ -118,9 +118,9 @@ class StreamConfig:
     timestamp_aggregation_timeout_ms: int = AGGREGATION_TIMEOUT_MS
     """How long a writer that notes no later time holds the watermarks back.
 
-    With 0, the server's own default, nobody is waited for: of several writers the fastest one then makes the
-    watermarks, and what the others write has a lower bound that is none. Choose more than the longest pause between
-    two notes of a writer. It costs nothing where nobody notes times.
+    With 0, the server's own default, no writer is waited for: of several writers the fastest one then makes the
+    watermarks, and the lower bounds of the others' events are wrong. Choose more than the longest pause between
+    two notes of a writer. It costs nothing in streams without noted times.
     """
     rollover_size_bytes: int = 0
     """Size of a segment's chunks in long-term storage; 0 is the server's default."""
@@ -150,7 +150,7 @@ class TransactionStatus(Enum):
     ABORTED = "aborted"
     """Its events are gone."""
     UNKNOWN = "unknown"
-    """Never there, or completed so long ago (24 h by default) that it is forgotten: committed or not, nobody knows."""
+    """Never there, or completed so long ago (24 h by default) that it is forgotten: the outcome is unknown."""
 
     @property
     def is_committed(self) -> bool:
@@ -159,7 +159,7 @@ class TransactionStatus(Enum):
 
     @property
     def is_aborted(self) -> bool:
-        """Whether it is decided that nobody ever sees its events."""
+        """Whether it is decided that readers never see its events."""
         return self in (TransactionStatus.ABORTING, TransactionStatus.ABORTED)
 
 

@@ -47,7 +47,7 @@ import grpc  # noqa: E402 - after the environment is set
 __all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
 
 FORK_HANDLERS: Final = os.environ.get(_SETTING) != "0"
-"""Whether a forked child may use gRPC after its parent did: somebody wants it so, or has imported gRPC before."""
+"""Whether a forked child may use gRPC after its parent did: set by the environment, or gRPC was imported before."""
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them

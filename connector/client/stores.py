@@ -1,4 +1,4 @@
-"""Where segments live and what may be asked of them: endpoints, tokens, and requests to the right segment store."""
+"""Requests to segment stores: endpoints of segments, delegation tokens, and calls to the owning store."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class SegmentStores:
         return endpoint
 
     def known_endpoint(self, stream: StreamName, segment_id: int) -> Endpoint | None:
-        """Result of :meth:`endpoint` if nobody needs to be asked, else None."""
+        """Result of :meth:`endpoint` if it is known without a call, else None."""
         return self._endpoints.get((stream, segment_id))
 
     def token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
@@ -178,7 +178,7 @@ class SegmentStores:
         return token
 
     def known_token(self, stream: StreamName, *, write: bool) -> str | None:
-        """Result of :meth:`token` if nobody needs to be asked, else None."""
+        """Result of :meth:`token` if it is known without a call, else None."""
         token, renewal = self._tokens.get((stream, write), ("", 0.0))
         return None if time.time() >= renewal else token
 
@@ -366,7 +366,7 @@ class SegmentCalls:
         self._name = segment_name(stream, segment_id)
 
     def info(self, deadline: Deadline | None = None) -> SegmentInfo:
-        """Where the segment starts and ends now."""
+        """Current start and end of the segment."""
         info = self._stores.segment_infos(self._stream, [self._id], deadline=deadline)[self._id]
         if not info.exists:
             raise self.missing()

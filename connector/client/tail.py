@@ -285,7 +285,7 @@ class TailReader:
         return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
 
     def _due(self, endpoint: Endpoint) -> float:
-        """When a store must be asked for a word, or must have given it."""
+        """Time of the next keep-alive to a store, or by which it must have answered the last one."""
         return self._pinged.get(endpoint, self._connections[endpoint].heard_at) + _PING_AFTER
 
     @property

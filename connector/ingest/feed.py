@@ -1,4 +1,4 @@
-"""What goes into the next transaction: the three variants.
+"""Feed of records into the next transaction, in three variants.
 
 ``file``: whole sources; their ends are not known when the transaction is recorded.
 ``count``: a fixed number of records of one source; so an offset tells where the next transaction begins.

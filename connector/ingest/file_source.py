@@ -42,7 +42,7 @@ _DECIMAL: Final = re.compile(r"decimal(?:128)?\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How files are read. Part of them concerns some kinds of files only."""
+    """Options of reading files. Some concern certain kinds of files only."""
 
     input: str | None = None
     """What all files hold: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; else their names tell."""
@@ -83,7 +83,7 @@ class FileSource:
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]], options: FileOptions | None = None) -> None:
-        """Raises ConfigError for a kind of files that there is none of."""
+        """Raises ConfigError for an unknown kind of files."""
         self._paths = [os.fspath(path) for path in paths]
         self._options = options or FileOptions()
         self._kinds = self._options.kinds()
@@ -125,7 +125,7 @@ class FileSource:
         return f"{before} {digest}"
 
     def change(self, id_: str, mark: str) -> str | None:
-        """What is different: the size or the content. Other times alone are no change."""
+        """Description of the difference, in size or content; None if only the file's times differ."""
         path = self._path(id_)
         then, _, digest = mark.rpartition(" ")
         now = _stat(path)

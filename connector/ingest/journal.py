@@ -121,17 +121,17 @@ class Step:
 
 @dataclass(slots=True)
 class Progress:
-    """How far one source is in the stream."""
+    """Progress of one source into the stream."""
 
     mark: str
     offset: int
-    """Records that are in the stream; -1 for all, where nobody knows how many those are."""
+    """Records that are in the stream; -1 for all of an unknown number."""
     finished: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """End of the step before, and the next step; None when there is none for now."""
+    """End of the previous step, and the next step; None while idle."""
 
     committed: bool
     """Whether the transaction of the step before is committed; if not it is aborted, or there was none."""
@@ -151,7 +151,7 @@ class Update:
 
 
 class IngestState:
-    """State of an ingestion, changed in place: nobody keeps older ones, and a copy of many files would be slow."""
+    """State of an ingestion, changed in place: older states are not needed, and copies of many files are slow."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -227,11 +227,11 @@ def state_name(target: StreamName, name: str | None = None) -> StreamName:
 
 
 class Journal:
-    """State on its way to and from its stream, which is created if there is none."""
+    """Reader and writer of the state in its stream, which is created if missing."""
 
     def __init__(self, client: PravegaClient, target: StreamName, name: StreamName) -> None:
         """Raises IngestStateError for the state of another target, AuthenticationError, ConfigError."""
-        # Creating takes a right on the whole scope, which whoever has a stream for it need not have.
+        # Creating takes a right on the whole scope, which using an existing stream does not need.
         if not client.controller.stream_exists(name):
             client.create_stream(name)
         self.name = name
@@ -286,7 +286,7 @@ class Journal:
                     raise
 
     def compact(self) -> None:
-        """Write the whole state as one value if there is much to read for whoever begins, and it fits."""
+        """Write the whole state as one value if a new run would have much to read, and the value fits."""
         if self.state.number - self._looked < _LOOK_EVERY:
             return
         self._looked = self.state.number
@@ -304,13 +304,13 @@ class Journal:
         self.close()
 
     def _is_ours(self, update: Update) -> bool:
-        """Whether the state's step is the update's: its transaction is known to nobody else before."""
+        """Whether the state's step is the update's: no other run can know its transaction earlier."""
         step = self.state.step
         return None not in (step, update.step) and step.transaction == update.step.transaction  # type: ignore[union-attr]
 
 
 def _next(state: IngestState, number: int, update: Update) -> list[dict[str, Any]]:
-    """The update, unless somebody has made one: then nothing is to be written."""
+    """The update as the next entry; empty if another run has made one."""
     return [update.to_json(number + 1)] if state.number == number else []
 
 

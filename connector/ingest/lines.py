@@ -1,4 +1,4 @@
-"""Files of lines: where each record begins and ends, and which of them are no records of the columns."""
+"""Files of lines: bounds of each record, and the records that do not fit the columns."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _check_length(name: str, line: int, rest: bytes) -> None:
 
 
 def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
-    """Where the line ends are that end a record."""
+    """Positions of the line ends that end a record."""
     view = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(view == _NEWLINE)
     if not quotes or b'"' not in data:
@@ -135,7 +135,7 @@ class LineReader:
 
     name: str
     parse: Callable[[Lines], pa.RecordBatch]
-    """One row for each record; raises ArrowInvalid or NotRecordsError if there is a record that is none."""
+    """One row for each record. Raises ArrowInvalid or NotRecordsError for an invalid record."""
     reject: bool
     """Whether bad records are handed over, instead of raising BadRecordError."""
 
@@ -183,5 +183,5 @@ class LineReader:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says, without places in a block."""
+    """Text of an error, without positions within a block."""
     return _PLACE.sub("", str(error).partition("\n")[0]).strip()

@@ -74,7 +74,7 @@ class Part:
     transaction: UUID
     content: Content
     event_time: int | None = None
-    """Milliseconds that event time has come to with these rows, where the sink is told of it."""
+    """Milliseconds that event time has come to with these rows, if the sink has an event time column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Request:
 class Job:
     """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition.
 
-    A bystander does not know its application: without tasks nobody tells it.
+    A bystander does not know its application: only tasks carry it.
     """
 
     app: str
@@ -106,7 +106,7 @@ class Commit:
 
     @property
     def ended(self) -> bool:
-        """Whether there is an outcome, and nothing left to ask."""
+        """Whether the machine has an outcome and needs no further call."""
         return self.phase is Phase.END
 
     @property
@@ -395,7 +395,7 @@ def is_live(status: Status) -> bool:
 
 
 def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
-    """The statuses, with a forgotten pilot as committed if another one is: nobody commits another one before it."""
+    """Statuses with a forgotten pilot as committed if another transaction is: the pilot is always committed first."""
     pilot, *others = statuses
     if pilot is Status.UNKNOWN and any(status.is_committed for status in others):
         pilot = Status.COMMITTED

@@ -196,7 +196,7 @@ def _round_trip(client: PravegaClient, stream: StreamName, stores: Collection[tu
 
 
 def _clean_up(client: PravegaClient, stream: StreamName) -> None:
-    # What is left after a failure here harms nobody.
+    # What is left after a failure here is harmless.
     with contextlib.suppress(PravegaError):
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)

@@ -37,7 +37,7 @@ _ALL_RIGHTS: Final = "prn::*,READ_UPDATE"
 
 
 def check_credentials(username: str | None, password: str | None, token_seconds: int | None) -> None:
-    """Raise ConfigError for half of the credentials, and for a life of tokens where nobody gets any."""
+    """Raise ConfigError for half of the credentials, and for a token lifetime without credentials."""
     if (username is None) != (password is None):
         raise ConfigError("a local Pravega with credentials needs both username and password")
     if token_seconds is not None and (username is None or token_seconds < 1):

@@ -1,4 +1,4 @@
-"""Streams of a query: those that are named, or those that match a pattern when somebody looks."""
+"""Streams of a query: named ones, or those that match a pattern at each look."""
 
 from __future__ import annotations
 
