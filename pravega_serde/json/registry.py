@@ -281,7 +281,7 @@ def _types(writer: Json, reader: Json, path: str) -> Iterator[str]:
     allowed = _type_names({"type": reader["type"]}) if "type" in reader else _ALL
     lost = _type_names(writer) - allowed
     if lost:
-        yield f"{path}: the reader takes no {', no '.join(sorted(lost))}"
+        yield f"{path}: the reader accepts no {', no '.join(sorted(lost))}"
 
 
 def _values(writer: Json, reader: Json, path: str) -> Iterator[str]:
@@ -290,11 +290,11 @@ def _values(writer: Json, reader: Json, path: str) -> Iterator[str]:
     if read is None:
         return
     if written is None:
-        yield f"{path}: the reader takes certain values only"
+        yield f"{path}: the reader accepts certain values only"
         return
     lost = [value for value in written if value not in read]
     if lost:
-        yield f"{path}: the reader does not take {', '.join(json.dumps(value) for value in lost)}"
+        yield f"{path}: the reader does not accept {', '.join(json.dumps(value) for value in lost)}"
 
 
 def _listed(schema: Json) -> list[Any] | None:

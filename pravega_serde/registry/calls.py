@@ -337,7 +337,7 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
             400: "the schema is malformed, or it does not describe that type",
             404: "the group does not exist",
             409: "the schema is incompatible with those of the group, or of another type where only one is allowed",
-            417: f"the group does not take the format {schema.format.full_type_name}",
+            417: f"the group does not accept the format {schema.format.full_type_name}",
         },
     )
 

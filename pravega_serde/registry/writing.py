@@ -169,7 +169,7 @@ class MultiTypeSerializer(_Writer):
             encoder = self._encoders.get(key)
         except TypeError as error:  # not hashable
             raise SerializationError(
-                f"type_of gives {key!r:.80}, which can be no key of the schemas; known: {self._known()}"
+                f"type_of gives {key!r:.80}, which cannot be a key of the schemas; known: {self._known()}"
             ) from error
         if encoder is None:
             encoder = self._by_name.get(self._name_of(value) or key)
