@@ -58,7 +58,7 @@
         │   └── NullEventError
         ├── InputLostError                   a socket or pipe that events came from broke, or was never there
         ├── OutputFileError                  a file that cannot be written; nothing half is left under its name
-        └── LocalServerError                 an embedded server that cannot be had
+        └── LocalServerError                 an embedded server that cannot be run
             ├── JavaNotFoundError
             └── JarDownloadError
 

@@ -153,16 +153,16 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "FAILURE": (ControllerFailureError, "the controller could not do it"),
     "PRECONDITION_FAILED": (
         ControllerError,
-        "the stream is being scaled by somebody else, or would have fewer segments than its scaling policy asks for",
+        "another client is scaling the stream, or would have fewer segments than its scaling policy asks for",
     ),
-    "INVALID_SCOPE_NAME": (InvalidNameError, "the controller does not take this name"),
-    "INVALID_STREAM_NAME": (InvalidNameError, "the controller does not take this name"),
-    "INVALID_RG_NAME": (InvalidNameError, "the controller does not take this name"),
+    "INVALID_SCOPE_NAME": (InvalidNameError, "the controller refuses this name"),
+    "INVALID_STREAM_NAME": (InvalidNameError, "the controller refuses this name"),
+    "INVALID_RG_NAME": (InvalidNameError, "the controller refuses this name"),
     "RG_NOT_FOUND": (ControllerError, "there is no such reader group"),
-    "INVALID_CONFIG": (ControllerError, "the reader group was changed by somebody else"),
+    "INVALID_CONFIG": (ControllerError, "another process has changed the reader group"),
     "SUBSCRIBER_NOT_FOUND": (ControllerError, "the stream has no such subscriber"),
     "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was published under that name before"),
-    "GENERATION_MISMATCH": (ControllerError, "the reader group was changed by somebody else"),
+    "GENERATION_MISMATCH": (ControllerError, "another process has changed the reader group"),
     "SCOPE_NOT_EMPTY": (ControllerError, "it still has streams; seal and delete them first"),
     "STREAM_NOT_SEALED": (ControllerError, "it is not sealed; seal it first"),
     "STREAM_SEALED": (StreamSealedError, "it is sealed"),
@@ -402,7 +402,7 @@ def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, g
     streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
     if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
         raise ConfigError(
-            f"the reader group {stream.scope}/{group} belongs to somebody else: choose another name for the "
+            f"the reader group {stream.scope}/{group} belongs to another application: choose another name for the "
             f"subscriber of {stream}"
         )
     return SubscriberId(group, config.readerGroupId, config.generation)

@@ -182,7 +182,7 @@ def status_error(
         return TransactionCommittedError(f"{what}: it is {status.value}")
     if status.is_aborted:
         return TransactionAbortedError(
-            f"{what}: it is {status.value}, by somebody or because its lease ended, and its events are gone; "
+            f"{what}: it is {status.value}, by a client or because its lease ended, and its events are gone; "
             "write them again in a new one"
         )
     return TransactionUnknownError(

@@ -163,7 +163,7 @@ class EventWriter(Generic[T]):
             return
         if events.null_count:
             row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
-            raise NullEventError(f"row {row} of the column is null, and Pravega has no null events: fill or drop it")
+            raise NullEventError.at_row(row)
         lengths = pa.compute.binary_length(events).to_numpy()
         if (longest := int(lengths.max())) > self._max_event_size:
             raise self._too_large(longest)

@@ -140,7 +140,7 @@ class Failure:
 
 _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
     grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {seconds:g} s"),
-    grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is no Pravega controller, or one too old for this"),
+    grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is not a Pravega controller, or is too old for this call"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {seconds:g} s"),
     grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
     grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
@@ -152,7 +152,7 @@ _ADVICE: Final = {
     grpc.StatusCode.UNIMPLEMENTED: "check host and port",
     grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
     grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
-    grpc.StatusCode.PERMISSION_DENIED: "use a user who may, or have the permission added",
+    grpc.StatusCode.PERMISSION_DENIED: "use a user with the permission, or have it added",
 }
 
 

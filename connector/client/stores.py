@@ -214,7 +214,7 @@ class SegmentStores:
             raise error
         if self._is_true(stream, segment_id, error, deadline):
             raise error
-        raise WrongHostError(f"{error.message}, says a segment store, but the controller has it otherwise") from None
+        raise WrongHostError(f"{error.message}, says a segment store, but the controller denies it") from None
 
     def _is_true(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> bool:
         if isinstance(error, SegmentTruncatedError):
@@ -399,7 +399,7 @@ class SegmentCalls:
         """The error for a segment that is not there: of a deleted stream, or of a stream that was scaled."""
         if not self._stores.controller.stream_exists(self._stream):
             return StreamNotFoundError.deleted(self._stream)
-        return NoSuchSegmentError(f"segment {self._name} is no more: the stream was deleted and made again, or scaled")
+        return NoSuchSegmentError(f"segment {self._name} is gone: the stream was deleted and made again, or scaled")
 
     def _ask(self, request: Callable[[str], Message], kind: type[R]) -> R:
         """The reply to what ``request`` makes with a token; made anew for each attempt, as a token can be refused."""

@@ -68,7 +68,7 @@ class _Reading:
             if self._next is None:
                 return None
             if self._next.first != self.offset:
-                raise SourceChangedError(f"{self.id} gave record {self._next.first} where {self.offset} was to come")
+                raise SourceChangedError(f"{self.id} gave record {self._next.first}, expected {self.offset}")
         return self._next
 
     def take(self, most: int | None = None) -> Iterator[Chunk]:

@@ -88,7 +88,7 @@ def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False
 def _check_length(name: str, line: int, rest: bytes) -> None:
     if len(rest) > MAX_RECORD:
         raise BadRecordError(
-            f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or are these no lines?"
+            f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or is it binary?"
         )
 
 

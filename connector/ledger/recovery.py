@@ -96,7 +96,7 @@ class Recovery:
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
         entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice)
         if self._ledger.append(entry, revision, deadline=0.0) is None:
-            raise OutcomeUnknownError(f"somebody else wrote to ledger {self._ledger.name} meanwhile: look at it again")
+            raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
 
     def _open(self, app: str) -> Prepared:
         _, state = self._ledger.read()

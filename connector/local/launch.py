@@ -148,7 +148,7 @@ def last_words(printed: bytes) -> str:
     """Last line that a JVM printed before it ended, the cause of an exception rather than a line of the stack."""
     lines = [line for line in printed.decode(errors="replace").strip().splitlines() if not line.startswith("\tat ")]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines or ["it said nothing"])[-1][:200]
+    return (causes or lines or ["it printed nothing"])[-1][:200]
 
 
 def await_ready(

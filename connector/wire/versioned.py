@@ -97,7 +97,7 @@ class CompactReader:
     def _revision(self, expected: int) -> CompactReader:
         number = self.fixed(1)
         if number != expected:
-            raise ValueError(f"revision {number} in the place of revision {expected}")
+            raise ValueError(f"found revision {number}, expected revision {expected}")
         return CompactReader(self.take(self.fixed(4)))
 
     def _number(self, width: int, code_bits: int) -> int:
