@@ -98,6 +98,7 @@ def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
     ends = np.flatnonzero(view == _NEWLINE)
     if not quotes or b'"' not in data:
         return ends
+    # Outside of quotes an even number of them comes before the line end; a doubled quote counts as two.
     marks = np.flatnonzero(view == _QUOTE)
     outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == 0]
     return outside
