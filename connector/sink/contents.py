@@ -157,6 +157,7 @@ def _by_rounds(column: pa.Array, sizes: Int64s, constants: UInt64s) -> UInt64s:
     sums = np.zeros((_LANES, len(sizes)), np.uint64)
     for i, many in enumerate(having[:-1].tolist()):
         words, more = opened.words[starts[:many] + 8 * i], int(having[i + 1])
+        # Values whose last word this is: the bytes behind their end belong to other values.
         words[more:] &= _KEEP[sizes[more:many] - 8 * i]
         sums[:, :many] += constants[:, i, None] * _mixed(words)
     unsorted = np.empty_like(sums)
