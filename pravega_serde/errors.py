@@ -223,7 +223,7 @@ class RegistryNotFoundError(RegistryError):
 
 
 class RegistryConflictError(RegistryError):
-    """In conflict with what the group holds already: incompatible, of another format or type (409, 412, 417)."""
+    """The request conflicts with the group's contents: incompatible, of another format or type (409, 412, 417)."""
 
     code = "PRAVEGA-REGISTRY-CONFLICT"
     fault = "local"

@@ -304,7 +304,7 @@ def default_value(schema: Type, default: Any) -> Any:
 
 
 def _of_union(schema: Union, default: Any) -> Any:
-    """By the first branch that takes it: before Avro 1.12 only the first of all."""
+    """Default by the first branch that accepts it; before Avro 1.12 only the very first branch did."""
     labelled = sum(label_of(branch) != "null" for branch in schema.branches) > 1
     for branch in schema.branches:
         if _may_be(branch, default):

@@ -232,7 +232,7 @@ def _choose_optional(null: int | None, other: int) -> _Choose:
 
 
 def _choose_member(null: int | None, others: list[int]) -> _Choose:
-    """By the member of an Arrow struct that is not null."""
+    """Choose the branch by the member of an Arrow struct that is not null."""
     members = [(f"member{position}", index) for position, index in enumerate(others)]
 
     def choose(value: Any) -> tuple[int, Any]:
@@ -247,7 +247,7 @@ def _choose_member(null: int | None, others: list[int]) -> _Choose:
 
 
 def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choose:
-    """By a label, ``(name, value)``, or else the first branch that takes the value's Python type."""
+    """Choose the branch by a label, ``(name, value)``, else the first that accepts the value's Python type."""
     labels: dict[str, int] = {}
     for index in others:
         label = label_of(schema.branches[index])

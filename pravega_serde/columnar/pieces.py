@@ -23,7 +23,7 @@ __all__ = ["MAX_COLUMN_BYTES", "Blob", "Piece", "Words", "assemble", "constant",
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Up to eight bytes of each row."""
+    """Piece of up to eight bytes in each row."""
 
     words: UInt64s
     size: Int64s | int
@@ -32,7 +32,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Any number of bytes of each row, without nulls."""
+    """Piece of any number of bytes in each row, without nulls."""
 
     column: pa.BinaryArray
 

@@ -212,17 +212,17 @@ class ProxyDescriptor:
 
     @functools.cached_property
     def all_fields(self) -> tuple[tuple[ClassDescriptor, Field], ...]:
-        """As for a class."""
+        """Same as for a class descriptor."""
         return self.super_class.all_fields if self.super_class else ()
 
     @functools.cached_property
     def positions(self) -> dict[str, int]:
-        """As for a class."""
+        """Same as for a class descriptor."""
         return self.super_class.positions if self.super_class else {}
 
     @functools.cached_property
     def field_names(self) -> tuple[str, ...]:
-        """As for a class."""
+        """Same as for a class descriptor."""
         return self.super_class.field_names if self.super_class else ()
 
 

@@ -62,7 +62,7 @@ class JsonRegistry(RegistryFormat):
 
 
 def _serializer(text: str) -> JsonSerializer:
-    """With columns where the schema names them; rows need none."""
+    """Serializer with the columns that the schema names, if any; rows need none."""
     try:
         return JsonSerializer(arrow_type=arrow_type_of_json_schema(text))
     except SchemaError:

@@ -236,7 +236,7 @@ class MessageReader:
         cursor.fail_unfinished()
 
     def _pass(self, cursor: Cursor, rows: Int64s | None, found: list[Any]) -> None:
-        """Every field once, in order."""
+        """Read every field once, in order."""
         for f, what in zip(self._fields, found, strict=True):
             if isinstance(what, Items):
                 f.reader.take_items(cursor, np.arange(len(cursor)) if rows is None else rows, what)
@@ -244,7 +244,7 @@ class MessageReader:
                 f.reader.take_last(cursor, rows, what)
 
     def _skip_unknown(self, cursor: Cursor) -> None:
-        """Over all fields that stand next and are not ours."""
+        """Skip all next fields that the reader does not know."""
         while True:
             rows = cursor.unfinished()
             tags, sizes = varints_at(cursor.words, cursor.position[rows])

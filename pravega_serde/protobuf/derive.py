@@ -243,6 +243,6 @@ def _fields(messages: Iterable[DescriptorProto]) -> Iterator[FieldDescriptorProt
 
 
 def _json_name(name: str) -> str:
-    """As protoc derives it: every underscore is dropped and capitalises what follows it."""
+    """JSON name as protoc derives it: underscores are dropped and capitalise the next letter."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)

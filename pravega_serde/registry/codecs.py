@@ -70,7 +70,7 @@ class Codec:
 
     @property
     def type(self) -> CodecType:
-        """As the registry knows it."""
+        """Codec type as the registry knows it."""
         return CodecType(self.name, dict(self.properties))
 
     def pack(self, payload: bytes) -> bytes:

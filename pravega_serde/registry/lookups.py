@@ -71,7 +71,7 @@ class _Answers:
 
 
 class Lookups:
-    """For threads. ``limit`` bounds how many answers are kept."""
+    """Lookups for threads. ``limit`` bounds the number of cached answers."""
 
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
@@ -134,7 +134,7 @@ class Lookups:
 
 
 class AsyncLookups:
-    """For the tasks of one event loop; otherwise as :class:`Lookups`."""
+    """Lookups for the tasks of one event loop; otherwise as :class:`Lookups`."""
 
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)

@@ -70,7 +70,7 @@ class RegistryConfig:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None, **given: Any) -> RegistryConfig:
-        """From ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``.
+        """Read ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``.
 
         What is given, and not None, comes before those.
         """

@@ -251,14 +251,14 @@ class WithSchemaSerializer(_Writer):
         return self._deserializer.deserialize_with_schema(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Never: raises :class:`SchemaError`."""
+        """Always raise :class:`SchemaError`."""
         raise SchemaError(
             f"a column of type {arrow_type} does not say which schema its values have; write it with one schema, or "
             "with several types"
         )
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Never: raises :class:`SchemaError`."""
+        """Always raise :class:`SchemaError`."""
         self.check_encodable(as_column(column).type)
         raise AssertionError
 

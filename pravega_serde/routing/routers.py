@@ -140,7 +140,7 @@ class ByConstant:
         return pa.DictionaryArray.from_arrays(indices, pa.array([self.routing_key], pa.string()))
 
     def check(self, schema: pa.Schema) -> None:
-        """Any schema will do."""
+        """Accept any schema."""
 
 
 @dataclass(frozen=True, slots=True)
