@@ -216,7 +216,7 @@ class Attempts:
 
     @property
     def deadline(self) -> Deadline:
-        """By when it must succeed."""
+        """Deadline of the attempts."""
         return self._deadline or self._health.deadline()
 
     @property

@@ -198,7 +198,7 @@ class TailReader:
         return False
 
     def _look_into(self, segment_id: int, offset: int, asked_at: float, deadline: Deadline) -> tuple[float, bool]:
-        """For the read of a time: whether there is something that should have been its answer."""
+        """Check whether a read that was asked at a time should have been answered."""
         info = self._stores.segment_infos(self._stream, [segment_id], deadline=deadline)[segment_id]
         return asked_at, not info.exists or info.sealed or info.write_offset > offset
 

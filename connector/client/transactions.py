@@ -82,7 +82,7 @@ class Transaction:
         return f"{type(self).__name__}({self.stream}, {self.id})"
 
     def status(self) -> TransactionStatus:
-        """Its status."""
+        """Status of the transaction."""
         return self._controller.transaction_status(self.stream, self.id)
 
     def ping(self, lease: float | None = None, *, timeout: float | None = None) -> None:

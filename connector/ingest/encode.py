@@ -1,4 +1,4 @@
-"""From records to events: the columns of an ingestion, and the serializer and the router that its options ask for."""
+"""Encoding of records as events: the columns of an ingestion, and the serializer and router of its options."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class FileKind(Protocol):
         """The columns of a file, from its beginning or from all of it. Raises SourceError."""
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Its records from number ``offset`` on, in these columns. Raises SourceError."""
+        """Records of a file from number ``offset`` on, in these columns. Raises SourceError."""
 
 
 def unified(schemas: list[pa.Schema]) -> pa.Schema:

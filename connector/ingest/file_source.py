@@ -144,7 +144,7 @@ class FileSource:
             return 0
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
-        """Its records from number ``offset`` on. Raises SourceError."""
+        """Records of a source from number ``offset`` on. Raises SourceError."""
         yield from self._kind(id_).chunks(self._path(id_), self.schema, offset, reject=self._options.reject)
 
     # ---------------------------------------------------------------- inside

@@ -56,12 +56,12 @@ class Owner:
     since: int
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an update."""
+        """JSON form within an update."""
         return {"run": self.run, "host": self.host, "pid": self.pid, "since": self.since}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update. Another client need not tell more than its run."""
+        """Parse the JSON form of an update. Another client need not tell more than its run."""
         return cls(str(value["run"]), str(value.get("host", "")), int(value.get("pid", 0)), int(value.get("since", 0)))
 
 
@@ -75,12 +75,12 @@ class Piece:
     mark: str
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an update."""
+        """JSON form within an update."""
         return {"source": self.source, "offset": self.offset, "end": self.end, "mark": self.mark}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update."""
+        """Parse the JSON form of an update."""
         end = value["end"]
         return cls(str(value["source"]), int(value["offset"]), None if end is None else int(end), str(value["mark"]))
 
@@ -97,7 +97,7 @@ class Step:
     """A committed transaction that may not be visible yet: until it is, no other one is to be committed."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an update."""
+        """JSON form within an update."""
         value = {
             "transaction": str(self.transaction),
             "owner": self.owner.to_json(),
@@ -108,7 +108,7 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update. Those of earlier releases have no ``after``."""
+        """Parse the JSON form of an update. Those of earlier releases have no ``after``."""
         after = value.get("after")
         return cls(
             uuid.UUID(value["transaction"]),
@@ -162,7 +162,7 @@ class IngestState:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an initial value. Raises IngestStateError."""
+        """Parse an initial value. Raises IngestStateError."""
         if value.get("version") != _VERSION:
             raise IngestStateError(f"the state has version {value.get('version')!r}; this release reads {_VERSION}")
         with _explained(value):
@@ -175,7 +175,7 @@ class IngestState:
         return state
 
     def to_json(self) -> dict[str, Any]:
-        """As an initial value: sources by folders, because their names repeat."""
+        """JSON form as an initial value: sources by folders, because their names repeat."""
         folders: dict[str, dict[str, Any]] = {}
         for id_, known in self.sources.items():
             folder, slash, name = id_.rpartition("/")

@@ -127,7 +127,7 @@ def _line_numbers(
 
 
 class NotRecordsError(ValueError):
-    """These lines are not as many records as there are lines."""
+    """The lines do not hold one record each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,4 +73,4 @@ class ReplayableSource(Protocol):
         """Roughly its bytes; for progress and for the size of transactions. 0 if it is gone."""
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
-        """Its records from number ``offset`` on; nothing if it has no more. Raises SourceError."""
+        """Records of a source from number ``offset`` on; none behind its end. Raises SourceError."""

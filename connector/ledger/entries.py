@@ -96,7 +96,7 @@ class Prepared:
 
     @property
     def content(self) -> Content:
-        """Of all parts."""
+        """Content of all parts."""
         return sum((part.content for part in self.parts), Content())
 
 

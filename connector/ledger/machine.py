@@ -74,7 +74,7 @@ class Job:
 
     @property
     def content(self) -> Content:
-        """Of all that the tasks wrote."""
+        """Content of all that the tasks wrote."""
         return sum((part.content for part in self.own), Content())
 
 

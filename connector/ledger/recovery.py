@@ -42,7 +42,7 @@ class Recovery:
         self._client, self._target, self._ledger, self._timeout = client, target, ledger, timeout
 
     def survey(self) -> list[Finding]:
-        """Every application that writes to the stream exactly once. Changes nothing."""
+        """List every application that writes to the stream exactly once. Changes nothing."""
         _, state = self._ledger.read()
         return [Finding(app, self._statuses(app.open)) for _, app in sorted(state.items())]
 

@@ -359,7 +359,7 @@ class ClusterProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id. Raises LocalServerError when it does not run."""
+        """Process id. Raises LocalServerError when it does not run."""
         pid = self._pid()
         if pid is None:
             raise LocalServerError(f"{self.name} does not run; start it again, or see {self.log}")

@@ -102,7 +102,7 @@ def accounts_file(folder: Path, users: Mapping[str, tuple[str, Sequence[str]]]) 
 
 
 def _encrypt(password: str) -> str:
-    """As Java's StrongPasswordProcessor: hex of ``iterations:hex(salt):hex(PBKDF2)``."""
+    """Password hash as of Java's StrongPasswordProcessor: hex of ``iterations:hex(salt):hex(PBKDF2)``."""
     salt = os.urandom(32)
     digest = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS, _HASH_SIZE)
     return f"{_ITERATIONS}:{salt.hex()}:{digest.hex()}".encode().hex()

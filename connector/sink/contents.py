@@ -88,7 +88,7 @@ class RowTotal:
 
     @property
     def content(self) -> Content:
-        """Of all rows so far."""
+        """Content of all rows so far."""
         return Content(self.rows, self.bytes, self._lanes[0] << 64 | self._lanes[1])
 
 

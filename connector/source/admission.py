@@ -86,7 +86,7 @@ class Boundaries:
             yield ends
 
     def ends_near(self, piece: SegmentSlice, goals: list[int]) -> list[int]:
-        """For each goal, in rising order, the first boundary that is not before it; without those of the slice."""
+        """First boundary at or behind each of the rising goals; without those of the slice."""
         found: list[int] = []
         for goal in goals:
             if found and found[-1] >= goal:
@@ -147,7 +147,7 @@ class Limits:
         )
 
     def less(self, size: int, rows: int) -> Limits:
-        """Rest of it."""
+        """Limits that are left."""
         return Limits(
             None if self.max_bytes is None else max(0, self.max_bytes - size),
             None if self.max_rows is None else max(0, self.max_rows - rows),

@@ -31,7 +31,7 @@ class StreamPattern:
 
     @classmethod
     def parse(cls, text: str, scopes: tuple[str, ...]) -> StreamPattern:
-        """From the option's text and the scopes that other options name. Raises ConfigError."""
+        """Parse the option's text with the scopes that other options name. Raises ConfigError."""
         if text.startswith(_REGEX):
             return cls(text, scopes or None, _compiled(text, text[len(_REGEX) :]))
         globs = [glob for item in text.split(",") for glob in _with_scope(item.strip(), scopes)]
