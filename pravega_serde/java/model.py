@@ -77,7 +77,7 @@ class ClassDescriptor:
     name: str
     """``com.example.Order``, ``com.example.Order$Line``, ``[I``, ..."""
     serial_version_uid: int
-    """As the class declares it, or as its JVM computed it; 0 for enums and records without one."""
+    """Declared by the class, or computed by its JVM; 0 for enums and records without one."""
     flags: int = SC_SERIALIZABLE
     """``SC_...`` bits."""
     fields: tuple[Field, ...] = ()

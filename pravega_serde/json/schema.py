@@ -99,7 +99,7 @@ def _compile(definition: Mapping[str, Any] | bool) -> Any:
         # Without formats: whether a pattern is valid, RE2 decides.
         draft.check_schema(definition, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
-        raise SchemaError(f"not a JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
+        raise SchemaError(f"invalid JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
     if draft is jsonschema.Draft3Validator:
         definition = _with_listed_extends(definition)
     specification = referencing.jsonschema.specification_with(draft.META_SCHEMA["$schema"])

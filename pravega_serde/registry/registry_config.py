@@ -92,4 +92,4 @@ def _check_uri(uri: str) -> None:
         # Not shown: it may hold a password.
         raise SerdeError("the registry URI holds credentials; give them as username and password")
     if not valid:
-        raise SerdeError(f"the registry URI {uri!r} is not like http://host:9092 or https://host:9092")
+        raise SerdeError(f"invalid registry URI {uri!r}; write http://host:9092 or https://host:9092")
