@@ -14,7 +14,7 @@ after the set-up. It is repeated then, with the same number, and
 
 A store refuses already for an append that it has only begun to make durable, which cannot be read yet (seen with two
 clients in a race), and which it forgets if it fails now. So every refusal waits until the segment is seen to be longer:
-what was there first can be read when it is told.
+the earlier event can be read by then.
 
 Only when the time is up before this ends is the outcome unknown. The append is kept then, and asking again for the same
 bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`` takes the last case for a refusal.)
@@ -191,7 +191,7 @@ class SegmentAppender:
             if now < length:
                 raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
             if not looks.again():
-                raise ConnectionLostError(f"segment {self._name} was refused to grow, but it has not grown")
+                raise ConnectionLostError(f"segment {self._name} refused an append as if it had grown, but it has not")
 
     def _set_up(self, deadline: Deadline) -> int:
         """Bind the writer id to the connection; the number of its last append that took effect."""

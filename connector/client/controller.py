@@ -281,7 +281,7 @@ class ControllerClient:
     # ---- the way to the segment stores ----
 
     def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
-        """Host and port of the segment store that has a segment. It is not checked that there is such a segment.
+        """Host and port of the segment store that has a segment. It is not checked that the segment exists.
 
         A server that knows no name of its own is looked for at the controller's host.
         """

@@ -493,7 +493,7 @@ def check_scaling(
             )
     for low, high in ranges:
         if not 0.0 <= low < high <= 1.0:
-            raise ConfigError(f"cannot scale stream {stream}: [{low}, {high}) is not a key range within [0, 1)")
+            raise ConfigError(f"cannot scale stream {stream}: invalid key range [{low}, {high}), not within [0, 1)")
     old = _joined([(by_id[segment].low, by_id[segment].high) for segment in seal])
     new = _joined(ranges)
     if not _covers_the_same(old, new) or _overlap(ranges):

@@ -43,7 +43,7 @@ class ScalingPolicy:
     """Policy that adapts a stream's segments to its load: see ``fixed``, ``by_events`` and ``by_kbytes``."""
 
     kind: ScalingKind = "fixed"
-    """What drives the scaling; "fixed" never scales on its own."""
+    """Load that drives the scaling; "fixed" never scales on its own."""
     min_segments: int = 1
     """Least number of segments; with "fixed", the number at creation."""
     target_rate: int = 0
@@ -81,7 +81,7 @@ class RetentionPolicy:
     """Policy for the part of a stream that the server keeps; the rest is truncated every 30 minutes by default."""
 
     kind: RetentionKind
-    """What is limited: the age of events, or the bytes of the stream."""
+    """Limited property: the age of events, or the bytes of the stream."""
     least: int
     """Milliseconds or bytes that are always kept."""
     most: int = MAX_LONG
@@ -110,13 +110,13 @@ class StreamConfig:
     """The whole configuration of a stream; change one with :func:`dataclasses.replace` and write it back."""
 
     scaling: ScalingPolicy = ScalingPolicy()
-    """How it scales."""
+    """Scaling policy of the stream."""
     retention: RetentionPolicy | None = None
-    """What is kept; None keeps everything."""
+    """Retention policy of the stream; None keeps everything."""
     tags: tuple[str, ...] = ()
     """Words to find the stream by."""
     timestamp_aggregation_timeout_ms: int = AGGREGATION_TIMEOUT_MS
-    """How long a writer that notes no later time holds the watermarks back.
+    """Milliseconds for which a writer that notes no later time holds the watermarks back.
 
     With 0, the server's own default, no writer is waited for: of several writers the fastest one then makes the
     watermarks, and the lower bounds of the others' events are wrong. Choose more than the longest pause between
@@ -140,15 +140,15 @@ class TransactionStatus(Enum):
     """Status of a transaction at the controller."""
 
     OPEN = "open"
-    """It takes events, until its lease ends."""
+    """Open for events, until its lease ends."""
     COMMITTING = "committing"
-    """It is committed for good; readers see its events soon."""
+    """Committed for good; readers see its events soon."""
     COMMITTED = "committed"
     """Readers see its events."""
     ABORTING = "aborting"
-    """It is aborted for good."""
+    """Aborted for good."""
     ABORTED = "aborted"
-    """Its events are gone."""
+    """Aborted, and its events are gone."""
     UNKNOWN = "unknown"
     """Never there, or completed so long ago (24 h by default) that it is forgotten: the outcome is unknown."""
 
@@ -200,4 +200,4 @@ class SubscriberId:
     id: str
     """UUID of the reader group."""
     generation: int
-    """How often its configuration was changed."""
+    """Number of changes of its configuration."""

@@ -38,7 +38,7 @@ class Revision:
     segment_id: int
     """Its only segment."""
     offset: int
-    """Where in the segment the entry before ends, and the next begins."""
+    """Offset in the segment at which the previous entry ends and the next begins."""
     update: int = 0
     """Number of the update inside an entry that holds several; only a state synchronizer has others than 0."""
 

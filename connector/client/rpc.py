@@ -107,7 +107,7 @@ class Rpc(Generic[Q, R]):
     works: bool = False
     """Whether the answer waits for work at the server, as long as that takes."""
     verdict: Callable[[Failure], ConnectorError | None] | None = None
-    """What a code for passing trouble stands for here instead, if it comes again and again; None: it is trouble."""
+    """Meaning of a code for passing trouble in this call, if it comes repeatedly; None: trouble."""
 
     def quiet(self, *, again: bool, others: bool) -> float:
         """Seconds for which a controller may be silent when it is asked, for the first time or ``again``.
@@ -133,7 +133,7 @@ class Failure:
     said: str
     """The text that came with it."""
     target: Target
-    """What the call is about."""
+    """Target of the call."""
     is_well: Callable[[], bool]
     """Whether the controller answers another question about the target now."""
 

@@ -37,7 +37,7 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
-            raise ConfigError(f"the variant is {self.variant!r}; there are: {', '.join(VARIANTS)}")
+            raise ConfigError(f"invalid variant {self.variant!r}; there are: {', '.join(VARIANTS)}")
         if min(self.files, self.records, self.bytes) < 1:
             raise ConfigError("files, records and bytes of a transaction are counts, at least 1")
 

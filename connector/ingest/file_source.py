@@ -45,9 +45,9 @@ class FileOptions:
     """Options of reading files. Some concern certain kinds of files only."""
 
     input: str | None = None
-    """What all files hold: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; else their names tell."""
+    """Kind of all files: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; None: by their names."""
     base: str | None = None
-    """Folder that names of files are told from: it may move then. Without it files are known by their full path."""
+    """Folder that names of files are relative to, so that it may move. Without it files have their full path."""
     delimiter: str = ","
     header: bool = True
     multiline: bool = False
@@ -88,7 +88,7 @@ class FileSource:
         self._options = options or FileOptions()
         self._kinds = self._options.kinds()
         if self._options.input not in (None, *self._kinds):
-            raise ConfigError(f"input is {self._options.input!r}; there are: {', '.join(sorted(self._kinds))}")
+            raise ConfigError(f"invalid input {self._options.input!r}; there are: {', '.join(sorted(self._kinds))}")
         self._base = None if self._options.base is None else os.path.join(os.path.abspath(self._options.base), "")
         self._found: dict[str, str] = {}  # id -> kind
         self._schema: pa.Schema | None = None

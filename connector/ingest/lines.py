@@ -31,9 +31,9 @@ class Lines:
 
     data: bytes
     starts: npt.NDArray[np.int64]
-    """Where each record begins in ``data``; those that are blank lines are left out where that is asked for."""
+    """Start of each record in ``data``; blank lines are left out on request."""
     ends: npt.NDArray[np.int64]
-    """Where it ends, line end not included."""
+    """End of each record, line end not included."""
     lines: npt.NDArray[np.int64]
     """The line that it begins in, from 1."""
 

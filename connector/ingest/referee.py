@@ -32,7 +32,7 @@ class Fate(Enum):
     COMMITTED = "committed"
     """Its pieces are in the stream, for good."""
     ABORTED = "aborted"
-    """Nothing of it is in the stream, for good."""
+    """None of its pieces is in the stream, for good."""
     AT_WORK = "at work"
     """The run that recorded it may be at work."""
 

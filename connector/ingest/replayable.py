@@ -32,7 +32,7 @@ class Chunk:
     first: int
     """Number of the first record in its source, from 0."""
     records: int
-    """How many records, rejected ones included."""
+    """Number of records, rejected ones included."""
     rejected: tuple[Rejected, ...] = ()
     bytes: int = field(default=0, compare=False)
     """Roughly how much of the source they take; for progress alone."""

@@ -39,7 +39,7 @@ class Content:
 
     rows: int = 0
     bytes: int | None = 0
-    """Of the events; None where an entry of version 1 tells of the rows alone."""
+    """Bytes of the events; None in an entry of version 1, which has the rows alone."""
     total: int | None = 0
     """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink.contents); None in version 1."""
 
@@ -188,7 +188,7 @@ def from_bytes(data: bytes) -> Entry:
             return _READERS[raw["type"]](raw, version)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerFormatError(
-            f"an entry of {len(data)} bytes is not one of a ledger ({type(error).__name__}: {error}); something else "
+            f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); something else "
             "has written to this stream"
         ) from error
     raise LedgerFormatError(

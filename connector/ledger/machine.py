@@ -94,7 +94,7 @@ class Commit:
     proposed: Prepared | None = None
     """The set that is to be named next."""
     statuses: tuple[Status, ...] = ()
-    """Of the recorded parts, as last seen."""
+    """Statuses of the recorded parts, as last seen."""
     settling: tuple[UUID, ...] = ()
     """Transactions of the last batch that may not be visible yet."""
     last: int = -1

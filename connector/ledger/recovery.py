@@ -24,7 +24,7 @@ class Finding:
 
     app: AppState
     statuses: tuple[TransactionStatus, ...] = ()
-    """Of the open batch's transactions, in their order; none without an open batch."""
+    """Statuses of the open batch's transactions, in their order; empty without an open batch."""
 
     @property
     def verdict(self) -> str:
