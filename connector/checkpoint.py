@@ -46,7 +46,7 @@ def planned_offsets(path: str | Path) -> list[dict[str, Any]]:
 
 
 def committed_batch(path: str | Path) -> int:
-    """Number of the newest batch that a query has finished. Raises ConfigError if there is none."""
+    """Number of the newest batch that a query has finished. Raises ConfigError before the first one."""
     return _newest(_folder(path), "commits")
 
 

@@ -196,7 +196,7 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
 
 
 def _names_stream(options: Mapping[str, str]) -> bool:
-    """Whether a read names its stream. The path of a table is that of its files in Spark's catalog."""
+    """Whether a read names its stream. A table's path is that of its files in Spark's catalog."""
     path = options.get("path", "")
     return "stream" in options or (path != "" and ":" not in path and not path.startswith("/"))
 

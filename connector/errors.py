@@ -32,7 +32,7 @@
         │   │   └── TransactionExpiredError  its lease ended before it was pinged or committed
         │   ├── TransactionUnknownError      never there, or completed so long ago that the server has forgotten it
         │   └── LeaseRangeError              a lease that the server does not allow
-        ├── OutcomeUnknownError              nobody could tell in time whether a step took effect
+        ├── OutcomeUnknownError              unknown in time whether a step took effect
         ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
         ├── DataLossError                    events that a reader still wanted are gone
         ├── TimeUnknownError                 where in a stream a time lies cannot be known
@@ -58,7 +58,7 @@
         │   └── NullEventError
         ├── InputLostError                   a socket or pipe that events came from broke, or was never there
         ├── OutputFileError                  a file that cannot be written; nothing half is left under its name
-        └── LocalServerError                 an embedded server that cannot be had
+        └── LocalServerError                 an embedded server that cannot be run
             ├── JavaNotFoundError
             └── JarDownloadError
 
@@ -183,14 +183,14 @@ class ControllerError(ConnectorError):
 
 
 class ControllerUnavailableError(ControllerError):
-    """No controller answered within the deadline."""
+    """All controllers were unreachable or silent until the deadline."""
 
     code = "PRAVEGA-CONTROLLER-UNAVAILABLE"
     retriable = True
 
 
 class ControllerFailureError(ControllerError):
-    """The controller answered with a failure of its own: a store that it needs is away, or somebody was faster."""
+    """The controller answered with a failure of its own: a store is away, or another client was faster."""
 
     code = "PRAVEGA-CONTROLLER-FAILURE"
     retriable = True
@@ -240,7 +240,7 @@ class StreamSealedError(ControllerError):
 
     @classmethod
     def of(cls, stream: object) -> StreamSealedError:
-        """The error for whoever has something to write to a stream."""
+        """Error of a write to a sealed stream."""
         return cls(f"stream {stream} is sealed; nothing more can be written to it")
 
 
@@ -321,7 +321,7 @@ class TransactionCommittedError(TransactionError):
 
 
 class TransactionAbortedError(TransactionError):
-    """The transaction is aborted, or about to be, by somebody or by its lease: its events are gone."""
+    """The transaction is aborted, or about to be, by a client or by its lease: its events are gone."""
 
     code = "PRAVEGA-TRANSACTION-ABORTED"
 
@@ -353,7 +353,7 @@ class LeaseRangeError(TransactionError):
 
 
 class OutcomeUnknownError(ConnectorError):
-    """Nobody could tell in time whether a step took effect: it may have, it may do so yet, or never.
+    """It is unknown whether a step took effect within the time: it may have, it may do so yet, or never.
 
     Repeating the very same step is safe and tells; taking it for done, or for refused, is not.
     """
@@ -379,7 +379,7 @@ class DataLossError(ConnectorError):
 
 
 class TimeUnknownError(ConnectorError):
-    """Where in a stream a time lies cannot be known: no watermark tells, or none tells yet."""
+    """The position of a time in a stream is unknown: there is no watermark for it, or not yet."""
 
     code = "PRAVEGA-TIME-UNKNOWN"
 
@@ -486,7 +486,7 @@ class SourceChangedError(SourceError):
 
 
 class BadRecordError(SourceError):
-    """A record of a source is no event of the columns that all have."""
+    """A record of a source does not fit the common columns."""
 
     code = "PRAVEGA-BAD-RECORD"
 
@@ -529,7 +529,7 @@ class NullEventError(EventError):
 
 
 class InputLostError(ConnectorError):
-    """A socket or pipe that events came from broke, or nobody answers at its address."""
+    """A socket or pipe that events came from broke, or its address does not answer."""
 
     code = "PRAVEGA-INPUT-LOST"
     fault = "remote"
@@ -550,7 +550,7 @@ class LocalServerError(ConnectorError):
 
 
 class JavaNotFoundError(LocalServerError):
-    """No Java of the version that the servers need was found."""
+    """Java is missing in the version that the servers need."""
 
     code = "PRAVEGA-JAVA-NOT-FOUND"
 

@@ -12,7 +12,7 @@ durable is bounded, and a slow stream slows the input: a pipe or a socket that i
 waits. While the thread waits the input gathers, so appends grow with the load by themselves.
 
 Lost connections, moved and sealed segments are the writer's matter: no event is lost or written twice by them. A crash
-of this process leaves events that were read, and perhaps written, but not acknowledged. Whoever sends them again gets
+of this process leaves events that were read, and perhaps written, but not acknowledged. Sending them again gives
 each at least once; a source that does not remember allows no more.
 """
 
@@ -299,7 +299,7 @@ class Input:
 
     @property
     def open(self) -> bool:
-        """Whether more may come."""
+        """Whether the input may have more events."""
         return not self.stopped and (self.many or bool(self._sources))
 
     def ready(self, *, wait: bool) -> list[Source]:
@@ -546,7 +546,7 @@ class ByJsonField(_OfBytes):
     path: str
 
     def key(self, value: Any) -> str | None:
-        """Text of the field, as Java's ``String.valueOf``; None if there is none."""
+        """Text of the field, as Java's ``String.valueOf``; None without such a field."""
         try:
             return ByField(self.path).key(_json_value(value))
         except SerdeError:
@@ -569,7 +569,7 @@ class ByPattern(_OfBytes):
         object.__setattr__(self, "_compiled", compiled)
 
     def key(self, value: Any) -> str | None:
-        """Text of the match, as UTF-8; None if there is none."""
+        """Text of the match, as UTF-8; None without a match."""
         found = self._compiled.search(value)
         if found is None:
             return None

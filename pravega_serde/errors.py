@@ -103,7 +103,7 @@ class DeserializationError(SerdeError):
     """Bytes are not a valid event of the format asked for.
 
     ``field_path`` is the place inside the event (``$.a[0]``), ``row`` the position in the column that was decoded.
-    ``scope``, ``stream``, ``segment_id`` and ``offset`` are filled by whoever read the event (see :meth:`at`).
+    ``scope``, ``stream``, ``segment_id`` and ``offset`` are filled by the reader of the event (see :meth:`at`).
     """
 
     code = "PRAVEGA-DESERIALIZATION"
@@ -223,7 +223,7 @@ class RegistryNotFoundError(RegistryError):
 
 
 class RegistryConflictError(RegistryError):
-    """In conflict with what the group holds already: incompatible, of another format or type (409, 412, 417)."""
+    """The request conflicts with the group's contents: incompatible, of another format or type (409, 412, 417)."""
 
     code = "PRAVEGA-REGISTRY-CONFLICT"
     fault = "local"

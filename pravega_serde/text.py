@@ -66,7 +66,7 @@ class UTF8StringSerializer:
         return java_decode(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Any of Arrow's string types will do."""
+        """Accept any of Arrow's string types."""
         kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
         if not (is_text(kind) or pa.types.is_null(kind)):
             raise SchemaError(f"the string format writes string columns, not {arrow_type}; cast the column to string")
@@ -109,7 +109,7 @@ class ByteArraySerializer:
         return bytes(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Any of Arrow's binary and string types will do."""
+        """Accept any of Arrow's binary and string types."""
         kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
         if not holds_bytes(kind):
             raise SchemaError(f"the bytes format writes binary columns, not {arrow_type}; cast the column to binary")

@@ -92,7 +92,7 @@ def up(
 
 @local.command()
 def status() -> None:
-    """Tell where the server is; exit code 1 if there is none."""
+    """Show the servers and their addresses; exit code 1 if no Pravega server is up."""
     server, registry = detached_server(), detached_registry()
     if server is None:
         click.echo("No Pravega server is up; start one with: pravega-serde local up")

@@ -116,7 +116,7 @@ def check(
         same = [item for item in known if (item.schema.type, item.schema.format) == (schema.type, schema.format)]
         reasons = check_compatibility(same, schema, compatibility)
         if not reasons and not client.validate(group, schema, compatibility):
-            reasons = ["the server does not take it"]
+            reasons = ["the server refuses it"]
     what = f"{schema.type} and the {len(same)} schema(s) of that type in group {group!r}"
     if reasons:
         click.echo(f"Not compatible under {compatibility.policy}: {what}")

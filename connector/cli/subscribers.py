@@ -19,8 +19,8 @@ __all__ = ["subscribers"]
 def subscribers(stream: str, controller: str | None, remove: str | None) -> None:
     """List the reader groups whose position retention waits for, Java's as well.
 
-    The server does not tell their positions. One that is left behind holds data up to the policy's upper limit, for
-    ever if there is none: remove it.
+    The server does not tell their positions. One that is left behind holds data up to the policy's upper limit, or
+    for ever without such a limit: remove it.
     """
     with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
         name = client.require_stream(StreamName.parse(stream))

@@ -122,7 +122,7 @@ class AppendLoop:
     # ---------------------------------------------------------------- callers' side
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes may be in flight as well; anything may when nothing is."""
+        """Whether ``size`` more bytes may be in flight; always if none are."""
         return not self._in_flight or self._in_flight + size <= self._max_in_flight
 
     def wait_for_room(self, size: int, deadline: Deadline) -> None:
@@ -385,7 +385,7 @@ class AppendLoop:
             self._lost(connection, error)
 
     def _is_owed(self, connection: AppendConnection) -> bool:
-        """Whether a lane still waits for an answer: a store may freeze between two of them."""
+        """Whether a lane of the connection still waits for an answer; a store may freeze between two answers."""
         lanes = map(self._lanes.get, connection.lanes.values())
         return any(lane and lane.connection is connection and lane.session.unacknowledged for lane in lanes)
 

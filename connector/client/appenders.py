@@ -9,22 +9,22 @@ after the set-up. It is repeated then, with the same number, and
 
 - is accepted: the first one can land no more, because its number no longer follows the last one;
 - is refused for its number (the first one landed after the set-up): the next set-up tells;
-- is refused because the segment has grown: by the first one, or by somebody else's. Once the segment is seen to be
+- is refused because the segment has grown: by the first one, or by another client's. Once the segment is seen to be
   longer, no append that expected the old length can land any more, and a set-up tells whose it was.
 
-A store refuses already for an append that it has only begun to make durable, which nobody can read yet (seen with two
+A store refuses already for an append that it has only begun to make durable, which cannot be read yet (seen with two
 clients in a race), and which it forgets if it fails now. So every refusal waits until the segment is seen to be longer:
-what was there first can be read when it is told.
+the earlier event can be read by then.
 
 Only when the time is up before this ends is the outcome unknown. The append is kept then, and asking again for the same
 bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`` takes the last case for a refusal.)
 
-Theory of operation: appends that anybody may repeat (NumberedAppender)
+Theory of operation: appends that any process may repeat (NumberedAppender)
 -----------------------------------------------------------------------
 Several processes, one after the other or at the same time, write the same events with the same numbers under one
 writer id (the attempts of a task, say). A segment keeps the last number of a writer id, changed in the same step as its
 bytes, and an append is refused unless it follows the number that its connection has seen. So each appends what the
-set-up of its connection says is missing, and whoever is refused (another one was faster) sets up again and goes on
+set-up of its connection says is missing. If it is refused (another one was faster), it sets up again and goes on
 behind the other's last event. Wherever one of them is killed, the events below the last number are there once.
 
 All events have one routing key, so there is one segment at a time. After a scaling its successor knows nothing of the
@@ -192,7 +192,7 @@ class SegmentAppender:
             if now < length:
                 raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
             if not looks.again():
-                raise ConnectionLostError(f"segment {self._name} was refused to grow, but it has not grown")
+                raise ConnectionLostError(f"segment {self._name} refused an append as if it had grown, but it has not")
 
     def _set_up(self, deadline: Deadline) -> int:
         """Bind the writer id to the connection; the number of its last append that took effect."""
@@ -216,7 +216,7 @@ class SegmentAppender:
 
 
 class NumberedAppender:
-    """Appends numbered events of one routing key, each once, whoever else does the same. Not thread safe."""
+    """Appender of numbered events of one routing key, each once even if others append the same. Not thread safe."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, routing_key: str, writer_id: bytes) -> None:
         self._stores, self._stream, self._writer_id = stores, stream, writer_id

@@ -90,7 +90,7 @@ class RawByteReader(io.RawIOBase):
         return count
 
     def _next_chunk(self) -> bool:
-        """Whether there are more bytes; then they are on their way."""
+        """Fetch the next chunk. Returns False at the end of the bytes."""
         if self._chunks is None:
             end = self._await_end()
             if end <= self._position:
@@ -104,7 +104,7 @@ class RawByteReader(io.RawIOBase):
         return True
 
     def _await_end(self) -> int:
-        """Where the bytes end, once they go beyond the position or the time is up."""
+        """Wait for bytes beyond the position, or for the time limit. Returns the end offset."""
         looks = Looks(Deadline(self._wait), longest=_LONGEST_PAUSE, to_the_end=True)
         while True:
             info = self._calls.info()
@@ -174,7 +174,7 @@ class RawByteWriter(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the stream ends now, whoever wrote."""
+        """Current end offset of the stream, with the bytes of all writers."""
         return self._calls.info().write_offset
 
     def write(self, data: Buffer, /) -> int:

@@ -40,7 +40,7 @@ _MAX_IDLE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How connections are encrypted, and the name to expect in the certificate where it is not the host."""
+    """TLS settings of connections: the context, and the certificate's name if it is not the host."""
 
     context: ssl.SSLContext
     server_name: str | None
@@ -227,7 +227,7 @@ class ConnectionPool:
     """Idle connections by endpoint. Thread safe; a forked process starts with none of its parent's."""
 
     def __init__(self, tls: Tls | None, health: ClusterHealth | None = None) -> None:
-        """``health`` is told of every store that answers."""
+        """``health`` is notified of every store that answers."""
         self._tls, self._health = tls, health
         self._lock = threading.Lock()
         self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
@@ -311,7 +311,7 @@ class AppendConnection(_StoreSocket):
         return bool(self._output)
 
     def idle_for(self, seconds: float) -> bool:
-        """Whether nothing was sent for so long."""
+        """Whether nothing was sent within the last ``seconds``."""
         return time.monotonic() - self._last_output >= seconds
 
     def send(self, data: bytes | memoryview) -> None:

@@ -63,12 +63,12 @@ class ControllerClient:
 
     Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout``
     seconds, and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends
-    by it. It raises ControllerUnavailableError (nobody answers), AuthenticationError, ScopeNotFoundError or
+    by it. It raises ControllerUnavailableError (no answer), AuthenticationError, ScopeNotFoundError or
     StreamNotFoundError (never created by a call that only asks), ControllerFailureError (trouble of the controller's
     own that lasted), or ControllerError for any other refusal. What a call has changed when it returns is durable.
 
     A creation or deletion whose answer was lost is repeated, and then finds its own work done: its result is then
-    False, as if somebody else had been first.
+    False, as if another client had been first.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ControllerClient:
             return False
 
     def scope_exists(self, scope: str) -> bool:
-        """Whether there is such a scope."""
+        """Whether the scope exists."""
         return self._call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope).exists
 
     def list_scopes(self) -> list[str]:
@@ -143,7 +143,7 @@ class ControllerClient:
         return self._change(calls.CREATE_STREAM, calls.encode_config(stream, config), "create stream", stream)
 
     def stream_exists(self, stream: StreamName) -> bool:
-        """Whether there is such a stream."""
+        """Whether the stream exists."""
         return self._call(calls.STREAM_EXISTS, calls.stream_message(stream), stream).exists
 
     def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
@@ -281,7 +281,7 @@ class ControllerClient:
     # ---- the way to the segment stores ----
 
     def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
-        """Host and port of the segment store that has a segment. It is not checked that there is such a segment.
+        """Host and port of the segment store that has a segment. It is not checked that the segment exists.
 
         A server that knows no name of its own is looked for at the controller's host.
         """
@@ -534,7 +534,7 @@ class ControllerClient:
         target: StreamName | str,
         refusal: Callable[[], None] | None = None,
     ) -> R:
-        """Ask until the controller answers with a status that is no failure of its own; that answer.
+        """Repeat a call until the controller answers without a failure of its own. Returns that answer.
 
         The status FAILURE covers all trouble of the controller's own; ``refusal`` raises where it is a refusal. Raises
         ControllerFailureError if it lasts longer than a failover does.

@@ -99,7 +99,7 @@ CREATE_READER_GROUP: Final = Rpc(
 )
 CREATE_SCOPE: Final = Rpc("createScope", pb.ScopeInfo, pb.CreateScopeStatus, works=True)
 CREATE_STREAM: Final = Rpc("createStream", pb.StreamConfig, pb.CreateStreamStatus, works=True)
-# Repeated after a lost answer it begins another one; the first, which nobody knows, ends with its lease.
+# Repeated after a lost answer it begins another one; the first, whose id is lost, ends with its lease.
 CREATE_TRANSACTION: Final = Rpc(
     "createTransaction", pb.CreateTxnRequest, pb.CreateTxnResponse, works=True, verdict=_no_transaction
 )
@@ -153,16 +153,16 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
     "FAILURE": (ControllerFailureError, "the controller could not do it"),
     "PRECONDITION_FAILED": (
         ControllerError,
-        "the stream is being scaled by somebody else, or would have fewer segments than its scaling policy asks for",
+        "another client is scaling the stream, or would have fewer segments than its scaling policy asks for",
     ),
-    "INVALID_SCOPE_NAME": (InvalidNameError, "the controller does not take this name"),
-    "INVALID_STREAM_NAME": (InvalidNameError, "the controller does not take this name"),
-    "INVALID_RG_NAME": (InvalidNameError, "the controller does not take this name"),
+    "INVALID_SCOPE_NAME": (InvalidNameError, "the controller refuses this name"),
+    "INVALID_STREAM_NAME": (InvalidNameError, "the controller refuses this name"),
+    "INVALID_RG_NAME": (InvalidNameError, "the controller refuses this name"),
     "RG_NOT_FOUND": (ControllerError, "there is no such reader group"),
-    "INVALID_CONFIG": (ControllerError, "the reader group was changed by somebody else"),
+    "INVALID_CONFIG": (ControllerError, "another process has changed the reader group"),
     "SUBSCRIBER_NOT_FOUND": (ControllerError, "the stream has no such subscriber"),
     "STREAM_CUT_NOT_VALID": (ControllerError, "a later position was published under that name before"),
-    "GENERATION_MISMATCH": (ControllerError, "the reader group was changed by somebody else"),
+    "GENERATION_MISMATCH": (ControllerError, "another process has changed the reader group"),
     "SCOPE_NOT_EMPTY": (ControllerError, "it still has streams; seal and delete them first"),
     "STREAM_NOT_SEALED": (ControllerError, "it is not sealed; seal it first"),
     "STREAM_SEALED": (StreamSealedError, "it is sealed"),
@@ -172,7 +172,7 @@ _REFUSED: Final[dict[str, tuple[type[ConnectorError], str]]] = {
 
 
 def outcome(enum: _Enum, number: int, action: str, target: StreamName | str) -> bool:
-    """Whether something was changed; raises for an outcome that is a refusal, or a failure that may pass."""
+    """Whether the call changed something. Raises for a refusal, and for a failure that may pass."""
     try:
         name = enum.Name(number)
     except ValueError:  # proto3 hands on the numbers of a newer server
@@ -381,7 +381,7 @@ def decode_status(answer: pb.TxnState) -> TransactionStatus:
 def group_message(
     stream: StreamName, group: str, group_id: str = _ANY_ID, generation: int = 0
 ) -> pb.ReaderGroupConfiguration:
-    """A reader group that subscribes to one stream; nobody reads through it."""
+    """Configuration of a reader group that subscribes to one stream and has no readers."""
     everything = pb.StreamCut(streamInfo=stream_message(stream))
     return pb.ReaderGroupConfiguration(
         scope=stream.scope,
@@ -402,7 +402,7 @@ def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, g
     streams = {(cut.streamInfo.scope, cut.streamInfo.stream) for cut in config.startingStreamCuts}
     if streams != {(stream.scope, stream.stream)} or config.retentionType != pb.ReaderGroupConfiguration.MANUAL:
         raise ConfigError(
-            f"the reader group {stream.scope}/{group} belongs to somebody else: choose another name for the "
+            f"the reader group {stream.scope}/{group} belongs to another application: choose another name for the "
             f"subscriber of {stream}"
         )
     return SubscriberId(group, config.readerGroupId, config.generation)
@@ -493,7 +493,7 @@ def check_scaling(
             )
     for low, high in ranges:
         if not 0.0 <= low < high <= 1.0:
-            raise ConfigError(f"cannot scale stream {stream}: [{low}, {high}) is not a key range within [0, 1)")
+            raise ConfigError(f"cannot scale stream {stream}: invalid key range [{low}, {high}), not within [0, 1)")
     old = _joined([(by_id[segment].low, by_id[segment].high) for segment in seal])
     new = _joined(ranges)
     if not _covers_the_same(old, new) or _overlap(ranges):

@@ -24,7 +24,7 @@ MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
 # Several looks of the controller (10 s each), and several micro-batches of a usual query.
 AGGREGATION_TIMEOUT_MS: Final = 60_000
-# What Java's ReaderGroupConfig has by default; the server checks it, and nobody reads through a subscriber's group.
+# What Java's ReaderGroupConfig has by default; the server checks it, and a subscriber's group has no readers.
 REFRESH_MS: Final = 3000
 CHECKPOINT_MS: Final = 30_000
 CHECKPOINTS: Final = 3
@@ -40,10 +40,10 @@ def _check(what: str, value: int, low: int, high: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPolicy:
-    """How the number of a stream's segments follows its load: see ``fixed``, ``by_events`` and ``by_kbytes``."""
+    """Policy that adapts a stream's segments to its load: see ``fixed``, ``by_events`` and ``by_kbytes``."""
 
     kind: ScalingKind = "fixed"
-    """What drives the scaling; "fixed" never scales on its own."""
+    """Load that drives the scaling; "fixed" never scales on its own."""
     min_segments: int = 1
     """Least number of segments; with "fixed", the number at creation."""
     target_rate: int = 0
@@ -62,7 +62,7 @@ class ScalingPolicy:
 
     @classmethod
     def fixed(cls, segments: int) -> ScalingPolicy:
-        """Always so many segments, unless somebody scales by hand."""
+        """Fixed number of segments, changed only by explicit scaling."""
         return cls(min_segments=segments)
 
     @classmethod
@@ -78,10 +78,10 @@ class ScalingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicy:
-    """How much of a stream the server keeps; it truncates the rest in its own time (every 30 minutes by default)."""
+    """Policy for the part of a stream that the server keeps; the rest is truncated every 30 minutes by default."""
 
     kind: RetentionKind
-    """What is limited: the age of events, or the bytes of the stream."""
+    """Limited property: the age of events, or the bytes of the stream."""
     least: int
     """Milliseconds or bytes that are always kept."""
     most: int = MAX_LONG
@@ -110,17 +110,17 @@ class StreamConfig:
     """The whole configuration of a stream; change one with :func:`dataclasses.replace` and write it back."""
 
     scaling: ScalingPolicy = ScalingPolicy()
-    """How it scales."""
+    """Scaling policy of the stream."""
     retention: RetentionPolicy | None = None
-    """What is kept; None keeps everything."""
+    """Retention policy of the stream; None keeps everything."""
     tags: tuple[str, ...] = ()
     """Words to find the stream by."""
     timestamp_aggregation_timeout_ms: int = AGGREGATION_TIMEOUT_MS
-    """How long a writer that notes no later time holds the watermarks back.
+    """Milliseconds for which a writer that notes no later time holds the watermarks back.
 
-    With 0, the server's own default, nobody is waited for: of several writers the fastest one then makes the
-    watermarks, and what the others write has a lower bound that is none. Choose more than the longest pause between
-    two notes of a writer. It costs nothing where nobody notes times.
+    With 0, the server's own default, no writer is waited for: of several writers the fastest one then makes the
+    watermarks, and the lower bounds of the others' events are wrong. Choose more than the longest pause between
+    two notes of a writer. It costs nothing in streams without noted times.
     """
     rollover_size_bytes: int = 0
     """Size of a segment's chunks in long-term storage; 0 is the server's default."""
@@ -140,17 +140,17 @@ class TransactionStatus(Enum):
     """Status of a transaction at the controller."""
 
     OPEN = "open"
-    """It takes events, until its lease ends."""
+    """Open for events, until its lease ends."""
     COMMITTING = "committing"
-    """It is committed for good; readers see its events soon."""
+    """Committed for good; readers see its events soon."""
     COMMITTED = "committed"
     """Readers see its events."""
     ABORTING = "aborting"
-    """It is aborted for good."""
+    """Aborted for good."""
     ABORTED = "aborted"
-    """Its events are gone."""
+    """Aborted, and its events are gone."""
     UNKNOWN = "unknown"
-    """Never there, or completed so long ago (24 h by default) that it is forgotten: committed or not, nobody knows."""
+    """Never there, or completed so long ago (24 h by default) that it is forgotten: the outcome is unknown."""
 
     @property
     def is_committed(self) -> bool:
@@ -159,7 +159,7 @@ class TransactionStatus(Enum):
 
     @property
     def is_aborted(self) -> bool:
-        """Whether it is decided that nobody ever sees its events."""
+        """Whether it is decided that readers never see its events."""
         return self in (TransactionStatus.ABORTING, TransactionStatus.ABORTED)
 
 
@@ -182,7 +182,7 @@ def status_error(
         return TransactionCommittedError(f"{what}: it is {status.value}")
     if status.is_aborted:
         return TransactionAbortedError(
-            f"{what}: it is {status.value}, by somebody or because its lease ended, and its events are gone; "
+            f"{what}: it is {status.value}, by a client or because its lease ended, and its events are gone; "
             "write them again in a new one"
         )
     return TransactionUnknownError(
@@ -200,4 +200,4 @@ class SubscriberId:
     id: str
     """UUID of the reader group."""
     generation: int
-    """How often its configuration was changed."""
+    """Number of changes of its configuration."""

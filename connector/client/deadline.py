@@ -41,7 +41,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the moment has come."""
+        """Whether the deadline has passed."""
         return time.monotonic() >= self._at
 
     def share(self, troubled: float = 0.0, quiet: float = QUIET) -> Deadline:
@@ -70,7 +70,7 @@ class Deadline:
 
 
 class Looks:
-    """Looks at what somebody else is at work on, by a deadline; the pauses between two of them double."""
+    """Polls of the progress of others, up to a deadline; the pauses between two of them double."""
 
     def __init__(
         self, deadline: Deadline, first: float = 0.02, longest: float = 0.25, *, to_the_end: bool = False

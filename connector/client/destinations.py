@@ -1,4 +1,4 @@
-"""Where a writer's events go: segments of a stream, or of a transaction beside them, and which of them takes a key."""
+"""Destinations of a writer's events: the segments of a stream or of a transaction, chosen by routing key."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class EventWriter(Generic[T]):
     ) -> None:
         """``router`` gives the routing keys of what is written without any.
 
-        ``writer_id`` is the name under which it notes time, by default one that nobody else has. ``destination`` is
+        ``writer_id`` is the name under which it notes time, by default a unique one. ``destination`` is
         where the events go instead of the stream's segments: those of a transaction.
         """
         if max_event_size < 1 or max_in_flight < 1:

@@ -1,6 +1,6 @@
 """A cluster's health as a client knows it: how long calls wait, what is tried again, what is in trouble, what happened.
 
-Until any server has answered, somebody waits for a first sign: a wrong address must be an error soon. From then on the
+Until any server has answered, callers wait for a first sign: a wrong address must be an error soon. From then on the
 client goes on by itself: a server that is lost is replaced by another one in 25 to 30 s, and a call waits for that.
 
 All that is tried again goes by :class:`Attempts`: its pauses and times, its lines in the log, its outage if it is one.
@@ -35,7 +35,7 @@ WARN_EVERY: Final = 30.0
 NOTE_EVERY: Final = 10.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
-# Seconds kept back for the last attempt: enough to connect and ask, where there is somebody.
+# Seconds kept back for the last attempt: enough to connect and ask a server that is up.
 _LAST_ATTEMPT: Final = 0.05
 
 
@@ -98,7 +98,7 @@ class ClusterHealth:
         self.timeout, self.failover_timeout, self.service = timeout, failover_timeout, service
         self.counters = Counters()
         self._answered_in: int | None = None  # the process; a forked child makes its own first contact
-        self._lock = threading.RLock()  # attempts that nobody holds any more may end in whichever line holds it
+        self._lock = threading.RLock()  # garbage collection may end attempts on any line that holds it
         self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # those that last long enough to be one
         self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # when the last line came, how many were left out
 
@@ -173,7 +173,7 @@ class ClusterHealth:
             self._outages.add(attempts)
 
     def _leave_outage(self, attempts: Attempts) -> bool:
-        """Whether it was one."""
+        """Remove attempts from the current outages. Returns whether they were one."""
         with self._lock:
             if attempts not in self._outages:
                 return False
@@ -217,7 +217,7 @@ class Attempts:
 
     @property
     def deadline(self) -> Deadline:
-        """By when it must succeed."""
+        """Deadline of the attempts."""
         return self._deadline or self._health.deadline()
 
     @property
@@ -246,7 +246,7 @@ class Attempts:
     def failed(self, error: PravegaError, deadline: Deadline | None = None) -> None:
         """Note a failure that may pass; :attr:`due` is when to try again.
 
-        ``deadline`` is the one of whoever waits now, where that is not always the same.
+        ``deadline`` is the one of the present caller, if callers change.
         """
         if deadline is not None:
             self._deadline = deadline

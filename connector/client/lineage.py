@@ -34,7 +34,7 @@ __all__ = ["Lineage", "sealed_lengths", "tail_cut"]
 
 
 class Lineage:
-    """Which segments follow which, remembered: a sealed segment's successors never change."""
+    """Cache of segments' successors: those of a sealed segment never change."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
         self._stores = stores
@@ -111,7 +111,7 @@ def _last_segments(stores: SegmentStores, stream: StreamName) -> list[int]:
 
 
 def sealed_lengths(stores: SegmentStores, stream: StreamName, segment_ids: Iterable[int]) -> dict[int, int]:
-    """Bytes that sealed segments had, those included that were truncated away; what nobody tells is left out.
+    """Lengths of sealed segments in bytes, truncated bytes included; segments of unknown length are left out.
 
     With authorization the tables are shown to those who may read the scope ``_system``. Raises retriable errors alone:
     when the servers stay away for longer than a call may take.
@@ -139,7 +139,7 @@ def _uuid(value: bytes) -> uuid.UUID:
 
 
 class _Tables:
-    """Looks keys up. Nobody says which store has a table: those are asked that have segments of the stream."""
+    """Looks keys up in tables. The store of a table is unknown, so the stores of the stream's segments are asked."""
 
     def __init__(self, stores: SegmentStores, stream: StreamName, segment_ids: Iterable[int]) -> None:
         self._stores, self._stream = stores, stream

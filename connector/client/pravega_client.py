@@ -325,7 +325,7 @@ class PravegaClient:
 
     @staticmethod
     def _values(batches: Generator[EventBatch, None, None], serializer: Any) -> Iterator[Any]:
-        with closing(batches):  # an error that somebody keeps would keep the connection as well
+        with closing(batches):  # a stored error would keep the connection as well
             for batch in batches:
                 yield from batch.values(serializer)
 

@@ -39,7 +39,7 @@ class Revision:
     segment_id: int
     """Its only segment."""
     offset: int
-    """Where in the segment the entry before ends, and the next begins."""
+    """Offset in the segment at which the previous entry ends and the next begins."""
     update: int = 0
     """Number of the update inside an entry that holds several; only a state synchronizer has others than 0."""
 
@@ -131,10 +131,10 @@ class RevisionedStreamClient(Generic[T]):
         return self._write(latest, self._serialized(value))
 
     def write_once(self, latest: Revision, value: T) -> Revision | None:
-        """Like :meth:`write_conditionally`, for bytes that nobody else writes: they carry a number drawn at random.
+        """Like :meth:`write_conditionally`, for bytes that no other writer writes, such as those with a random number.
 
         An entry of the same bytes that follows ``latest`` is taken for this one, whichever process or object wrote it.
-        So after an OutcomeUnknownError anybody who has the value and the revision can find out what became of it.
+        So after an OutcomeUnknownError any process with the value and the revision can find out the outcome.
         """
         event = self._serialized(value)
         if (written := self._write(latest, event)) is not None:
@@ -162,7 +162,7 @@ class RevisionedStreamClient(Generic[T]):
     # ---------------------------------------------------------------- the mark
 
     def mark(self) -> Revision | None:
-        """The revision that somebody has marked, if any: by it those who begin find the place to begin at."""
+        """Marked revision, where new readers begin; None without a mark."""
         value = self._calls.attribute(_MARK)
         return None if value == NO_ATTRIBUTE else self._revision(value)
 

@@ -47,7 +47,7 @@ import grpc  # noqa: E402 - after the environment is set
 __all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
 
 FORK_HANDLERS: Final = os.environ.get(_SETTING) != "0"
-"""Whether a forked child may use gRPC after its parent did: somebody wants it so, or has imported gRPC before."""
+"""Whether a forked child may use gRPC after its parent did: set by the environment, or gRPC was imported before."""
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them
@@ -107,7 +107,7 @@ class Rpc(Generic[Q, R]):
     works: bool = False
     """Whether the answer waits for work at the server, as long as that takes."""
     verdict: Callable[[Failure], ConnectorError | None] | None = None
-    """What a code for passing trouble stands for here instead, if it comes again and again; None: it is trouble."""
+    """Meaning of a code for passing trouble in this call, if it comes repeatedly; None: trouble."""
 
     def quiet(self, *, again: bool, others: bool) -> float:
         """Seconds for which a controller may be silent when it is asked, for the first time or ``again``.
@@ -133,14 +133,14 @@ class Failure:
     said: str
     """The text that came with it."""
     target: Target
-    """What the call is about."""
+    """Target of the call."""
     is_well: Callable[[], bool]
     """Whether the controller answers another question about the target now."""
 
 
 _SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
     grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {seconds:g} s"),
-    grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is no Pravega controller, or one too old for this"),
+    grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is not a Pravega controller, or is too old for this call"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {seconds:g} s"),
     grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
     grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
@@ -152,7 +152,7 @@ _ADVICE: Final = {
     grpc.StatusCode.UNIMPLEMENTED: "check host and port",
     grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
     grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
-    grpc.StatusCode.PERMISSION_DENIED: "use a user who may, or have the permission added",
+    grpc.StatusCode.PERMISSION_DENIED: "use a user with the permission, or have it added",
 }
 
 

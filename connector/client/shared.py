@@ -61,7 +61,7 @@ def note_answer(config: PravegaConfig) -> None:
 
 
 def has_answered(config: PravegaConfig) -> bool:
-    """Whether a process of this user on this machine has noted within the last hour that the cluster answers."""
+    """Whether a process of this user noted on this machine, within the last hour, that the cluster answers."""
     file = _note(config)
     try:
         return _is_ours(file.parent) and 0 <= time.time() - file.lstat().st_mtime < _KNOWN_FOR
@@ -76,7 +76,7 @@ def _note(config: PravegaConfig) -> Path:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have put anything into a folder."""
+    """Whether only this user can write into a folder."""
     found = folder.lstat()
     if not hasattr(os, "getuid"):
         return stat.S_ISDIR(found.st_mode)

@@ -164,7 +164,7 @@ def data_loss(stream: StreamName, segment_id: int, position: int, error: Excepti
 def slices_between(stores: SegmentStores, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
     """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
 
-    Empty parts are left out. Raises DataLossError for a segment whose end nobody knows any more.
+    Empty parts are left out. Raises DataLossError for a segment whose end is no longer known.
     """
     stream = start.stream
     ids = stores.controller.segments_between(start, end)

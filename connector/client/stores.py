@@ -1,4 +1,4 @@
-"""Where segments live and what may be asked of them: endpoints, tokens, and requests to the right segment store."""
+"""Requests to segment stores: endpoints of segments, delegation tokens, and calls to the owning store."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class SegmentStores:
         return endpoint
 
     def known_endpoint(self, stream: StreamName, segment_id: int) -> Endpoint | None:
-        """Result of :meth:`endpoint` if nobody needs to be asked, else None."""
+        """Result of :meth:`endpoint` if it is known without a call, else None."""
         return self._endpoints.get((stream, segment_id))
 
     def token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
@@ -179,7 +179,7 @@ class SegmentStores:
         return token
 
     def known_token(self, stream: StreamName, *, write: bool) -> str | None:
-        """Result of :meth:`token` if nobody needs to be asked, else None."""
+        """Result of :meth:`token` if it is known without a call, else None."""
         token, renewal = self._tokens.get((stream, write), ("", 0.0))
         return None if time.time() >= renewal else token
 
@@ -215,7 +215,7 @@ class SegmentStores:
             raise error
         if self._is_true(stream, segment_id, error, deadline):
             raise error
-        raise WrongHostError(f"{error.message}, says a segment store, but the controller has it otherwise") from None
+        raise WrongHostError(f"{error.message}, says a segment store, but the controller denies it") from None
 
     def _is_true(self, stream: StreamName, segment_id: int, error: SegmentStoreError, deadline: Deadline) -> bool:
         if isinstance(error, SegmentTruncatedError):
@@ -367,7 +367,7 @@ class SegmentCalls:
         self._name = segment_name(stream, segment_id)
 
     def info(self, deadline: Deadline | None = None) -> SegmentInfo:
-        """Where the segment starts and ends now."""
+        """Current start and end of the segment."""
         info = self._stores.segment_infos(self._stream, [self._id], deadline=deadline)[self._id]
         if not info.exists:
             raise self.missing()
@@ -400,7 +400,7 @@ class SegmentCalls:
         """The error for a segment that is not there: of a deleted stream, or of a stream that was scaled."""
         if not self._stores.controller.stream_exists(self._stream):
             return StreamNotFoundError.deleted(self._stream)
-        return NoSuchSegmentError(f"segment {self._name} is no more: the stream was deleted and made again, or scaled")
+        return NoSuchSegmentError(f"segment {self._name} is gone: the stream was deleted and made again, or scaled")
 
     def _ask(self, request: Callable[[str], Message], kind: type[R]) -> R:
         """The reply to what ``request`` makes with a token; made anew for each attempt, as a token can be refused."""

@@ -52,16 +52,16 @@ class Subscriber:
         """Tell the server that everything before the cut is done with; it is durable on return.
 
         Makes the subscriber if need be. Raises ControllerError for a cut before one that was published, ConfigError
-        for a name that somebody else has.
+        for a name that another application uses.
         """
         if self._controller.update_subscriber(self._made(), cut):
             return
-        # The group is older than the stream, or somebody has renewed it.
+        # The group is older than the stream, or another process has renewed it.
         made = self._remade()
         try:
             self._id = self._controller.renew_subscriber(self.stream, made)
         except ControllerError:
-            # It was renewed since, by somebody else or by a request of ours whose answer was lost.
+            # It was renewed since, by another process or by a request of ours whose answer was lost.
             if (now := self._remade()) == made:
                 raise
             self._id = now
@@ -105,7 +105,7 @@ class Subscriber:
                 if has_state and not again:
                     return
                 head = self._controller.head_cut(self.stream)
-                # Refused means that somebody else has written one.
+                # Refused means that another process has written one.
                 log.write_conditionally(end, encode_group_init(config, head, again=has_state))
         except ConnectorError as error:
             _log.warning(

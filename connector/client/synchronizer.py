@@ -1,7 +1,7 @@
 """A state that several processes share: each applies the same updates in the same order.
 
 The stream holds what made the state: an initial value, updates, and now and then, from a compaction, another initial
-value that stands for everything before it. The mark points to the latest such value, so that nobody has to read more.
+value that stands for everything before it. The mark points to the latest such value: readers need no more.
 (Java: ``StateSynchronizerImpl`` and ``UpdateOrInitSerializer``, which can share a stream with this.)
 """
 
@@ -30,7 +30,7 @@ U = TypeVar("U")
 _INIT: Final = 1
 _UPDATES: Final = 2
 _I32: Final = struct.Struct(">i")
-# Beginning again because the beginning was truncated meanwhile: each time somebody has compacted twice.
+# Beginning again because the beginning was truncated meanwhile: each time others have compacted twice.
 _RESTARTS: Final = 20
 
 
@@ -139,7 +139,7 @@ class StateSynchronizer(Generic[S, I, U]):
     def update_state(self, generate: Callable[[S], Sequence[U]]) -> Sequence[U]:
         """Write updates that follow from the current state, all or none; those that were written.
 
-        ``generate`` is called again, with the newer state, each time that somebody else was first; no updates end it.
+        ``generate`` is called again, with the newer state, each time that another client was first; no updates end it.
         They are durable on return. Raises OutcomeUnknownError: they may be written, or not, or be written yet; give
         them a name of their own, and look for it in the later states. ConfigError before there is any state.
         """
@@ -161,7 +161,7 @@ class StateSynchronizer(Generic[S, I, U]):
     def compact(self, compactor: Callable[[S], I | None]) -> bool:
         """Replace what made the present state by one initial value, or by none if the compactor says so.
 
-        What lies before the compaction before is truncated, so that whoever reads at this moment is not disturbed.
+        What lies before the compaction before is truncated, so that concurrent readers are not disturbed.
         """
         with self._lock:
             while (value := compactor(self._known_state())) is not None:
@@ -176,7 +176,7 @@ class StateSynchronizer(Generic[S, I, U]):
             return False
 
     def bytes_since_compaction(self) -> int:
-        """How much whoever begins now must read to come to the present state."""
+        """Number of bytes that a new reader must read to reach the present state."""
         mark, current = self._log.mark(), self._current
         begin = mark.offset if mark is not None else 0
         return max(0, current[0].offset - begin) if current is not None else 0

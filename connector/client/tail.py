@@ -199,7 +199,7 @@ class TailReader:
         return False
 
     def _look_into(self, segment_id: int, offset: int, asked_at: float, deadline: Deadline) -> tuple[float, bool]:
-        """For the read of a time: whether there is something that should have been its answer."""
+        """Check whether a read that was asked at a time should have been answered."""
         info = self._stores.segment_infos(self._stream, [segment_id], deadline=deadline)[segment_id]
         return asked_at, not info.exists or info.sealed or info.write_offset > offset
 
@@ -286,7 +286,7 @@ class TailReader:
         return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
 
     def _due(self, endpoint: Endpoint) -> float:
-        """When a store must be asked for a word, or must have given it."""
+        """Time of the next keep-alive to a store, or by which it must have answered the last one."""
         return self._pinged.get(endpoint, self._connections[endpoint].heard_at) + _PING_AFTER
 
     @property

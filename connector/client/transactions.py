@@ -40,9 +40,9 @@ __all__ = ["DEFAULT_LEASE", "LeaseKeeper", "OpenTransaction", "Transaction", "Tr
 T = TypeVar("T")
 # Seconds: the longest that a server allows unless told otherwise (controller.transaction.lease.count.max).
 DEFAULT_LEASE: Final = 600.0
-# For aborting what has failed: nobody waits for it, since its lease ends it as well.
+# For aborting what has failed: not worth a wait, since its lease ends it as well.
 _GIVE_UP_SECONDS: Final = 5.0
-# More than anybody keeps open at once; a list that grows beyond was never cleared.
+# More than any application keeps open at once; a list that grows beyond was never cleared.
 MAX_TRANSACTIONS: Final = 10_000
 # Seconds until the next round after one that no controller answered: leases go on meanwhile.
 _RETRY: Final = 1.0
@@ -82,7 +82,7 @@ class Transaction:
         return f"{type(self).__name__}({self.stream}, {self.id})"
 
     def status(self) -> TransactionStatus:
-        """Its status."""
+        """Status of the transaction."""
         return self._controller.transaction_status(self.stream, self.id)
 
     def ping(self, lease: float | None = None, *, timeout: float | None = None) -> None:
@@ -189,7 +189,7 @@ class OpenTransaction(Transaction, Generic[T]):
         self._writer.flush(timeout)
 
     def detach(self) -> None:
-        """Flush and end the background thread, but leave the transaction open, for whoever has its id.
+        """Flush and end the background thread, but leave the transaction open for holders of its id.
 
         When the flush is not done in time it can be tried again; after any other error the transaction has ended.
         """

@@ -98,7 +98,7 @@ class WatermarkLog:
             return list(self._marks)
 
     def end(self) -> int:
-        """How far the watermarks go at this moment, for :meth:`read_until`; nothing is read."""
+        """Current end of the watermarks, for :meth:`read_until`; no watermark is read."""
         with self._lock:
             return self._bounds()[1]
 
@@ -121,7 +121,7 @@ class WatermarkLog:
         return TimeWindow(low, high)
 
     def along(self, piece: SegmentSlice, marks: Sequence[Watermark]) -> SegmentTimes:
-        """Those of these watermarks that say something about the events of a slice."""
+        """Event-time bounds of a slice, from the watermarks that concern its events."""
 
         def place(mark: Watermark) -> int:
             return self._place(mark, piece.segment_id)[0]
@@ -136,7 +136,7 @@ class WatermarkLog:
     # ---------------------------------------------------------------- inside
 
     def _compare(self, position: StreamCut, mark: Watermark) -> tuple[bool, bool]:
-        """Whether a position is before a watermark in some segment, and whether it is behind it in some segment."""
+        """Pair of flags: a position is before a watermark in some segment, and behind it in some segment."""
         before = behind = False
         for segment_id, offset in position.positions.items():
             place, certain = self._place(mark, segment_id)
@@ -251,7 +251,7 @@ def _last_before(marks: Sequence[Watermark], millis: int) -> Watermark | None:
 
 
 def _is_kept(stores: SegmentStores, cut: StreamCut) -> bool:
-    """Whether the stream still has everything behind a cut."""
+    """Whether all events behind a cut are still in the stream."""
     infos = stores.segment_infos(cut.stream, cut.positions)
     return all(infos[i].exists and at >= infos[i].start_offset for i, at in cut.positions.items())
 

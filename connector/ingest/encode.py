@@ -1,4 +1,4 @@
-"""From records to events: the columns of an ingestion, and the serializer and the router that its options ask for."""
+"""Encoding of records as events: the columns of an ingestion, and the serializer and router of its options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Encoding:
 
     @property
     def key(self) -> str:
-        """What the routing key is, in words."""
+        """Description of the routing key."""
         return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
 
     def encode(self, parts: Sequence[tuple[str, Chunk]]) -> tuple[pa.Array, pa.Array | None]:
@@ -90,7 +90,7 @@ def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = Tru
 
 
 class Columns:
-    """Keeps to the columns that are recorded, whoever has inferred them; to the source's until some are."""
+    """Columns of an ingestion: the recorded ones, from any run, or the source's until some are recorded."""
 
     def __init__(self, source: ReplayableSource, make_encoding: Callable[[pa.Schema], Encoding]) -> None:
         self._source, self._make_encoding = source, make_encoding

@@ -1,4 +1,4 @@
-"""What goes into the next transaction: the three variants.
+"""Feed of records into the next transaction, in three variants.
 
 ``file``: whole sources; their ends are not known when the transaction is recorded.
 ``count``: a fixed number of records of one source; so an offset tells where the next transaction begins.
@@ -37,7 +37,7 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
-            raise ConfigError(f"the variant is {self.variant!r}; there are: {', '.join(VARIANTS)}")
+            raise ConfigError(f"invalid variant {self.variant!r}; there are: {', '.join(VARIANTS)}")
         if min(self.files, self.records, self.bytes) < 1:
             raise ConfigError("files, records and bytes of a transaction are counts, at least 1")
 
@@ -68,7 +68,7 @@ class _Reading:
             if self._next is None:
                 return None
             if self._next.first != self.offset:
-                raise SourceChangedError(f"{self.id} gave record {self._next.first} where {self.offset} was to come")
+                raise SourceChangedError(f"{self.id} gave record {self._next.first}, expected {self.offset}")
         return self._next
 
     def take(self, most: int | None = None) -> Iterator[Chunk]:

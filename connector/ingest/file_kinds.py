@@ -74,7 +74,7 @@ class FileKind(Protocol):
         """The columns of a file, from its beginning or from all of it. Raises SourceError."""
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
-        """Its records from number ``offset`` on, in these columns. Raises SourceError."""
+        """Records of a file from number ``offset`` on, in these columns. Raises SourceError."""
 
 
 def unified(schemas: list[pa.Schema]) -> pa.Schema:
@@ -305,7 +305,7 @@ def _text_batch(lines: Lines) -> pa.RecordBatch:
 
 
 def _is_open(text: str, delimiter: str) -> bool:
-    """Whether a quote of a record is not closed."""
+    """Whether a record has an unclosed quote."""
     if '"' not in text:
         return False
     try:
@@ -341,7 +341,7 @@ class ParquetFiles:
     sampled: bool = False
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
-        """Those of the file."""
+        """Columns of the file's own schema."""
         with reading(path), self._open(path) as file:
             return file.schema_arrow.remove_metadata()
 
@@ -375,7 +375,7 @@ class AvroFiles:
     sampled: bool = False
 
     def columns(self, path: str, *, whole: bool) -> pa.Schema:  # noqa: ARG002 - the file says it
-        """Those of the schema in the file."""
+        """Columns of the Avro schema in the file."""
         with open_file(path) as file:
             return self._columns(self._blocks(file, path), path)
 
@@ -415,7 +415,7 @@ class AvroFiles:
 
 
 def _damaged(values: Any, path: str) -> Iterator[Any]:
-    """What an Avro reader gives; whatever it raises means that the file is damaged."""
+    """Values of an Avro reader; its errors mean that the file is damaged."""
     try:
         yield from values
     except (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError) as error:

@@ -42,12 +42,12 @@ _DECIMAL: Final = re.compile(r"decimal(?:128)?\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """How files are read. Part of them concerns some kinds of files only."""
+    """Options of reading files. Some concern certain kinds of files only."""
 
     input: str | None = None
-    """What all files hold: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; else their names tell."""
+    """Kind of all files: ``csv``, ``tsv``, ``jsonl``, ``text``, ``avro`` or ``parquet``; None: by their names."""
     base: str | None = None
-    """Folder that names of files are told from: it may move then. Without it files are known by their full path."""
+    """Folder that names of files are relative to, so that it may move. Without it files have their full path."""
     delimiter: str = ","
     header: bool = True
     multiline: bool = False
@@ -83,12 +83,12 @@ class FileSource:
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]], options: FileOptions | None = None) -> None:
-        """Raises ConfigError for a kind of files that there is none of."""
+        """Raises ConfigError for an unknown kind of files."""
         self._paths = [os.fspath(path) for path in paths]
         self._options = options or FileOptions()
         self._kinds = self._options.kinds()
         if self._options.input not in (None, *self._kinds):
-            raise ConfigError(f"input is {self._options.input!r}; there are: {', '.join(sorted(self._kinds))}")
+            raise ConfigError(f"invalid input {self._options.input!r}; there are: {', '.join(sorted(self._kinds))}")
         self._base = None if self._options.base is None else os.path.join(os.path.abspath(self._options.base), "")
         self._found: dict[str, str] = {}  # id -> kind
         self._schema: pa.Schema | None = None
@@ -125,7 +125,7 @@ class FileSource:
         return f"{before} {digest}"
 
     def change(self, id_: str, mark: str) -> str | None:
-        """What is different: the size or the content. Other times alone are no change."""
+        """Description of the difference, in size or content; None if only the file's times differ."""
         path = self._path(id_)
         then, _, digest = mark.rpartition(" ")
         now = _stat(path)
@@ -144,7 +144,7 @@ class FileSource:
             return 0
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
-        """Its records from number ``offset`` on. Raises SourceError."""
+        """Records of a source from number ``offset`` on. Raises SourceError."""
         yield from self._kind(id_).chunks(self._path(id_), self.schema, offset, reject=self._options.reject)
 
     # ---------------------------------------------------------------- inside

@@ -3,8 +3,8 @@
 Each step of an ingestion is one transaction. It is begun, recorded in the state by a conditional update together with
 what became of the one before, and only then written and committed. So
 
-- whoever loses the update has written nothing, and writes nothing: it aborts its own empty transaction;
-- a step is followed by another one only when its transaction is decided; nobody redoes what may yet be committed;
+- a run that loses the update has written nothing, and writes nothing: it aborts its own empty transaction;
+- a step is followed by another one only when its transaction is decided; what may yet be committed is never redone;
 - a transaction that is not recorded has no events and is never committed: it ends with its lease.
 
 A commit is decided before it is visible, and commits that are not visible become so in any order. So a step is written
@@ -63,7 +63,7 @@ _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
 # Seconds between the first two looks at a commit that is under way.
 _FIRST_LOOK: Final = 0.005
-# Seconds for an abort that nothing depends on: whoever is next aborts, too, and the lease ends.
+# Seconds for an abort that nothing depends on: the next run aborts, too, and the lease ends.
 _DROP: Final = 5.0
 # Seconds to record how the last step of a run has ended that is stopped; without it the next run finds out.
 _LEAVE: Final = 3.0
@@ -76,7 +76,7 @@ _ABOUT_EXISTENCE: Final = (NoSuchSegmentError, SegmentSealedError, StreamNotFoun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How an ingester behaves, whatever it ingests."""
+    """Settings of an ingester, for all kinds of sources."""
 
     lease: float = 30.0
     """Seconds that a transaction stays open when its ingester is gone."""
@@ -147,7 +147,7 @@ class Ingester:
                     time.sleep(_POLL)
 
     def _may_pass(self, error: ConnectorError) -> bool:
-        """Whether the same may succeed later. Raises StreamNotFoundError for a stream that was deleted."""
+        """Whether a failed step may succeed later. Raises StreamNotFoundError for a deleted stream."""
         if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
             return error.retriable
         try:
@@ -161,7 +161,7 @@ class Ingester:
         return True
 
     def _leave(self) -> None:
-        """Record how this run's last step has ended, so that nobody need wait for it."""
+        """Record the outcome of this run's last step, so that no other run has to wait for it."""
         # A journal of its own: what was stopped may have been in the middle of an update. Errors are the next run's.
         with contextlib.suppress(Exception), Journal(self._client, self._target, self._journal.name) as journal:
             state = journal.fetch()
@@ -275,7 +275,7 @@ class Ingester:
         self._trouble.is_over()
 
     def _await_sources(self) -> bool:
-        """Return when there is something new to ingest; False when somebody else was faster."""
+        """Wait for new sources. Returns False if another run has changed the state."""
         while True:
             began = time.monotonic()
             number = self._journal.state.number
@@ -307,7 +307,7 @@ class Ingester:
             self._trouble.moves()
             self._await_visible(transaction)
             self._content.settle(draft)
-        except TransactionError as error:  # its lease has ended, or somebody has taken over
+        except TransactionError as error:  # its lease has ended, or another run has taken over
             self._trouble.note(error.message)
             _drop(transaction)
             return None
@@ -375,7 +375,7 @@ def _drop(transaction: OpenTransaction[bytes]) -> None:
 
 
 class _Trouble:
-    """Time for which errors have kept a run from ending anything, and what the log is told about it."""
+    """Time for which errors have kept a run from making progress, and its log messages."""
 
     def __init__(self, target: StreamName, failover_timeout: float) -> None:
         self._what, self.limit = f"ingestion into {target}", failover_timeout

@@ -57,12 +57,12 @@ class Owner:
     since: int
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an update."""
+        """JSON form within an update."""
         return {"run": self.run, "host": self.host, "pid": self.pid, "since": self.since}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update. Another client need not tell more than its run."""
+        """Parse the JSON form of an update. Another client need not tell more than its run."""
         return cls(str(value["run"]), str(value.get("host", "")), int(value.get("pid", 0)), int(value.get("since", 0)))
 
 
@@ -76,12 +76,12 @@ class Piece:
     mark: str
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an update."""
+        """JSON form within an update."""
         return {"source": self.source, "offset": self.offset, "end": self.end, "mark": self.mark}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update."""
+        """Parse the JSON form of an update."""
         end = value["end"]
         return cls(str(value["source"]), int(value["offset"]), None if end is None else int(end), str(value["mark"]))
 
@@ -98,7 +98,7 @@ class Step:
     """A committed transaction that may not be visible yet: until it is, no other one is to be committed."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in an update."""
+        """JSON form within an update."""
         value = {
             "transaction": str(self.transaction),
             "owner": self.owner.to_json(),
@@ -109,7 +109,7 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an update. Those of earlier releases have no ``after``."""
+        """Parse the JSON form of an update. Those of earlier releases have no ``after``."""
         after = value.get("after")
         return cls(
             uuid.UUID(value["transaction"]),
@@ -122,17 +122,17 @@ class Step:
 
 @dataclass(slots=True)
 class Progress:
-    """How far one source is in the stream."""
+    """Progress of one source into the stream."""
 
     mark: str
     offset: int
-    """Records that are in the stream; -1 for all, where nobody knows how many those are."""
+    """Records that are in the stream; -1 for all of an unknown number."""
     finished: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """End of the step before, and the next step; None when there is none for now."""
+    """End of the previous step, and the next step; None while idle."""
 
     committed: bool
     """Whether the transaction of the step before is committed; if not it is aborted, or there was none."""
@@ -152,7 +152,7 @@ class Update:
 
 
 class IngestState:
-    """State of an ingestion, changed in place: nobody keeps older ones, and a copy of many files would be slow."""
+    """State of an ingestion, changed in place: older states are not needed, and copies of many files are slow."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -163,7 +163,7 @@ class IngestState:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From an initial value. Raises IngestStateError."""
+        """Parse an initial value. Raises IngestStateError."""
         if value.get("version") != _VERSION:
             raise IngestStateError(f"the state has version {value.get('version')!r}; this release reads {_VERSION}")
         with _explained(value):
@@ -176,7 +176,7 @@ class IngestState:
         return state
 
     def to_json(self) -> dict[str, Any]:
-        """As an initial value: sources by folders, because their names repeat."""
+        """JSON form as an initial value: sources by folders, because their names repeat."""
         folders: dict[str, dict[str, Any]] = {}
         for id_, known in self.sources.items():
             folder, slash, name = id_.rpartition("/")
@@ -228,11 +228,11 @@ def state_name(target: StreamName, name: str | None = None) -> StreamName:
 
 
 class Journal:
-    """State on its way to and from its stream, which is created if there is none."""
+    """Reader and writer of the state in its stream, which is created if missing."""
 
     def __init__(self, client: PravegaClient, target: StreamName, name: StreamName) -> None:
         """Raises IngestStateError for the state of another target, AuthenticationError, ConfigError."""
-        # Creating takes a right on the whole scope, which whoever has a stream for it need not have.
+        # Creating takes a right on the whole scope, which using an existing stream does not need.
         if not client.controller.stream_exists(name):
             client.create_stream(name)
         self.name = name
@@ -287,7 +287,7 @@ class Journal:
                     raise
 
     def compact(self) -> None:
-        """Write the whole state as one value if there is much to read for whoever begins, and it fits."""
+        """Write the whole state as one value if a new run would have much to read, and the value fits."""
         if self.state.number - self._looked < _LOOK_EVERY:
             return
         self._looked = self.state.number
@@ -305,13 +305,13 @@ class Journal:
         self.close()
 
     def _is_ours(self, update: Update) -> bool:
-        """Whether the state's step is the update's: its transaction is known to nobody else before."""
+        """Whether the state's step is the update's: no other run can know its transaction earlier."""
         step = self.state.step
         return None not in (step, update.step) and step.transaction == update.step.transaction  # type: ignore[union-attr]
 
 
 def _next(state: IngestState, number: int, update: Update) -> list[dict[str, Any]]:
-    """The update, unless somebody has made one: then nothing is to be written."""
+    """The update as the next entry; empty if another run has made one."""
     return [update.to_json(number + 1)] if state.number == number else []
 
 

@@ -1,4 +1,4 @@
-"""Files of lines: where each record begins and ends, and which of them are no records of the columns."""
+"""Files of lines: bounds of each record, and the records that do not fit the columns."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Lines:
 
     data: bytes
     starts: npt.NDArray[np.int64]
-    """Where each record begins in ``data``; those that are blank lines are left out where that is asked for."""
+    """Start of each record in ``data``; blank lines are left out on request."""
     ends: npt.NDArray[np.int64]
-    """Where it ends, line end not included."""
+    """End of each record, line end not included."""
     lines: npt.NDArray[np.int64]
     """The line that it begins in, from 1."""
 
@@ -88,16 +88,17 @@ def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False
 def _check_length(name: str, line: int, rest: bytes) -> None:
     if len(rest) > MAX_RECORD:
         raise BadRecordError(
-            f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or are these no lines?"
+            f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or is it binary?"
         )
 
 
 def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
-    """Where the line ends are that end a record."""
+    """Positions of the line ends that end a record."""
     view = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(view == _NEWLINE)
     if not quotes or b'"' not in data:
         return ends
+    # Outside of quotes an even number of them comes before the line end; a doubled quote counts as two.
     marks = np.flatnonzero(view == _QUOTE)
     outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == 0]
     return outside
@@ -126,7 +127,7 @@ def _line_numbers(
 
 
 class NotRecordsError(ValueError):
-    """These lines are not as many records as there are lines."""
+    """The lines do not hold one record each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class LineReader:
 
     name: str
     parse: Callable[[Lines], pa.RecordBatch]
-    """One row for each record; raises ArrowInvalid or NotRecordsError if there is a record that is none."""
+    """One row for each record. Raises ArrowInvalid or NotRecordsError for an invalid record."""
     reject: bool
     """Whether bad records are handed over, instead of raising BadRecordError."""
 
@@ -183,5 +184,5 @@ class LineReader:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says, without places in a block."""
+    """Text of an error, without positions within a block."""
     return _PLACE.sub("", str(error).partition("\n")[0]).strip()

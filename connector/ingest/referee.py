@@ -1,4 +1,4 @@
-"""What became of a recorded step, and whether whoever recorded it is to be waited for."""
+"""Fate of a recorded step, and the choice to wait for the run that recorded it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Fate(Enum):
     COMMITTED = "committed"
     """Its pieces are in the stream, for good."""
     ABORTED = "aborted"
-    """Nothing of it is in the stream, for good."""
+    """None of its pieces is in the stream, for good."""
     AT_WORK = "at work"
-    """Whoever recorded it may be at work."""
+    """The run that recorded it may be at work."""
 
 
 class Referee:
@@ -113,11 +113,11 @@ class Referee:
         quiet = time.monotonic() - self._seen[1]
         if self._takeover_after is not None:
             return quiet >= (self._patience if open_ else self._takeover_after)
-        # An open transaction is a sign of life: nobody who is gone pings it, and then the server aborts it.
+        # An open transaction is a sign of life: a run that is gone does not ping it, and then the server aborts it.
         return not open_ and quiet >= step.lease
 
     def _has_ended(self, owner: Owner) -> bool:
-        """Whether nobody else works on a step of this owner, for certain."""
+        """Whether it is certain that no other run works on a step of this owner."""
         return owner.run == self._me.run or has_ended(owner)
 
     def _forgotten(self, step: Step) -> Fate:
@@ -178,7 +178,7 @@ def _host() -> str:
 
 
 def _started(pid: int) -> int:
-    """When a process was started, in ticks since the machine was; 0 where that cannot be told."""
+    """Start time of a process, in ticks since boot; 0 if unknown."""
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
 

@@ -13,7 +13,7 @@ __all__ = ["Chunk", "Rejected", "ReplayableSource"]
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that is no event."""
+    """Record that cannot become an event."""
 
     record: int
     """Its number in the source, from 0."""
@@ -32,7 +32,7 @@ class Chunk:
     first: int
     """Number of the first record in its source, from 0."""
     records: int
-    """How many records, rejected ones included."""
+    """Number of records, rejected ones included."""
     rejected: tuple[Rejected, ...] = ()
     bytes: int = field(default=0, compare=False)
     """Roughly how much of the source they take; for progress alone."""
@@ -64,13 +64,13 @@ class ReplayableSource(Protocol):
         """Names of all that is there now, in the order in which to ingest it."""
 
     def mark(self, id_: str) -> str:
-        """What it is recognized by: any text that differs as soon as its records do. Raises SourceError."""
+        """Fingerprint of a source: a text that differs as soon as its records do. Raises SourceError."""
 
     def change(self, id_: str, mark: str) -> str | None:
-        """How it differs from what it was when it had this mark, in words; None if it does not. Raises SourceError."""
+        """Description of the change of a source since it had this mark; None if unchanged. Raises SourceError."""
 
     def size(self, id_: str) -> int:
         """Roughly its bytes; for progress and for the size of transactions. 0 if it is gone."""
 
     def read(self, id_: str, offset: int = 0) -> Iterator[Chunk]:
-        """Its records from number ``offset`` on; nothing if it has no more. Raises SourceError."""
+        """Records of a source from number ``offset`` on; none behind its end. Raises SourceError."""

@@ -97,7 +97,7 @@ class _Walk:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether anything of the segments seen so far is gone."""
+        """Whether a segment seen so far is deleted, or truncated beyond the position."""
         starts = self.position.positions
         return any(not info.exists or info.start_offset > max(starts.get(i, 0), 0) for i, info in self.infos.items())
 

@@ -179,7 +179,7 @@ def _relation(signs: Iterable[int]) -> Relation:
 
 
 def _signs(client: PravegaClient, first: StreamCut, second: StreamCut) -> Iterator[int]:
-    """For each two segments that share routing keys: -1 where the first cut lies before the second, 1 where after."""
+    """Signs for each two segments that share keys: -1 where the first cut lies before the second, 1 where after."""
     ranges = _ranges(client, first.stream, {*first.positions, *second.positions})
     for a, at in first.positions.items():
         for b, to in second.positions.items():

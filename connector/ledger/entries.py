@@ -39,7 +39,7 @@ class Content:
 
     rows: int = 0
     bytes: int | None = 0
-    """Of the events; None where an entry of version 1 tells of the rows alone."""
+    """Bytes of the events; None in an entry of version 1, which has the rows alone."""
     total: int | None = 0
     """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink.contents); None in version 1."""
 
@@ -74,7 +74,7 @@ class Part:
     transaction: UUID
     content: Content
     event_time: int | None = None
-    """Milliseconds that event time has come to with these rows, where the sink is told of it."""
+    """Milliseconds that event time has come to with these rows, if the sink has an event time column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Prepared:
 
     @property
     def content(self) -> Content:
-        """Of all parts."""
+        """Content of all parts."""
         return sum((part.content for part in self.parts), Content())
 
 
@@ -188,7 +188,7 @@ def from_bytes(data: bytes) -> Entry:
             return _READERS[raw["type"]](raw, version)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerFormatError(
-            f"an entry of {len(data)} bytes is not one of a ledger ({type(error).__name__}: {error}); something else "
+            f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); something else "
             "has written to this stream"
         ) from error
     raise LedgerFormatError(

@@ -53,7 +53,7 @@ class Request:
 class Job:
     """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition.
 
-    A bystander does not know its application: without tasks nobody tells it.
+    A bystander does not know its application: only tasks carry it.
     """
 
     app: str
@@ -74,7 +74,7 @@ class Job:
 
     @property
     def content(self) -> Content:
-        """Of all that the tasks wrote."""
+        """Content of all that the tasks wrote."""
         return sum((part.content for part in self.own), Content())
 
 
@@ -94,7 +94,7 @@ class Commit:
     proposed: Prepared | None = None
     """The set that is to be named next."""
     statuses: tuple[Status, ...] = ()
-    """Of the recorded parts, as last seen."""
+    """Statuses of the recorded parts, as last seen."""
     settling: tuple[UUID, ...] = ()
     """Transactions of the last batch that may not be visible yet."""
     last: int = -1
@@ -106,7 +106,7 @@ class Commit:
 
     @property
     def ended(self) -> bool:
-        """Whether there is an outcome, and nothing left to ask."""
+        """Whether the machine has an outcome and needs no further call."""
         return self.phase is Phase.END
 
     @property
@@ -395,7 +395,7 @@ def is_live(status: Status) -> bool:
 
 
 def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
-    """The statuses, with a forgotten pilot as committed if another one is: nobody commits another one before it."""
+    """Statuses with a forgotten pilot as committed if another transaction is: the pilot is always committed first."""
     pilot, *others = statuses
     if pilot is Status.UNKNOWN and any(status.is_committed for status in others):
         pilot = Status.COMMITTED

@@ -24,7 +24,7 @@ class Finding:
 
     app: AppState
     statuses: tuple[TransactionStatus, ...] = ()
-    """Of the open batch's transactions, in their order; none without an open batch."""
+    """Statuses of the open batch's transactions, in their order; empty without an open batch."""
 
     @property
     def verdict(self) -> str:
@@ -42,7 +42,7 @@ class Recovery:
         self._client, self._target, self._ledger, self._timeout = client, target, ledger, timeout
 
     def survey(self) -> list[Finding]:
-        """Every application that writes to the stream exactly once. Changes nothing."""
+        """List every application that writes to the stream exactly once. Changes nothing."""
         _, state = self._ledger.read()
         return [Finding(app, self._statuses(app.open)) for _, app in sorted(state.items())]
 
@@ -96,7 +96,7 @@ class Recovery:
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
         entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice)
         if self._ledger.append(entry, revision, deadline=0.0) is None:
-            raise OutcomeUnknownError(f"somebody else wrote to ledger {self._ledger.name} meanwhile: look at it again")
+            raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
 
     def _open(self, app: str) -> Prepared:
         _, state = self._ledger.read()

@@ -131,7 +131,7 @@ def _answer(machine: Commit, servers: Servers) -> Any:
     except ConnectorError as error:
         if machine.phase is not Phase.ABORT_OWN:
             raise
-        # It is decided how this ends, and what nobody needs ends with its lease.
+        # The outcome is decided; transactions that are not needed end with their lease.
         _log.info("transactions that are not needed were left to their lease: %s", error)
         return {}
 

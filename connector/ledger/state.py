@@ -97,11 +97,11 @@ class _Entries:
 class Ledger:
     """Reads and appends to the ledger of one target stream. Thread safe; what was read once is not read again.
 
-    Creates the stream if there is none. Raises AuthenticationError, ConfigError if it has several segments.
+    Creates the stream if it is missing. Raises AuthenticationError, ConfigError if it has several segments.
     """
 
     def __init__(self, client: PravegaClient, name: StreamName) -> None:
-        # Creating takes a right on the whole scope, which whoever writes to a ledger that is there need not have.
+        # Creating takes a right on the whole scope, which writing to an existing ledger does not need.
         if not client.controller.stream_exists(name):
             client.controller.create_stream(name, ScalingPolicy.fixed(1))
         self.name = name
@@ -156,7 +156,7 @@ class Ledger:
     def compact(self) -> bool:
         """Write a snapshot and drop what the one before made needless, if that is worth it; whether it was done.
 
-        The mark goes to just before the newest snapshot, so that whoever begins to read begins there. What lay before
+        The mark goes to just before the newest snapshot, so that new readers begin there. What lay before
         is kept until the next time, for those who are reading it.
         """
         revision, state = self.read()

@@ -4,8 +4,8 @@ A transaction of Pravega is a one-shot register: OPEN becomes COMMITTING or ABOR
 never anything else again. A batch is written into one transaction for each task, and there is no step that commits
 several. So the *pilot*, the first transaction of a recorded set, decides for all of them:
 
-    nobody commits another transaction of the set before the pilot is committed;
-    nobody aborts another one before the pilot is aborted.
+    no other transaction of the set is committed before the pilot is committed;
+    no other transaction is aborted before the pilot is aborted.
 
 Whoever finds a recorded set later, another driver, one that was thought dead, ``abort()``, an operator, reads the
 decision off the pilot, or makes it in that one step and then knows it. The ledger says which transactions a batch is:

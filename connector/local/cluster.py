@@ -64,13 +64,13 @@ _COMMAND_POLL_SECONDS: Final = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """What a cluster consists of.
+    """Options of a cluster: its processes, their memory and ports.
 
     ``containers`` are what the segment stores share among them, at least one for each. ``heap_mb`` and ``cache_mb`` are
     upper bounds for each segment store, in MiB; ``port`` is the first controller's, 0 for any free one;
     ``start_timeout`` is in seconds, after the jars are there. ``java_options`` are for controllers and segment stores.
     ``ports`` fixes those of processes by name, and ``published`` gives others that segment stores are to name to
-    clients instead of their own: those of proxies. With ``username`` and ``password`` nobody else is let in, and
+    clients instead of their own: those of proxies. With ``username`` and ``password`` no other user is let in, and
     ``token_seconds`` is how long a delegation token lives that a client shows to segment stores; None for 600.
     """
 
@@ -231,7 +231,7 @@ class _Plan:
         self._options, self._java, self._jars = options, java, jars
         numbers = {"bookie": options.bookies, "controller": options.controllers, "store": options.stores}
         self._names = ["zookeeper", *(f"{kind}-{n}" for kind, count in numbers.items() for n in range(1, count + 1))]
-        # The controllers have a second one, which nobody asks here and which cannot be switched off.
+        # The controllers have a second one, unused here, which cannot be switched off.
         rest = [f"{name} rest" for name in self._names if name.startswith("controller")]
         wanted = [*self._names, *rest]
         self.ports = dict(zip(wanted, free_ports(len(wanted)), strict=True))
@@ -354,12 +354,12 @@ class ClusterProcess:
 
     @property
     def log(self) -> Path:
-        """What it printed: warnings and errors, over all of its starts."""
+        """File of its output: warnings and errors, over all of its starts."""
         return self._folder / f"{self.name}.log"
 
     @property
     def pid(self) -> int:
-        """Its process id. Raises LocalServerError when it does not run."""
+        """Process id. Raises LocalServerError when it does not run."""
         pid = self._pid()
         if pid is None:
             raise LocalServerError(f"{self.name} does not run; start it again, or see {self.log}")
@@ -372,12 +372,12 @@ class ClusterProcess:
 
     @property
     def paused(self) -> bool:
-        """Whether it stands still."""
+        """Whether the process is paused."""
         return self.running and self._state()["state"] == "paused"
 
     @property
     def exit_code(self) -> int | None:
-        """How it has ended, minus the number of the signal that ended it; None while it runs or was never started."""
+        """Exit code; minus the signal's number after a signal; None while it runs or was never started."""
         code = self._state()["code"]
         return None if code is None else int(code)
 
@@ -459,7 +459,7 @@ def cluster_processes(folder: Path) -> Mapping[str, ClusterProcess]:
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether the states are kept up to date: what is written may be of a process that ended with its keeper."""
+    """Whether the keeper runs; without it the recorded states are out of date."""
     try:
         os.close(_open_control(folder))
     except OSError as error:
@@ -470,5 +470,5 @@ def is_kept(folder: Path) -> bool:
 
 
 def _open_control(folder: Path) -> int:
-    # Fails where nobody reads.
+    # Fails without a reader of the pipe.
     return os.open(folder / "control", os.O_WRONLY | os.O_NONBLOCK)

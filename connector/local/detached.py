@@ -74,12 +74,12 @@ def start_detached_registry(options: RegistryOptions | None = None) -> DetachedS
 
 
 def detached_server() -> DetachedServer | None:
-    """The Pravega server that runs in the background, None if there is none."""
+    """The Pravega server that runs in the background; None without one."""
     return _PRAVEGA.state()
 
 
 def detached_registry() -> DetachedServer | None:
-    """The schema registry that runs in the background, None if there is none."""
+    """The schema registry that runs in the background; None without one."""
     return _REGISTRY.state()
 
 
@@ -95,7 +95,7 @@ def stop_detached_registry() -> DetachedServer | None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one kind of server is to be found, by the name of its files."""
+    """Files that record the running server of one kind."""
 
     name: str
     title: str
@@ -108,7 +108,7 @@ class _Place:
             server = launch_one(self._alive_file())
             cluster = str(server.folder) if isinstance(server, Cluster) else None
             state = DetachedServer(server.uri, server.process.supervisor_pid, time.time(), str(server.log), cluster)
-            # Written before the server is let go: one that nobody knows of could not be stopped.
+            # Written before the server is let go: an unrecorded one could not be stopped.
             self._write(state)
             server.process.detach()
             return state
@@ -119,7 +119,7 @@ class _Place:
         try:
             return DetachedServer(**json.loads(self._state_file().read_text()))
         except (OSError, ValueError, TypeError):
-            # It is being started, and is nobody's yet.
+            # It is being started, and has no owner yet.
             return None
 
     def stop(self) -> DetachedServer | None:

@@ -89,7 +89,7 @@ class LocalPravega(OwnedServer[Server | Cluster]):
     It ends with this process, however that ends, and what it stored goes with it: events lie in a temporary folder
     (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
     (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
-    ``username`` and ``password`` nobody else is let in, and delegation tokens live for ``token_seconds`` (None: 600);
+    ``username`` and ``password`` no other user is let in, and delegation tokens live for ``token_seconds`` (None: 600);
     ``tls`` makes a certificate, which ``config`` trusts. Several servers may run at once.
 
     ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (1 or 2, say) and two

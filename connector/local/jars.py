@@ -61,7 +61,7 @@ class JarSet:
 
     @staticmethod
     def lock_file(name: str, version: str) -> Path:
-        """Where the lock file of a set is."""
+        """Path of the lock file of a set."""
         return Path(__file__).with_name(f"{name}-{version}.lock")
 
     @property

@@ -85,7 +85,7 @@ def write_configuration(folder: Path, settings: Mapping[str, object]) -> Path:
 def find_java() -> Java:
     """Java of ``JAVA_HOME``, else the one on ``PATH``.
 
-    Raises JavaNotFoundError where there is none or it is too old; the text says what to install.
+    Raises JavaNotFoundError if Java is missing or too old; the text says what to install.
     """
     path = _launcher()
     version = _version(path)

@@ -149,7 +149,7 @@ def last_words(printed: bytes) -> str:
     """Last line that a JVM printed before it ended, the cause of an exception rather than a line of the stack."""
     lines = [line for line in printed.decode(errors="replace").strip().splitlines() if not line.startswith("\tat ")]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines or ["it said nothing"])[-1][:200]
+    return (causes or lines or ["it printed nothing"])[-1][:200]
 
 
 def await_ready(
@@ -197,7 +197,7 @@ def _round_trip(client: PravegaClient, stream: StreamName, stores: Collection[tu
 
 
 def _clean_up(client: PravegaClient, stream: StreamName) -> None:
-    # What is left after a failure here harms nobody.
+    # What is left after a failure here is harmless.
     with contextlib.suppress(PravegaError):
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)

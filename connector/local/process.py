@@ -59,7 +59,7 @@ class SupervisedProcess:
 
     @property
     def output(self) -> IO[bytes]:
-        """What the command prints."""
+        """Standard output of the command."""
         assert self._process.stdout is not None
         return self._process.stdout
 

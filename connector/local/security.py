@@ -38,7 +38,7 @@ _ALL_RIGHTS: Final = "prn::*,READ_UPDATE"
 
 
 def check_credentials(username: str | None, password: str | None, token_seconds: int | None) -> None:
-    """Raise ConfigError for half of the credentials, and for a life of tokens where nobody gets any."""
+    """Raise ConfigError for half of the credentials, and for a token lifetime without credentials."""
     if (username is None) != (password is None):
         raise ConfigError("a local Pravega with credentials needs both username and password")
     if token_seconds is not None and (username is None or token_seconds < 1):
@@ -103,7 +103,7 @@ def accounts_file(folder: Path, users: Mapping[str, tuple[str, Sequence[str]]]) 
 
 
 def _encrypt(password: str) -> str:
-    """As Java's StrongPasswordProcessor: hex of ``iterations:hex(salt):hex(PBKDF2)``."""
+    """Password hash as of Java's StrongPasswordProcessor: hex of ``iterations:hex(salt):hex(PBKDF2)``."""
     salt = os.urandom(32)
     digest = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS, _HASH_SIZE)
     return f"{_ITERATIONS}:{salt.hex()}:{digest.hex()}".encode().hex()

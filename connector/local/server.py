@@ -60,13 +60,13 @@ _ANSWER_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """What a server may use.
+    """Options of a server: memory, port, credentials and TLS.
 
     ``heap_mb`` and ``cache_mb`` are upper bounds in MiB: both have to hold what a burst of writes is ahead of the disk.
     With the server's own default of 128 MiB for the cache a burst of 160 MB/s breaks it for good; measured with these
     defaults: 3 GB at 250 MB/s.
     ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there. With
-    ``username`` and ``password`` the server lets nobody else in, and ``token_seconds`` is how long a delegation token
+    ``username`` and ``password`` the server lets no other user in, and ``token_seconds`` is how long a delegation token
     lives that a client shows to the segment store; None for 600. ``tls`` needs the package ``cryptography``.
     """
 
@@ -176,7 +176,7 @@ def _settings(options: ServerOptions, folder: Path, controller: int, store: int,
 
 @dataclass(frozen=True, slots=True)
 class RegistryUser:
-    """Who is let in. ``permissions`` are ``resource,READ`` or ``resource,READ_UPDATE``; all rights by default.
+    """User of a registry. ``permissions`` are ``resource,READ`` or ``resource,READ_UPDATE``; all rights by default.
 
     Resources: ``prn::/namespace:NS/group:G`` (with ``/schemas:*`` or ``/codecs:*`` for adding those), ``prn::/*`` all.
     """
@@ -191,10 +191,10 @@ class RegistryUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryOptions:
-    """How a registry runs.
+    """Options of a registry: storage, port, memory, users and TLS.
 
     ``controller`` is the Pravega server that keeps its groups (in scope ``_schemaregistry``), None for memory. ``port``
-    0 is any free one. ``heap_mb`` bounds its memory in MiB. With ``users`` nobody else is let in; ``tls`` needs the
+    0 is any free one. ``heap_mb`` bounds its memory in MiB. With ``users`` no other user is let in; ``tls`` needs the
     package ``cryptography``. ``start_timeout`` is in seconds, after the jars are there.
     """
 
@@ -271,7 +271,7 @@ def _await_answer(server: RegistryServer, deadline: float) -> None:
         except (OSError, http.client.HTTPException) as error:
             last = str(error) or type(error).__name__
         else:
-            # Whoever may list nothing is still answered.
+            # Users without permissions get an answer, too.
             if status < 500:
                 # Another server on the same port would have answered just as well.
                 return server.check()

@@ -1,4 +1,4 @@
-"""Programs that keep the servers' processes, and end them with whoever started them, even by ``kill -9``.
+"""Programs that keep the servers' processes, and end them with their starter, even after ``kill -9``.
 
 Run by path with an isolated interpreter: they import the standard library alone and start in a few milliseconds.
 
@@ -17,7 +17,7 @@ detaches, so that only a signal ends the command. The files are also kept when t
     NAME.log        what the process printed, over all of its starts
     NAME/           its working folder
 
-Such a process is killed, paused and resumed by signals of whoever likes to: only its parent is told reliably that it
+Such a process is killed, paused and resumed by signals of any process: only its parent is told reliably that it
 stopped or ended, which is why the states are written here.
 """
 

@@ -3,7 +3,7 @@
 The total is a multiset hash: each row is hashed to two words of 64 bits, and these are added up, each modulo 2**64. So
 equal rows have equal totals however a replay cuts them into partitions and batches, totals of tasks add up to that of
 their batch, and a row that is there twice counts twice. Other rows have the same total only by an accident of one in
-2**128 or so. It is no defence against somebody who looks for such rows: the constants are known.
+2**128 or so. It does not defend against deliberate collisions: the constants are public.
 
 The ledger keeps totals for good, so this must not change: ``tests/unit/spark/test_contents.py`` has it once more, row
 by row, and golden values. All arithmetic is modulo 2**64, ``gamma = 0x9E3779B97F4A7C15``, ``fmix`` and ``mix13`` are
@@ -70,7 +70,7 @@ class RowTotal:
         self._lanes = [0] * _LANES
 
     def add(self, events: pa.Array, keys: pa.Array | None) -> None:
-        """Add rows: serialized events without nulls, and their routing keys, null where there is none."""
+        """Add rows: serialized events without nulls, and their routing keys, null for rows without one."""
         events = as_column(events)
         keys = None if keys is None or keys.null_count == len(keys) else as_column(keys)
         self.rows += len(events)
@@ -89,7 +89,7 @@ class RowTotal:
 
     @property
     def content(self) -> Content:
-        """Of all rows so far."""
+        """Content of all rows so far."""
         return Content(self.rows, self.bytes, self._lanes[0] << 64 | self._lanes[1])
 
 
@@ -158,6 +158,7 @@ def _by_rounds(column: pa.Array, sizes: Int64s, constants: UInt64s) -> UInt64s:
     sums = np.zeros((_LANES, len(sizes)), np.uint64)
     for i, many in enumerate(having[:-1].tolist()):
         words, more = opened.words[starts[:many] + 8 * i], int(having[i + 1])
+        # Values whose last word this is: the bytes behind their end belong to other values.
         words[more:] &= _KEEP[sizes[more:many] - 8 * i]
         sums[:, :many] += constants[:, i, None] * _mixed(words)
     unsorted = np.empty_like(sums)

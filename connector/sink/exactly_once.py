@@ -2,7 +2,7 @@
 
 A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
 The driver works through the commit table (:mod:`connector.ledger`) with the messages. What a task that failed, or lost
-a race, has written is in no message, so nobody ever commits it, and it ends with its lease.
+a race, has written is in no message, so it is never committed, and ends with its lease.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WriteId:
 
 @dataclass(frozen=True)
 class TaskPrepared(Exchanged, WriterCommitMessage):  # type: ignore[misc]
-    """A task has flushed its rows into a transaction; without rows there is none."""
+    """Message of a task that has flushed its rows into a transaction; a task without rows has no part."""
 
     write: WriteId
     partition: int
@@ -165,7 +165,7 @@ class ExactlyOnce:
         if prepared:
             write = prepared[0].write
         elif options.txn_app_id is not None and options.txn_version is not None:
-            # Without a task nobody has told the query; the ledger then keeps the one that it has.
+            # Without a task the query is unknown; the ledger then keeps the one that it has.
             write = WriteId(options.txn_app_id, "", self._run, options.txn_version)
         else:
             return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
@@ -188,7 +188,7 @@ class ExactlyOnce:
 
 
 def _run_of_query(context: TaskContext) -> str:
-    """The run of the query that a task works for, in ``foreachBatch`` too; empty if there is none.
+    """Id of the query's run that a task works for, in ``foreachBatch`` too; empty outside of a query.
 
     Spark makes it the job group. In ``foreachBatch`` an application can set a group of its own, which would be the same
     in every run, so that a replay would look like a second write of one run: what is no UUID is no run.

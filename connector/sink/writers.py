@@ -157,7 +157,7 @@ class _Writer(Exchanged):
 
 
 def _query() -> str:
-    """The streaming query that a task works for, in ``foreachBatch`` too; empty if there is none."""
+    """Id of the streaming query that a task works for, in ``foreachBatch`` too; empty outside of one."""
     context = TaskContext.get()
     return "" if context is None else context.getLocalProperty("sql.streaming.queryId") or ""
 

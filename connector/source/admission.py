@@ -60,7 +60,7 @@ class Boundaries:
             del self._known[place]
 
     def nearest(self, piece: SegmentSlice, goal: int) -> int:
-        """The last known boundary up to ``goal``; the slice's start if there is none in it."""
+        """Last known boundary up to ``goal``; the slice's start if no boundary is within it."""
         known = self._known.get((piece.stream, piece.segment_id), [])
         del known[: bisect_left(known, piece.start)]
         at = bisect_right(known, min(goal, piece.end))
@@ -86,7 +86,7 @@ class Boundaries:
             yield ends
 
     def ends_near(self, piece: SegmentSlice, goals: list[int]) -> list[int]:
-        """For each goal, in rising order, the first boundary that is not before it; without those of the slice."""
+        """First boundary at or behind each of the rising goals; without those of the slice."""
         found: list[int] = []
         for goal in goals:
             if found and found[-1] >= goal:
@@ -147,7 +147,7 @@ class Limits:
         )
 
     def less(self, size: int, rows: int) -> Limits:
-        """Rest of it."""
+        """Limits that are left."""
         return Limits(
             None if self.max_bytes is None else max(0, self.max_bytes - size),
             None if self.max_rows is None else max(0, self.max_rows - rows),
@@ -155,7 +155,7 @@ class Limits:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether no event can be within it."""
+        """Whether the limits are used up: no further event fits."""
         return self.max_bytes == 0 or self.max_rows == 0
 
 
@@ -190,7 +190,7 @@ class Admission:
     """Shares the limits of a micro-batch among streams, and a stream's share among its segments.
 
     What one does not use goes to the others. Who comes first changes from batch to batch, so that a limit smaller than
-    one event for everybody starves nobody. A batch exceeds its limits only if its first event does so alone.
+    one event for everybody starves no segment. A batch exceeds its limits only if its first event does so alone.
     """
 
     def __init__(self, boundaries: Boundaries, limits: Limits) -> None:
@@ -246,7 +246,7 @@ class Admission:
         return max(1, min(waiting, by_bytes, by_rows))
 
     def _take(self, segment: _Segment, share: Limits, left: Limits) -> tuple[int, int]:
-        """Move the segment on by its share; (bytes, events), the latter 0 where nobody counts them.
+        """Move the segment on by its share. Returns (bytes, events), with events 0 if they are not counted.
 
         One event that does not fit the share is taken if it fits what is left, or if it is the batch's first.
         """

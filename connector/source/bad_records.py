@@ -119,7 +119,7 @@ def check_letter_box(client: PravegaClient, options: SourceOptions) -> None:
             Path(options.dead_letter_path).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputFileError(
-                f"the folder {options.dead_letter_path} for dead letters cannot be had: {error.strerror or error}"
+                f"the folder {options.dead_letter_path} for dead letters cannot be made: {error.strerror or error}"
             ) from error
 
 

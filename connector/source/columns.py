@@ -143,7 +143,7 @@ class RowBuilder:
         on_bad: OnBad | None = None,
         times: SegmentTimes = NO_TIMES,
     ) -> None:
-        """``on_bad`` is told a batch's errors before its rows are handed on, unless the mode is FAILFAST.
+        """``on_bad`` receives a batch's errors before its rows are handed on, unless the mode is FAILFAST.
 
         ``times`` are those of the slice that the batches are of.
         """
@@ -301,7 +301,7 @@ def with_never_null(fields: Sequence[pa.Field], options: SourceOptions, serializ
 
 
 def has_required(field: pa.Field) -> bool:
-    """Whether something may not be null, in the column or in its values."""
+    """Whether the column, or a value within it, is NOT NULL."""
     kind = field.type
     inner = [kind.field(i) for i in range(kind.num_fields)]
     if pa.types.is_map(kind):

@@ -81,8 +81,8 @@ class SourceOptions(CommonOptions):
     )
     fail_on_data_loss: bool = option(
         True,
-        "whether it is an error that data are gone which the query has not read: truncated by retention or by "
-        "somebody, or deleted with their stream. Set to false it goes on with what is left, and tells in its progress "
+        "whether it is an error that data are gone which the query has not read: truncated, by retention or "
+        "otherwise, or deleted with their stream. Set to false it goes on with what is left, and tells in its progress "
         "and its log what was lost",
         flag,
     )

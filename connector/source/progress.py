@@ -50,9 +50,9 @@ class Progress:
         self._stale = 0.0
 
     def report(self, end: Mapping[StreamName, StreamCut], trouble: str | None = None) -> dict[str, Any] | None:
-        """Report of how far the streams reach beyond ``end``; None as long as nobody could tell.
+        """Report of the backlog of the streams beyond ``end``; None as long as it is unknown.
 
-        Nobody is asked while there is ``trouble``.
+        No server is asked while there is ``trouble``.
         """
         if trouble is not None:
             return {**(self._report or {}), "trouble": trouble}

@@ -107,8 +107,8 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
 
 
 def require_streams(options: SourceOptions) -> None:
-    """Raise StreamNotFoundError if a stream to read does not exist, ControllerUnavailableError if nobody knows."""
-    # Somebody waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
+    """Raise StreamNotFoundError for a missing stream, ControllerUnavailableError if no controller answers."""
+    # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
     client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
     Streams(client, options).require()
     note_answer(client.config)
@@ -253,13 +253,13 @@ def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
 
 
 def _in_background(step: Callable[[], T]) -> Future[T]:
-    """The outcome of a step in a thread that nobody waits for at the end of the process, also in an outage."""
+    """Run a step in a daemon thread, which never delays the end of the process. Returns its future."""
     outcome: Future[T] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(step())
-        except BaseException as error:  # noqa: BLE001 - raised to whoever wants the result
+        except BaseException as error:  # noqa: BLE001 - raised by the future's result()
             outcome.set_exception(error)
 
     threading.Thread(target=run, name="pravega-look", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Streams of a query: those that are named, or those that match a pattern when somebody looks."""
+"""Streams of a query: named ones, or those that match a pattern at each look."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StreamPattern:
 
     @classmethod
     def parse(cls, text: str, scopes: tuple[str, ...]) -> StreamPattern:
-        """From the option's text and the scopes that other options name. Raises ConfigError."""
+        """Parse the option's text with the scopes that other options name. Raises ConfigError."""
         if text.startswith(_REGEX):
             return cls(text, scopes or None, _compiled(text, text[len(_REGEX) :]))
         globs = [glob for item in text.split(",") for glob in _with_scope(item.strip(), scopes)]

@@ -109,7 +109,7 @@ class StreamCut:
         """Read the bytes of a cut. Raises MalformedStreamCutError, also for ``UNBOUNDED``, which has none."""
         raw = bytes(data)
         if not raw:
-            raise _malformed("no bytes are Java's UNBOUNDED: pass None")
+            raise _malformed("empty bytes are Java's UNBOUNDED: pass None")
         try:
             return _parse_bytes(CompactReader(raw))
         except InvalidNameError as error:

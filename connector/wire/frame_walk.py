@@ -117,6 +117,7 @@ class _Walk:
     def run_of(self, size: int, end: int) -> int:
         """Walk frames of one size up to another size or ``end``; return their number."""
         count = (end - self.position) // size
+        # A view with a stride of one frame: only the headers, each as a little-endian word.
         headers: npt.NDArray[np.uint64] = np.ndarray(count, "<u8", self.chunk, self.position, (size,))
         same = headers == int.from_bytes(_HEADER.pack(size - EVENT_HEADER_SIZE), "little")
         if not same.all():
@@ -171,7 +172,7 @@ class _Walk:
         """Error for eight bytes that cannot begin an event."""
         place = f"offset {self.offset + position}" + (f" of segment {self.segment}" if self.segment else "")
         kind, length = header >> 32, header & 0xFFFFFFFF
-        kind -= kind >> 31 << 32
+        kind -= kind >> 31 << 32  # Java's ints are signed: those with the top bit are negative
         if kind:
             return ProtocolError(
                 f"no event begins at {place} (type {kind}, not 0): read from an event's boundary on, or, if the stream "
@@ -198,6 +199,7 @@ def _guess_short(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, Of
     # The header's last byte, its length, is the first one in the word behind that is not zero.
     tail = ((after & 0xFF) == 0).view(np.uint8) + ((after & 0xFFFF) == 0) + ((after & 0xFFFFFF) == 0)
     shift = tail.astype(np.uint32) << 3
+    # It stands ``tail`` bytes into the word after the zero word, and the header begins seven bytes before it.
     starts, lengths = zeros * 4 + tail + (skip + 1), (after >> shift) & 0xFF
     # The rest of its seven zero bytes must be the end of the word before.
     sound = (before >> (shift + 8) == 0) & (after != 0)
@@ -219,6 +221,7 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
     behind = zeros[ends_run] * 2 + (skip + 8)
     behind += data[behind] == 0
     head = data[behind].astype(np.int64)
+    # Seven zeros come before a length of one byte, six before one of two.
     is_short = data[behind - 7] == 0
     lengths = np.where(is_short, head, head << 8 | data[behind + 1])
     starts = behind - 6 - is_short
@@ -228,7 +231,7 @@ def _guess_medium(data: npt.NDArray[np.uint8], at_most: int) -> tuple[Offsets, O
 
 def _aligned(data: npt.NDArray[np.uint8], width: int) -> tuple[npt.NDArray[np.unsignedinteger], int]:
     """Aligned words of this width, and the offset of the first: unaligned ones compare several times slower."""
-    skip = -data.__array_interface__["data"][0] % width
+    skip = -data.__array_interface__["data"][0] % width  # bytes up to the next address that the width divides
     return data[skip : skip + (len(data) - skip) // width * width].view(f"<u{width}"), skip
 
 

@@ -32,6 +32,7 @@ def put_compact_int(value: int) -> bytes:
     """A count in 1, 2 or 4 bytes; ValueError outside [0, COMPACT_INT_MAX]."""
     if not 0 <= value <= COMPACT_INT_MAX:
         raise ValueError(f"{value} is outside the range of a compact int")
+    # The top bits tell the width: 0 one byte, 10 two, 11 four.
     if value < 0x80:
         return value.to_bytes(1, "big")
     return (value | 0x8000).to_bytes(2, "big") if value < 0x4000 else (value | 0xC000_0000).to_bytes(4, "big")
@@ -97,11 +98,11 @@ class CompactReader:
     def _revision(self, expected: int) -> CompactReader:
         number = self.fixed(1)
         if number != expected:
-            raise ValueError(f"revision {number} in the place of revision {expected}")
+            raise ValueError(f"found revision {number}, expected revision {expected}")
         return CompactReader(self.take(self.fixed(4)))
 
     def _number(self, width: int, code_bits: int) -> int:
-        first = self.fixed(1) & (0xFF >> code_bits)
+        first = self.fixed(1) & (0xFF >> code_bits)  # without the code
         return first << 8 * (width - 1) | self.fixed(width - 1)
 
     def _peek(self) -> int:

@@ -115,7 +115,7 @@ class _ByMsgspec:
 
 class _ByPydantic:
     def __init__(self, kind: Any) -> None:
-        # Imported here: without models, nobody need wait for it.
+        # Imported here: it takes time, and only models need it.
         pydantic = importlib.import_module("pydantic")
         self._kind = kind
         self._adapter = pydantic.TypeAdapter(kind)

@@ -68,15 +68,15 @@ class TypedSerializer(Generic[T]):
         return made
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """As the wrapped serializer's."""
+        """Same as the wrapped serializer's."""
         self._inner.check_encodable(arrow_type)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """As the wrapped serializer's."""
+        """Same as the wrapped serializer's."""
         return self._inner.encode_column(column)
 
     def decode_column(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
-        """As the wrapped serializer's."""
+        """Same as the wrapped serializer's."""
         return self._inner.decode_column(column, on_error=on_error)
 
 

@@ -112,7 +112,7 @@ def _compile_skip(node: Node) -> Read:
     try:
         return _compile(node, arrow_type(node))
     except SchemaError:
-        # Recursive: it has no type, though nobody would see it.
+        # Recursive: it has no type, even though the column is dropped.
         raise FallbackError from None
 
 
@@ -249,6 +249,7 @@ def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
     rising = codes[1:] > codes[:-1]
     rising[bounds_of(counts[counts > 0])[1:-1] - 1] = True  # from one row to the next
     if not rising.all():  # all rows have the same keys in the same order, mostly
+        # One number for each pair of row and key: sorted, repeated keys are equal neighbours.
         entries = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
         entries.sort()
         repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
@@ -289,7 +290,7 @@ def _in_order(rounds: list[pa.Array], kind: pa.DataType, order: pa.Array) -> pa.
 
 
 def _with_items(cursor: Cursor, rows: Int64s, left: Int64s) -> Int64s:
-    """Those of the rows that have an item to read: rows at the end of a block start the next, or are done."""
+    """Subset of the rows with an item left to read; rows at the end of a block begin the next one, or are done."""
     ended = rows[left[rows] == 0]
     if len(ended):
         selected = cursor.select(ended)
@@ -476,6 +477,7 @@ def within(high: Int64s, low: UInt64s, limit: int) -> Bools:
 
 
 def _less(high: Int64s, low: UInt64s, bound: int) -> Bools:
+    # 128-bit numbers compare by their signed upper halves, and, where these are equal, by the unsigned lower ones.
     top, bottom = bound >> 64, np.uint64(bound & 0xFFFFFFFFFFFFFFFF)
     less: Bools = (high < top) | ((high == top) & (low < bottom))
     return less

@@ -58,7 +58,7 @@ def avro_schema_of(schema: pa.Schema, name: str) -> str:
     | a nullable field, item or value | a union of the type and null; a field has the default null |
 
     Nanoseconds are rounded down to microseconds when they are written. Raises :class:`SchemaError` for types that Avro
-    does not have (uint64 and durations among them), and for names that are none in Avro.
+    does not have (uint64 and durations among them), and for invalid Avro names.
     """
     return avro_text(_record(list(schema), name, "$"))
 

@@ -264,7 +264,7 @@ def _widened(writer: Type, reader: Type) -> Type:
 
 
 def _widened_union(writer: Type, reader: Union) -> Union:
-    """With one branch widened, if none takes what was written as it is, or promoted."""
+    """Union with one branch widened, if no branch accepts the written type as it is, or promoted."""
     kinds = {kind_of(branch) for branch in reader.branches}
     if isinstance(writer, Primitive) and {writer.name, *_WIDER.get(writer.name, ())} & kinds:
         return reader

@@ -145,7 +145,7 @@ Node = Leaf | EnumNode | ArrayNode | MapNode | RecordNode | UnionNode | Link
 
 
 def min_size(node: Node) -> int:
-    """Whether a value takes at least one byte (1), or may take none (0)."""
+    """Lower bound of a value's size in bytes: 1, or 0 for values that may take none."""
     if isinstance(node, Leaf):
         empty = node.wire == "null" or (node.wire == "fixed" and node.target.size == 0)  # type: ignore[union-attr]
         return 0 if empty else 1
@@ -429,7 +429,7 @@ def _show(schema: Type) -> str:
 
 
 def arrow_type(node: Node) -> pa.DataType:
-    """Arrow type of the values of a plan whose writer is its reader; :class:`SchemaError` if there is none."""
+    """Arrow type of a plan's values, whose writer is its reader. Raises SchemaError for recursive or too wide types."""
     return _Types().of(node)
 
 

@@ -123,7 +123,7 @@ def list_type(item: pa.DataType) -> pa.DataType:
 
 
 def promoter(wire: str, target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the writer's primitive into the reader's; None if there is none."""
+    """Conversion of the writer's primitive into the reader's; None if values stay as they are."""
     if isinstance(target, Fixed) or wire == target.name:
         return None
     if target.name == "float":
@@ -166,7 +166,7 @@ class SpelledUUID(uuid.UUID):
 
 
 def natural_converter(target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the reader's primitive into its natural value; None if there is none."""
+    """Conversion of the reader's primitive into its natural value; None if values stay as they are."""
     logical = target.logical
     if logical is None:
         return None
@@ -178,7 +178,7 @@ def natural_converter(target: Primitive | Fixed) -> Converter | None:
 
 
 def arrow_converter(target: Primitive | Fixed) -> Converter | None:
-    """Conversion of the reader's primitive into the value that pyarrow takes; None if there is none.
+    """Conversion of the reader's primitive into the value that pyarrow takes; None if values stay as they are.
 
     It refuses what :func:`natural_converter` refuses.
     """
@@ -304,7 +304,7 @@ def default_value(schema: Type, default: Any) -> Any:
 
 
 def _of_union(schema: Union, default: Any) -> Any:
-    """By the first branch that takes it: before Avro 1.12 only the first of all."""
+    """Default by the first branch that accepts it; before Avro 1.12 only the very first branch did."""
     labelled = sum(label_of(branch) != "null" for branch in schema.branches) > 1
     for branch in schema.branches:
         if _may_be(branch, default):

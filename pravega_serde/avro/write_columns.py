@@ -212,6 +212,7 @@ def _signed_sizes(high: Int64s, low: UInt64s) -> Int64s:
 def _big_endian(high: Int64s, low: UInt64s, size: Int64s) -> list[Words]:
     """Lowest ``size`` bytes, at most sixteen, of each number, highest first."""
     # Shifted up to the top of a word and swapped, the wanted bytes come first.
+    # Without upper bytes the shift would be by 64, which is undefined; by 56 does as well, as none are taken.
     upper = np.maximum(size - 8, 0)
     lower = np.minimum(size, 8)
     head = (high.view(np.uint64) << (8 * np.minimum(8 - upper, 7)).astype(np.uint64)).byteswap()

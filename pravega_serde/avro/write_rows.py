@@ -148,7 +148,7 @@ class _Compiler:
                     elif entry.default is MISSING:
                         raise MalformedError("no value and no default")
                     else:
-                        # Made when needed: a wrong default that nobody uses is no error.
+                        # Made when needed: a wrong default that is never used is not an error.
                         write_field(default_value(entry.type, entry.default), out)
                 except MalformedError as error:
                     raise error.within(f".{name}") from error
@@ -232,7 +232,7 @@ def _choose_optional(null: int | None, other: int) -> _Choose:
 
 
 def _choose_member(null: int | None, others: list[int]) -> _Choose:
-    """By the member of an Arrow struct that is not null."""
+    """Choose the branch by the member of an Arrow struct that is not null."""
     members = [(f"member{position}", index) for position, index in enumerate(others)]
 
     def choose(value: Any) -> tuple[int, Any]:
@@ -247,7 +247,7 @@ def _choose_member(null: int | None, others: list[int]) -> _Choose:
 
 
 def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choose:
-    """By a label, ``(name, value)``, or else the first branch that takes the value's Python type."""
+    """Choose the branch by a label, ``(name, value)``, else the first that accepts the value's Python type."""
     labels: dict[str, int] = {}
     for index in others:
         label = label_of(schema.branches[index])
@@ -273,7 +273,7 @@ def _choose_natural(schema: Union, null: int | None, others: list[int]) -> _Choo
 
 
 def _test(branch: Type) -> Callable[[Any, bool], bool]:
-    """Whether a value is of a branch's type: strictly, or with an int where a float is wanted."""
+    """Predicate for the values of a branch: strict, or with an int accepted for a float."""
     if isinstance(branch, Record):
         names = frozenset(entry.name for entry in branch.fields)
         needed = frozenset(entry.name for entry in branch.fields if entry.default is MISSING)

@@ -185,6 +185,7 @@ def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
         return values
     if pa.types.is_null(values.type):
         return pa.nulls(len(present))
+    # The number of true places before each one is the index of its value.
     index = np.cumsum(present) - 1
     return values.take(pa.array(index, mask=~present))
 

@@ -55,7 +55,7 @@ class MalformedError(ValueError):
         return self
 
     def field_path(self) -> str:
-        """Its place: ``$.a[0].b``."""
+        """Path of the bad value: ``$.a[0].b``."""
         return "$" + "".join(reversed(self.path))
 
     def in_event(self, what: str) -> DeserializationError:

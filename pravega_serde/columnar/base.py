@@ -1,7 +1,7 @@
 """Base of the serializers that have columns, and of their writers.
 
 A format brings, for its schema, two ways to read columns and two to write them; which one is taken, who finds the bad
-rows, and what is the same in every serializer is told here.
+rows, and what is the same in every serializer is documented here.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class StagedWriter(ColumnWriter):
             return self.plain(stored)
 
     def compiled(self, stored: pa.Array) -> pa.BinaryArray | None:
-        """By the compiled writer; None if there is none for this schema, or none for this column."""
+        """Column of the compiled writer; None if it does not support the schema or this column."""
         return None if self._compiled is None else self._compiled(stored)
 
     def plain(self, stored: pa.Array) -> pa.BinaryArray:

@@ -23,7 +23,7 @@ __all__ = ["MAX_COLUMN_BYTES", "Blob", "Piece", "Words", "assemble", "constant",
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Up to eight bytes of each row."""
+    """Piece of up to eight bytes in each row."""
 
     words: UInt64s
     size: Int64s | int
@@ -32,7 +32,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Any number of bytes of each row, without nulls."""
+    """Piece of any number of bytes in each row, without nulls."""
 
     column: pa.BinaryArray
 
@@ -51,6 +51,7 @@ def varints(values: Int64s, present: npt.NDArray[np.bool_] | None = None) -> lis
         size = np.where(present, size, 0)
     if len(size) == 0 or size.max() <= 8:
         return [Words(words_of(x, size), size)]
+    # Bytes beyond the eighth are in a second word.
     ninth, tenth = tail_of(x, size)
     tail = ninth.astype(np.uint64) | (tenth.astype(np.uint64) << np.uint64(8))
     return [Words(words_of(x, size), np.minimum(size, 8)), Words(tail, np.maximum(size - 8, 0))]

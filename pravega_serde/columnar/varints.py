@@ -48,6 +48,7 @@ def squeeze(words: UInt64s) -> tuple[UInt64s, Int64s]:
 
 def squeeze_long(words: UInt64s, next_words: UInt64s) -> tuple[UInt64s, Int64s]:
     """Values and sizes of varints of nine or ten bytes; a size of 0 marks an invalid one, or more than 64 bits."""
+    # Eight bytes hold bits 0 to 55, the ninth bits 56 to 62, and the tenth bit 63 alone.
     x = words.copy()
     _close_gaps(x, np.empty_like(x), 8)
     ninth = next_words & _U(0xFF)
@@ -64,6 +65,7 @@ def _close_gaps(x: UInt64s, other: UInt64s, longest: int) -> None:
     x &= _LOW_7
     for reach, low, high, shift in _STEPS:
         if longest > reach:
+            # The upper group of each pair moves down, onto the gap above the lower one.
             np.bitwise_and(x, high, out=other)
             other >>= shift
             x &= low
@@ -80,6 +82,7 @@ _STEPS: Final = (
 
 def from_zigzag(x: UInt64s) -> Int64s:
     """Signed numbers of zigzagged ones."""
+    # The lowest bit is the sign: 1 becomes -1, all ones, which inverts the half; 0 leaves it.
     sign = (x & _U(1)).view(np.int64)
     np.negative(sign, out=sign)
     half = (x >> _U(1)).view(np.int64)
@@ -89,6 +92,7 @@ def from_zigzag(x: UInt64s) -> Int64s:
 
 def to_zigzag(values: Int64s) -> UInt64s:
     """Zigzagged numbers of signed ones."""
+    # Shifted by 63 a negative number is -1, which inverts the double; others are 0.
     x = values << 1
     x ^= values >> 63
     return x.view(_U)
@@ -114,18 +118,21 @@ def words_of(x: UInt64s, size: Int64s) -> UInt64s:
     other = np.empty_like(w)
     for reach, low, _, shift in reversed(_STEPS):
         if longest > reach:
+            # The steps of _close_gaps backwards: what is above the lower group moves up.
             np.bitwise_and(w, low, out=other)
             w ^= other
             w <<= shift
             w |= other
     w |= _CONTINUED[size if longest <= 8 else np.minimum(size, 8)]
     if longest > 8:
+        # The eighth byte of a longer varint is not its last one either.
         w |= np.where(size > 8, _U(0x80) << _U(56), _U(0))
     return w
 
 
 def tail_of(x: UInt64s, size: Int64s) -> tuple[UInt8s, UInt8s]:
     """Ninth and tenth byte of each varint; meaningful where ``size`` reaches them."""
+    # The ninth byte has bits 56 to 62, and the top bit set if the tenth follows, which has bit 63.
     ninth = (x >> _U(56)) & _U(0x7F)
     ninth |= np.where(size > 9, _U(0x80), _U(0))
     return ninth.astype(np.uint8), (x >> _U(63)).astype(np.uint8)

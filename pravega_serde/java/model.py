@@ -77,7 +77,7 @@ class ClassDescriptor:
     name: str
     """``com.example.Order``, ``com.example.Order$Line``, ``[I``, ..."""
     serial_version_uid: int
-    """As the class declares it, or as its JVM computed it; 0 for enums and records without one."""
+    """Declared by the class, or computed by its JVM; 0 for enums and records without one."""
     flags: int = SC_SERIALIZABLE
     """``SC_...`` bits."""
     fields: tuple[Field, ...] = ()
@@ -212,17 +212,17 @@ class ProxyDescriptor:
 
     @functools.cached_property
     def all_fields(self) -> tuple[tuple[ClassDescriptor, Field], ...]:
-        """As for a class."""
+        """Same as for a class descriptor."""
         return self.super_class.all_fields if self.super_class else ()
 
     @functools.cached_property
     def positions(self) -> dict[str, int]:
-        """As for a class."""
+        """Same as for a class descriptor."""
         return self.super_class.positions if self.super_class else {}
 
     @functools.cached_property
     def field_names(self) -> tuple[str, ...]:
-        """As for a class."""
+        """Same as for a class descriptor."""
         return self.super_class.field_names if self.super_class else ()
 
 

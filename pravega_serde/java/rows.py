@@ -317,7 +317,7 @@ class Reader(ReadState):
         return frame, pos
 
     def _segment(self, frame: _Frame, pos: int) -> int:
-        """Begin the next part of an object that needs values from the loop; ``need`` stays 0 if there is none left."""
+        """Begin the next part of an object that needs values from the loop; ``need`` stays 0 after the last part."""
         frame.need = 0
         if frame.plan is None:
             return pos

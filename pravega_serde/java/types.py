@@ -79,7 +79,7 @@ _SCALARS: Final[dict[type[Any], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a sample tells of a value beyond its declared type."""
+    """Properties of a value that a sample shows and its declared type does not."""
 
     scalar: str = ""
     """Signature of a class that is one value of Python: a box, a date, ...; empty for others."""
@@ -231,7 +231,7 @@ def check_cast(given: pa.DataType, wanted: pa.DataType) -> None:
 
 
 def signature_of(arrow_type: pa.DataType) -> str | None:
-    """Signature of the Java type that values of an Arrow type are written as by default; None if there is none."""
+    """Signature of the default Java type of an Arrow type's values; None if there is no default."""
     if pa.types.is_timestamp(arrow_type):
         return "Ljava/time/Instant;" if arrow_type.tz else "Ljava/time/LocalDateTime;"
     if pa.types.is_decimal(arrow_type):

@@ -554,7 +554,7 @@ class ZoneOffset(dt.tzinfo):
         return dt.timedelta(seconds=self.seconds)
 
     def dst(self, _: dt.datetime | None, /) -> None:
-        """Not known."""
+        """None: daylight saving time is unknown."""
 
     def tzname(self, _: dt.datetime | None, /) -> str:
         """``+02:00``, or ``Z``."""
@@ -590,7 +590,7 @@ class ZoneRegion(dt.tzinfo):
         return self.offset.utcoffset(None) if self.offset else None
 
     def dst(self, _: dt.datetime | None, /) -> None:
-        """Not known."""
+        """None: daylight saving time is unknown."""
 
     def tzname(self, _: dt.datetime | None, /) -> str:
         """The id."""

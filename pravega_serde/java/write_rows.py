@@ -101,7 +101,7 @@ def coerce(value: Any, signature: str) -> Any:
 
 
 def is_coerced(signature: str) -> bool:
-    """Whether a field's type can ask for another form than the value's own."""
+    """Whether a field's type can require another form than the value's own."""
     return signature in _BY_TYPE or signature.startswith("[")
 
 
@@ -597,7 +597,7 @@ class Writer:
             self._annotate(descriptor.annotations)
 
     def _type_string(self, text: str) -> None:
-        """Write a signature. Java interns them: one object for each text, whoever else refers to it."""
+        """Write a signature. Java interns signatures, so each text is written once and referred to afterwards."""
         handle = self._names.get(text)
         if handle is not None:
             self.out += _TOKEN_U32.pack(TC_REFERENCE, handle)

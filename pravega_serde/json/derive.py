@@ -124,7 +124,7 @@ class _Reader:
 
 
 def _schemas(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object of a schema, not by recursion: the text is not ours."""
+    """All objects within a schema, found without recursion, since foreign text may nest deeply."""
     left = [schema]
     while left:
         inner = left.pop()

@@ -47,7 +47,7 @@ class JsonRegistry(RegistryFormat):
         return EventType(info, JsonSerializer(arrow_type=columns))
 
     def faults(self, writer: SchemaInfo, reader: SchemaInfo, *, added: bool) -> Iterator[str]:  # noqa: ARG002
-        """Documents of the writer's schema that are none of the reader's.
+        """Documents of the writer's schema that the reader's schema rejects.
 
         Writers are taken to write what their schema names: that a document may hold any other member as well does not
         make every new property a fault. Drafts 3 to 2020-12 as far as their keywords are known here; a keyword that is
@@ -62,7 +62,7 @@ class JsonRegistry(RegistryFormat):
 
 
 def _serializer(text: str) -> JsonSerializer:
-    """With columns where the schema names them; rows need none."""
+    """Serializer with the columns that the schema names, if any; rows need none."""
     try:
         return JsonSerializer(arrow_type=arrow_type_of_json_schema(text))
     except SchemaError:
@@ -151,7 +151,7 @@ class _Comparison:
         try:
             yield from self._schemas({} if writer is True else writer, reader, path, depth + 1)
         finally:
-            # Whoever needs one fault only asks for no other.
+            # Lazy: a caller that needs one fault stops there.
             self._open.discard(pair)
 
     def _schemas(self, writer: Json, reader: Json, path: str, depth: int) -> Iterator[str]:
@@ -281,7 +281,7 @@ def _types(writer: Json, reader: Json, path: str) -> Iterator[str]:
     allowed = _type_names({"type": reader["type"]}) if "type" in reader else _ALL
     lost = _type_names(writer) - allowed
     if lost:
-        yield f"{path}: the reader takes no {', no '.join(sorted(lost))}"
+        yield f"{path}: the reader accepts no {', no '.join(sorted(lost))}"
 
 
 def _values(writer: Json, reader: Json, path: str) -> Iterator[str]:
@@ -290,11 +290,11 @@ def _values(writer: Json, reader: Json, path: str) -> Iterator[str]:
     if read is None:
         return
     if written is None:
-        yield f"{path}: the reader takes certain values only"
+        yield f"{path}: the reader accepts certain values only"
         return
     lost = [value for value in written if value not in read]
     if lost:
-        yield f"{path}: the reader does not take {', '.join(json.dumps(value) for value in lost)}"
+        yield f"{path}: the reader does not accept {', '.join(json.dumps(value) for value in lost)}"
 
 
 def _listed(schema: Json) -> list[Any] | None:

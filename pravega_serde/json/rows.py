@@ -124,7 +124,7 @@ class ObjectLimit:
         return size // 2 * self._weight > _ALLOWED.of(size)
 
     def may_be_exceeded(self, event: bytes) -> bool:
-        """Whether the event has that many opening braces, some of which may be text."""
+        """Whether the event could exceed the limit by its opening braces, those within strings included."""
         return bool(self._weight) and event.count(b"{") * self._weight > _ALLOWED.of(len(event))
 
     def check(self, event: bytes, value: Any) -> None:
@@ -143,7 +143,7 @@ _CELL: Final = 9
 
 
 def _heaviest(kind: pa.DataType, *, repeated: bool) -> int:
-    """Bytes of the heaviest struct in a type that is an item of a list or map; 0 if there is none."""
+    """Bytes of the heaviest struct that is an item of a list or map within a type; 0 without such a struct."""
     own = 0
     if pa.types.is_struct(kind) and repeated:
         own = _TUPLE + _PLACE * kind.num_fields + _CELL * _cells(kind)

@@ -1,4 +1,4 @@
-"""Validation of events by a JSON Schema, in bounded time whoever sent them. Needs the ``json-schema`` extra.
+"""Validation of events by a JSON Schema, in bounded time for any event. Needs the ``json-schema`` extra.
 
 Drafts 3, which Jackson's schema module writes, to 2020-12; ``$schema`` says which. Without it, a schema whose ``id``
 begins with ``urn:jsonschema:`` is Jackson's, and any other of draft 2020-12. References to other documents are
@@ -99,7 +99,7 @@ def _compile(definition: Mapping[str, Any] | bool) -> Any:
         # Without formats: whether a pattern is valid, RE2 decides.
         draft.check_schema(definition, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
-        raise SchemaError(f"not a JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
+        raise SchemaError(f"invalid JSON schema: {error.message[:_LONGEST_REASON]} (at {error.json_path})") from error
     if draft is jsonschema.Draft3Validator:
         definition = _with_listed_extends(definition)
     specification = referencing.jsonschema.specification_with(draft.META_SCHEMA["$schema"])

@@ -236,7 +236,7 @@ class MessageReader:
         cursor.fail_unfinished()
 
     def _pass(self, cursor: Cursor, rows: Int64s | None, found: list[Any]) -> None:
-        """Every field once, in order."""
+        """Read every field once, in order."""
         for f, what in zip(self._fields, found, strict=True):
             if isinstance(what, Items):
                 f.reader.take_items(cursor, np.arange(len(cursor)) if rows is None else rows, what)
@@ -244,7 +244,7 @@ class MessageReader:
                 f.reader.take_last(cursor, rows, what)
 
     def _skip_unknown(self, cursor: Cursor) -> None:
-        """Over all fields that stand next and are not ours."""
+        """Skip all next fields that the reader does not know."""
         while True:
             rows = cursor.unfinished()
             tags, sizes = varints_at(cursor.words, cursor.position[rows])
@@ -264,6 +264,7 @@ def _no_field(tags: UInt64s, sizes: Int64s) -> Bools:
     least = np.ones(len(tags), np.int64)
     for bits in (7, 14, 21, 28):
         least += tags >= _U(1 << bits)
+    # Field number 0, more than 32 bits, needless bytes, or a wire type of groups.
     wrong: Bools = (tags < _U(8)) | longest | (sizes != least) | ~np.isin(wire, _WIRES)
     return wrong
 
@@ -392,6 +393,7 @@ def _read_packed(number: Number) -> Callable[[Cursor], tuple[Int64s, Parts]]:
 
 def _within(starts: Int64s, counts: Int64s, step: int) -> Int64s:
     """Positions of the items of all rows, ``step`` bytes apart."""
+    # Number of each item in its row: its number among all items, less the items of the rows before.
     before = np.cumsum(counts) - counts
     index = np.arange(int(counts.sum())) - np.repeat(before, counts)
     positions: Int64s = np.repeat(starts, counts) + index * step
@@ -415,6 +417,7 @@ def _packed_varints(number: Number, cursor: Cursor) -> tuple[Int64s, Parts]:
     positions = _within(starts, lengths, 1)
     last = cursor.data[positions] < 0x80
     counts = _sum_runs(last, lengths)
+    # Each number begins behind the last byte of another one.
     first = np.empty(len(last), np.bool_)
     first[:1] = True
     first[1:] = last[:-1]
@@ -426,6 +429,7 @@ def _packed_varints(number: Number, cursor: Cursor) -> tuple[Int64s, Parts]:
 
 def _sum_runs(flags: Bools, lengths: Int64s) -> Int64s:
     """Number of flags that are set in each row's run."""
+    # Flags set before each place; the difference between a run's end and start is the number within it.
     before = np.zeros(len(flags) + 1, np.int64)
     np.cumsum(flags, out=before[1:])
     ends = np.cumsum(lengths)

@@ -61,7 +61,7 @@ def protobuf_schema_of(schema: pa.Schema, name: str) -> FileDescriptorSet:
 
     Nothing is imported, not even Google's Timestamp: the generic reader of Java's registry serializers takes no schema
     with imports. A null list or map is written as an empty one. Raises :class:`SchemaError` for types that Protobuf
-    does not have (lists in lists or maps, durations), and for names that are none there.
+    does not have (lists in lists or maps, durations), and for invalid Protobuf names.
     """
     package, _, last = name.rpartition(".")
     for part in name.split("."):
@@ -243,6 +243,6 @@ def _fields(messages: Iterable[DescriptorProto]) -> Iterator[FieldDescriptorProt
 
 
 def _json_name(name: str) -> str:
-    """As protoc derives it: every underscore is dropped and capitalises what follows it."""
+    """JSON name as protoc derives it: underscores are dropped and capitalise the next letter."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)

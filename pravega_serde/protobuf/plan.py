@@ -173,7 +173,7 @@ class _Planner:
 
 
 def _is_googles(made: MessagePlan) -> bool:
-    """Whether a message of a name of Google's has its fields, too: a descriptor set can bring anything."""
+    """Whether a message with one of Google's names has Google's fields; a descriptor set may define others."""
     fields = [(f.name, f.kind, f.label) for f in made.fields]
     if made.shape in ("timestamp", "duration"):
         return fields == [("seconds", "int64", "implicit"), ("nanos", "int32", "implicit")]

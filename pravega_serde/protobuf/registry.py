@@ -168,7 +168,7 @@ class _Comparison:
         writer, reader = self._writer.messages.get(written), self._reader.messages.get(read)
         if writer is None or reader is None:
             if written != read:
-                yield f"{path}: {written} and {read} cannot be compared, the descriptor set has not both of them"
+                yield f"{path}: {written} and {read} cannot be compared, the descriptor set lacks one of them"
             return
         yield from self._numbers(writer, reader, path)
         fields = {field.number: field for field in reader.field}
@@ -199,7 +199,7 @@ class _Comparison:
         elif writer.type == reader.type and writer.type in (_MESSAGE, _GROUP):
             yield from self.messages(writer.type_name[1:], reader.type_name[1:], path)
         elif writer.type != reader.type and reader.type not in _SAFE.get(writer.type, ()):
-            yield f"{where}: {_type_name(writer.type)} cannot be read as {_type_name(reader.type)} without harm"
+            yield f"{where}: {_type_name(writer.type)} cannot be read as {_type_name(reader.type)} without loss"
         if _default(writer) != _default(reader):
             yield f"{where}: the default that stands for no value differs"
 
@@ -207,7 +207,7 @@ class _Comparison:
         writer, reader = self._writer.enums.get(written), self._reader.enums.get(read)
         if writer is None or reader is None:
             if written != read:
-                yield f"{where}: {written} and {read} cannot be compared, the descriptor set has not both of them"
+                yield f"{where}: {written} and {read} cannot be compared, the descriptor set lacks one of them"
             return
         numbers = {value.name: value.number for value in reader.value}
         for value in writer.value:

@@ -149,6 +149,7 @@ def _tagged_varints(tag: Tag, x: UInt64s, there: Bools | None) -> list[Piece]:
     longest = int(size.max(initial=0))
     words = words_of(x, size)
     if longest + tag.size <= 8:
+        # Tag and number fit one word; the lowest bytes, the tag's, are written first.
         words <<= _U(8 * tag.size)
         words |= _U(tag.word)
         size += tag.size
@@ -256,9 +257,9 @@ _FLOATS = {
 def _integer_bits(kind: str, values: Any) -> UInt64s:
     wide: Any = values.astype(np.int64)
     if kind.startswith("sint"):
-        wide = (wide << 1) ^ (wide >> 63)
+        wide = (wide << 1) ^ (wide >> 63)  # zigzag: the sign becomes the lowest bit
     elif kind == "sfixed32":
-        wide &= 0xFFFFFFFF
+        wide &= 0xFFFFFFFF  # the four bytes of its two's complement
     elif kind in ("uint32", "fixed32") and len(wide) and (wide.min() < 0 or wide.max() >= 1 << 32):
         raise FallbackError
     bits: UInt64s = wide.view(np.uint64)

@@ -188,7 +188,7 @@ def _or_copied(fill: Fill) -> Fill:
 
 
 def _or_packed(fill: Fill) -> Fill:
-    """Any takes every other message, too."""
+    """Writer of an Any: other messages are packed into it."""
 
     def pack(message: Any, value: Any) -> None:
         if isinstance(value, Message):

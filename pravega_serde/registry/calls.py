@@ -204,7 +204,7 @@ def add_group(group: str, properties: GroupProperties) -> Call[bool]:
 
 
 def remove_group(group: str) -> Call[None]:
-    """Remove a group with all that it holds; nothing happens if there is none."""
+    """Remove a group with all that it holds. A missing group is not an error."""
     return _about(group, "remove", "DELETE", answers={204: lambda _: None}, changes=True)
 
 
@@ -259,7 +259,7 @@ def add_codec(group: str, codec: CodecType) -> Call[None]:
 
 
 def encoding_id(group: str, version: VersionInfo, codec: str) -> Call[int]:
-    """The id for events of a schema and a codec's name, made now if there is none yet. Durable on return.
+    """Encoding id of events with a schema and a codec, made at the first call. Durable on return.
 
     Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does not
     have the codec).
@@ -337,7 +337,7 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
             400: "the schema is malformed, or it does not describe that type",
             404: "the group does not exist",
             409: "the schema is incompatible with those of the group, or of another type where only one is allowed",
-            417: f"the group does not take the format {schema.format.full_type_name}",
+            417: f"the group does not accept the format {schema.format.full_type_name}",
         },
     )
 

@@ -143,7 +143,7 @@ class SchemaRegistryClient(_Base):
             yield from pages.add(self._run(calls.groups_page(pages.token, namespace)))
 
     def encoding_id(self, group: str, version: VersionInfo, codec_name: str = "") -> int:
-        """The id for events of a schema and a codec, made now if there is none yet; asked for once.
+        """Encoding id of events with a schema and a codec, made at the first call; asked for once.
 
         Raises RegistryNotFoundError (no such group or schema, or a deleted one), RegistryConflictError (the group does
         not have the codec).

@@ -70,7 +70,7 @@ class Codec:
 
     @property
     def type(self) -> CodecType:
-        """As the registry knows it."""
+        """Codec type as the registry knows it."""
         return CodecType(self.name, dict(self.properties))
 
     def pack(self, payload: bytes) -> bytes:
@@ -85,7 +85,7 @@ class Codec:
     def unpack(self, stored: bytes, properties: Mapping[str, str]) -> bytes:
         """The payload of a stored form.
 
-        Raises :class:`DeserializationError` for what is none, :class:`LimitExceededError` for one of more than
+        Raises :class:`DeserializationError` for invalid data, :class:`LimitExceededError` for one of more than
         ``MAX_DECOMPRESSED_BYTES``.
         """
         try:

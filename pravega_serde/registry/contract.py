@@ -57,7 +57,7 @@ class SerializationFormat:
 
     @classmethod
     def from_json(cls, body: object) -> SerializationFormat:
-        """From a REST body."""
+        """Parse a REST body."""
         name = parse.text(body, "serializationFormat")
         # The server echoes whatever full name a standard format was sent with; it means nothing.
         return cls(name, parse.text(body, "fullTypeName") if name == _CUSTOM else name)
@@ -89,7 +89,7 @@ class SchemaInfo:
 
     @classmethod
     def from_json(cls, body: object) -> SchemaInfo:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(
             type=parse.text(body, "type"),
             format=SerializationFormat.from_json(parse.member(body, "serializationFormat", dict)),
@@ -117,7 +117,7 @@ class VersionInfo:
 
     @classmethod
     def from_json(cls, body: object) -> VersionInfo:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(
             type=parse.text(body, "type"),
             format=parse.text(body, "serializationFormat"),
@@ -139,7 +139,7 @@ class SchemaWithVersion:
 
     @classmethod
     def from_json(cls, body: object) -> SchemaWithVersion:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(
             SchemaInfo.from_json(parse.member(body, "schemaInfo", dict)),
             VersionInfo.from_json(parse.member(body, "versionInfo", dict)),
@@ -162,7 +162,7 @@ class CodecType:
 
     @classmethod
     def from_json(cls, body: object) -> CodecType:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(parse.text(body, "name"), parse.properties(body))
 
 
@@ -187,7 +187,7 @@ class EncodingInfo:
 
     @classmethod
     def from_json(cls, body: object) -> EncodingInfo:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(
             SchemaInfo.from_json(parse.member(body, "schemaInfo", dict)),
             VersionInfo.from_json(parse.member(body, "versionInfo", dict)),
@@ -214,13 +214,13 @@ class CompatibilityRule:
 
     @classmethod
     def from_json(cls, body: object) -> CompatibilityRule:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(parse.text(body, "name"), parse.optional(body, "versionInfo", VersionInfo.from_json))
 
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """Which schemas a group takes beside those that it has: one of the constants, or :meth:`advanced`."""
+    """Policy for the schemas that a group accepts beside those it has: a constant, or :meth:`advanced`."""
 
     policy: str
     backward: CompatibilityRule | None = None
@@ -254,7 +254,7 @@ class Compatibility:
 
     @classmethod
     def from_json(cls, body: object) -> Compatibility:
-        """From a REST body."""
+        """Parse a REST body."""
         advanced = parse.optional(body, "advanced", lambda value: value) or {}
         return cls(parse.text(body, "policy"), _rule(advanced, "backwardPolicy"), _rule(advanced, "forwardPolicy"))
 
@@ -295,7 +295,7 @@ class GroupProperties:
 
     @classmethod
     def from_json(cls, body: object) -> GroupProperties:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(
             format=SerializationFormat.from_json(parse.member(body, "serializationFormat", dict)),
             compatibility=Compatibility.from_json(parse.member(body, "compatibility", dict)),
@@ -316,7 +316,7 @@ class GroupHistoryRecord:
 
     @classmethod
     def from_json(cls, body: object) -> GroupHistoryRecord:
-        """From a REST body."""
+        """Parse a REST body."""
         return cls(
             SchemaInfo.from_json(parse.member(body, "schemaInfo", dict)),
             VersionInfo.from_json(parse.member(body, "versionInfo", dict)),

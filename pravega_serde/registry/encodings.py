@@ -139,7 +139,7 @@ class Entries:
         """The entry of an encoding id.
 
         Raises a RegistryError if the registry cannot be asked or does not know the id (UnknownEncodingError, where that
-        is the event's fault), :class:`UnsupportedCodecError`, :class:`SchemaError` for a schema that nobody can use.
+        is the event's fault), :class:`UnsupportedCodecError`, :class:`SchemaError` for an unusable schema.
         """
         entry = self._compiled.get(encoding_id)
         if entry is None:

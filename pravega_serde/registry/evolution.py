@@ -55,7 +55,7 @@ def check_compatibility(old: Known | Sequence[Known], new: SchemaInfo, policy: C
     if not known or policy.policy == "AllowAny":
         return []
     if policy.policy == "DenyAll":
-        return ["the policy is DenyAll: the group takes no other schema"]
+        return ["the policy is DenyAll: the group accepts no other schema"]
     backward, forward = _rules(policy)
     reasons = [
         *(f"backward: {fault}" for one in _covered(known, backward) for fault in _faults(one, new, added=False)),

@@ -76,7 +76,7 @@ class RegistryFormat(ABC):
     """Whether Java's readers of a single type undo codecs; others skip the header and take the rest as it is."""
 
     def recognises(self, schema: object) -> bool:  # noqa: ARG002
-        """Whether a schema can be of this format only, so that the format need not be given."""
+        """Whether a schema identifies this format, so that the format need not be given."""
         return False
 
     @abstractmethod

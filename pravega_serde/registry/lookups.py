@@ -1,4 +1,4 @@
-"""Keeps answers, and lets one caller alone ask for each: whoever wants the same meanwhile waits for that answer."""
+"""Cache of the registry's answers, with one request per key: concurrent callers wait for the same answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISSING_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer until a time of ``time.monotonic()``: a value, or the error that there is none."""
+    """Cached answer, valid until a time of ``time.monotonic()``: a value, or the error of a missing one."""
 
     value: Any
     error: RegistryNotFoundError | None
@@ -71,7 +71,7 @@ class _Answers:
 
 
 class Lookups:
-    """For threads. ``limit`` bounds how many answers are kept."""
+    """Lookups for threads. ``limit`` bounds the number of cached answers."""
 
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
@@ -100,7 +100,7 @@ class Lookups:
             try:
                 answer: T = flight.result()
             except CancelledError:
-                # Whoever asked was interrupted.
+                # The asking caller was interrupted.
                 continue
             return answer
 
@@ -134,7 +134,7 @@ class Lookups:
 
 
 class AsyncLookups:
-    """For the tasks of one event loop; otherwise as :class:`Lookups`."""
+    """Lookups for the tasks of one event loop; otherwise as :class:`Lookups`."""
 
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
@@ -174,6 +174,6 @@ class AsyncLookups:
 
 
 def _take_error(flight: asyncio.Task[Any]) -> None:
-    # All that waited may have been cancelled; asyncio would report an error that nobody took.
+    # All that waited may have been cancelled; asyncio would report an error that was never retrieved.
     if not flight.cancelled():
         flight.exception()

@@ -175,15 +175,15 @@ class RegistryDeserializer:
         return decode_column(as_binary(column), self._columns, self._entries, on_error)
 
     def serialize(self, value: Any) -> bytes:  # noqa: ARG002
-        """Never: raises :class:`SerializationError`."""
+        """Always raise :class:`SerializationError`."""
         raise SerializationError("a registry deserializer only reads; make a serializer to write with")
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:  # noqa: ARG002
-        """Never: raises :class:`SchemaError`."""
+        """Always raise :class:`SchemaError`."""
         raise SchemaError("a registry deserializer only reads; make a serializer to write with")
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:  # noqa: ARG002
-        """Never: raises :class:`SchemaError`."""
+        """Always raise :class:`SchemaError`."""
         raise SchemaError("a registry deserializer only reads; make a serializer to write with")
 
 

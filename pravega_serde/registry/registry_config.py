@@ -70,7 +70,7 @@ class RegistryConfig:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None, **given: Any) -> RegistryConfig:
-        """From ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``.
+        """Read ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``.
 
         What is given, and not None, comes before those.
         """
@@ -92,4 +92,4 @@ def _check_uri(uri: str) -> None:
         # Not shown: it may hold a password.
         raise SerdeError("the registry URI holds credentials; give them as username and password")
     if not valid:
-        raise SerdeError(f"the registry URI {uri!r} is not like http://host:9092 or https://host:9092")
+        raise SerdeError(f"invalid registry URI {uri!r}; write http://host:9092 or https://host:9092")

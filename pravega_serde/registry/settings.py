@@ -181,7 +181,7 @@ def _check_evolution(config: SerializerConfig, schema: SchemaInfo) -> None:
     if reasons and not _is_known(config, schema):
         raise SchemaError(
             f"the schema of {schema.type!r} does not go with the latest one of the group {config.group!r}: "
-            f"{'; '.join(reasons)}; write with allow_incompatible=True if every reader can do with it"
+            f"{'; '.join(reasons)}; write with allow_incompatible=True if every reader can cope with it"
         )
 
 

@@ -169,7 +169,7 @@ class MultiTypeSerializer(_Writer):
             encoder = self._encoders.get(key)
         except TypeError as error:  # not hashable
             raise SerializationError(
-                f"type_of gives {key!r:.80}, which can be no key of the schemas; known: {self._known()}"
+                f"type_of gives {key!r:.80}, which cannot be a key of the schemas; known: {self._known()}"
             ) from error
         if encoder is None:
             encoder = self._by_name.get(self._name_of(value) or key)
@@ -251,14 +251,14 @@ class WithSchemaSerializer(_Writer):
         return self._deserializer.deserialize_with_schema(data)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:
-        """Never: raises :class:`SchemaError`."""
+        """Always raise :class:`SchemaError`."""
         raise SchemaError(
             f"a column of type {arrow_type} does not say which schema its values have; write it with one schema, or "
             "with several types"
         )
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:
-        """Never: raises :class:`SchemaError`."""
+        """Always raise :class:`SchemaError`."""
         self.check_encodable(as_column(column).type)
         raise AssertionError
 

@@ -41,6 +41,7 @@ _KEEP: Final = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 def segment_key(routing_key: str) -> float:
     """Place of one key; the segment whose range contains it gets the event."""
     low = mmh3.hash64(routing_key.encode("utf-16-le", "surrogatepass"), SEED, signed=False)[0]
+    # The upper 52 bits, as many as a double's fraction has, scaled to [0, 1).
     return float(low >> 12) * 2.0**-52
 
 
@@ -124,7 +125,7 @@ def _murmur3_rounds(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
     """Round k hashes block k of all slices that have one; the shorter ones rest. Then all tails, then all mixing."""
     h1 = np.full(len(starts), SEED, np.uint64)
     h2 = h1.copy()
-    blocks = lengths >> 4
+    blocks = lengths >> 4  # of 16 bytes; up to 15 are left for the tail
     shortest, longest = (int(blocks.min()), int(blocks.max())) if len(blocks) else (0, 0)
     for block in range(longest):
         if block < shortest:

@@ -109,11 +109,11 @@ class ByFunction:
     function: Callable[[Any], str | None]
 
     def key(self, value: Any) -> str | None:
-        """What the function says."""
+        """Key that the function returns."""
         return _text(self.function(value))
 
     def keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """What the function says of every row; :class:`SerializationError` for a row that Python cannot hold."""
+        """Keys that the function returns for the rows. Raises SerializationError for a row that Python cannot hold."""
         try:
             rows = batch.to_pylist()
         except (OverflowError, ValueError):
@@ -121,7 +121,7 @@ class ByFunction:
         return pa.array([self.key(row) for row in rows], pa.string())
 
     def check(self, schema: pa.Schema) -> None:
-        """Nothing can be known of a function."""
+        """Accept any schema: a function does not declare its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +140,12 @@ class ByConstant:
         return pa.DictionaryArray.from_arrays(indices, pa.array([self.routing_key], pa.string()))
 
     def check(self, schema: pa.Schema) -> None:
-        """Any schema will do."""
+        """Accept any schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unrouted:
-    """No keys: events are spread evenly, in no particular order."""
+    """Router without keys: events are spread evenly, in no particular order."""
 
     def key(self, value: Any) -> str | None:  # noqa: ARG002
         """None."""
@@ -155,7 +155,7 @@ class Unrouted:
         """None for all of them: a batch may then go as a whole to one segment, in few large appends."""
 
     def check(self, schema: pa.Schema) -> None:
-        """Any schema will do."""
+        """Accept any schema."""
 
 
 def _member(value: Any, name: str) -> Any:

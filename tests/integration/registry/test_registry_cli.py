@@ -123,7 +123,7 @@ def test_check_what_the_server_does_not(run, client, tmp_path):
     code, output, _ = run("check", "any", file, "--policy", "Backward")
     assert (code, output.splitlines()[1]) == (
         1,
-        "  backward: $.a (field 1): int32 cannot be read as string without harm",
+        "  backward: $.a (field 1): int32 cannot be read as string without loss",
     )
     file.write_bytes(descriptor_set(FieldDescriptorProto.TYPE_INT64))
     assert run("check", "any", file, "--policy", "Backward")[0] == 0
@@ -132,7 +132,7 @@ def test_check_what_the_server_does_not(run, client, tmp_path):
     client.add_schema("any", SchemaInfo("T", SerializationFormat.JSON, json.dumps(wide).encode()))
     file = tmp_path / "schema.json"
     file.write_text(json.dumps(narrow))
-    assert "backward: $.a: the reader takes no number" in run("check", "any", file, "--policy", "Full")[1]
+    assert "backward: $.a: the reader accepts no number" in run("check", "any", file, "--policy", "Full")[1]
     code, _, errors = run("check", "any", file.rename(tmp_path / "schema.txt"))
     assert code == 1
     assert "give --format" in errors

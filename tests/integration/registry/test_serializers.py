@@ -167,7 +167,7 @@ def test_several_types_are_told_apart_by_function_class_or_name(uri: str, group:
         by_class.serialize([])
     unhashable = multi_type_serializer(uri, group=group, schemas={"r": AVRO}, format="avro", type_of=list, **MAKE)
     with pytest.raises(
-        SerializationError, match=r"type_of gives \['a'\], which can be no key of the schemas; known: r"
+        SerializationError, match=r"type_of gives \['a'\], which cannot be a key of the schemas; known: r"
     ):
         unhashable.serialize({"a": 1})
     messages = multi_type_serializer(uri, group=f"{group}-m", schemas=[MESSAGE], **MAKE)

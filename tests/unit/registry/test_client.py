@@ -117,11 +117,11 @@ def test_validate_sends_the_groups_own_policy(connect):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"uri": "localhost:9092"}, "is not like http://host:9092"),
-        ({"uri": "tcp://localhost:9092"}, "is not like http://host:9092"),
-        ({"uri": "http://"}, "is not like http://host:9092"),
-        ({"uri": "http://host:99999"}, "is not like http://host:9092"),
-        ({"uri": "http://[::1"}, "is not like http://host:9092"),
+        ({"uri": "localhost:9092"}, "; write http://host:9092"),
+        ({"uri": "tcp://localhost:9092"}, "; write http://host:9092"),
+        ({"uri": "http://"}, "; write http://host:9092"),
+        ({"uri": "http://host:99999"}, "; write http://host:9092"),
+        ({"uri": "http://[::1"}, "; write http://host:9092"),
         ({"uri": f"http://me:{SECRET}@host"}, "give them as username and password"),
         ({"username": "me"}, "both username and password"),
         ({"username": "me", "password": "x", "token": "y"}, "not both"),

@@ -72,10 +72,14 @@ FIT = [
     (tree(INTEGER), tree(NUMBER)),
 ]
 MISFIT = [
-    (obj(a=INTEGER), obj(a=STRING), "$.a: the reader takes no integer"),
-    (obj(a=NUMBER), obj(a=INTEGER), "$.a: the reader takes no number"),
-    (obj(a={"type": ["null", "integer"]}), obj(a=INTEGER), "$.a: the reader takes no null"),
-    (obj(a={}), obj(a=INTEGER), "$.a: the reader takes no array, no boolean, no null, no number, no object, no string"),
+    (obj(a=INTEGER), obj(a=STRING), "$.a: the reader accepts no integer"),
+    (obj(a=NUMBER), obj(a=INTEGER), "$.a: the reader accepts no number"),
+    (obj(a={"type": ["null", "integer"]}), obj(a=INTEGER), "$.a: the reader accepts no null"),
+    (
+        obj(a={}),
+        obj(a=INTEGER),
+        "$.a: the reader accepts no array, no boolean, no null, no number, no object, no string",
+    ),
     (obj(a=INTEGER), obj(a=INTEGER, required=["a"]), "$.a: the reader requires it, and it need not be written"),
     (obj(a=INTEGER), obj(a={**INTEGER, "required": True}), "$.a: the reader requires it, and it need not be written"),
     (obj(a=INTEGER), obj(b=STRING, required=["b"]), "$.b: the reader requires it, and it need not be written"),
@@ -90,18 +94,18 @@ MISFIT = [
         "$.*: the reader does not name it, and allows no additional properties",
     ),
     (obj(a=INTEGER), obj(a=False), "$.a: the reader allows nothing"),
-    ({"enum": ["x", "y"]}, {"enum": ["x"]}, '$: the reader does not take "y"'),
-    (STRING, {"type": "string", "enum": ["x"]}, "$: the reader takes certain values only"),
-    ({"enum": ["x", 1]}, STRING, "$: the reader takes no integer"),
+    ({"enum": ["x", "y"]}, {"enum": ["x"]}, '$: the reader does not accept "y"'),
+    (STRING, {"type": "string", "enum": ["x"]}, "$: the reader accepts certain values only"),
+    ({"enum": ["x", 1]}, STRING, "$: the reader accepts no integer"),
     ({"minimum": 2}, {"minimum": 3}, "$: the reader's minimum of 3 is tighter"),
     ({}, {"maxItems": 3}, "$: the reader's maxItems of 3 is tighter"),
     ({}, {"pattern": "a"}, "$: the reader's pattern is not the writer's"),
     ({}, {"uniqueItems": True}, "$: the reader's uniqueItems is not the writer's"),
-    ({"type": "array", "items": NUMBER}, {"type": "array", "items": INTEGER}, "$[]: the reader takes no number"),
+    ({"type": "array", "items": NUMBER}, {"type": "array", "items": INTEGER}, "$[]: the reader accepts no number"),
     (NUMBER, {"anyOf": [STRING, INTEGER]}, "$: what is written fits none of the reader's anyOf"),
-    ({"oneOf": [STRING, INTEGER]}, STRING, "$: the reader takes no integer"),
-    ({"type": "object", "additionalProperties": INTEGER}, obj(a=STRING), "$.a: the reader takes no integer"),
-    (tree(NUMBER), tree(INTEGER), "$.value: the reader takes no number"),
+    ({"oneOf": [STRING, INTEGER]}, STRING, "$: the reader accepts no integer"),
+    ({"type": "object", "additionalProperties": INTEGER}, obj(a=STRING), "$.a: the reader accepts no integer"),
+    (tree(NUMBER), tree(INTEGER), "$.value: the reader accepts no number"),
 ]
 
 
@@ -124,7 +128,7 @@ def test_a_schema_of_jackson():
     two = jackson(name=STRING, age=NUMBER, at={"type": "integer", "format": "utc-millisec"}, friends=STRING)
     assert check_compatibility(info(one), info(two), Compatibility.BACKWARD) == []
     assert check_compatibility(info(one), info(two), Compatibility.FORWARD) == [
-        "forward: $.age: the reader takes no number"
+        "forward: $.age: the reader accepts no number"
     ]
 
 

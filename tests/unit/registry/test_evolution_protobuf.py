@@ -194,7 +194,7 @@ def test_messages_inside():
         return info(message(field("i 1 message", type_name="Inner"), itself), inner)
 
     assert backward(outer("int32"), outer("int64")) == []
-    assert backward(outer("int64"), outer("int32")) == ["$.i.x (field 1): int64 cannot be read as int32 without harm"]
+    assert backward(outer("int64"), outer("int32")) == ["$.i.x (field 1): int64 cannot be read as int32 without loss"]
 
 
 def test_maps():

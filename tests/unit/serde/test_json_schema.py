@@ -125,7 +125,7 @@ class TestSchemas:
         [
             ("{", "is not JSON"),
             ("missing.json", "neither JSON nor the path of a file"),
-            ({"type": "nonsense"}, r"not a JSON schema: .*\(at \$\.type\)"),
+            ({"type": "nonsense"}, r"invalid JSON schema: .*\(at \$\.type\)"),
             ({"$schema": "urn:unknown"}, "unknown JSON schema draft"),
             ({"pattern": "("}, "is not one of RE2"),
             ({"pattern": "(?=a)b"}, "is not one of RE2"),

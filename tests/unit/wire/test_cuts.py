@@ -261,7 +261,7 @@ def test_the_largest_cuts_fit():
         ("00020100", "version 2"),
         ("00010000", "0 revisions"),
         ("0001ff00", "255 revisions"),
-        ("00010101 00000000", "revision 1 in the place of revision 0"),
+        ("00010101 00000000", "found revision 1, expected revision 0"),
         ("00010100 00000001 00", "missing at its end"),
         ("00010100 00000008 0003732f74010000 00", "1 bytes follow"),
         ("00010100 00000008 0003732f74050000", "missing at its end"),

@@ -128,7 +128,7 @@ class TestErrors:
         assert len(text) < 400
 
     def test_another_kind_of_server(self, client: ControllerClient) -> None:
-        with pytest.raises(ControllerError, match="is no Pravega controller, or one too old for this"):
+        with pytest.raises(ControllerError, match="is not a Pravega controller, or is too old for this call"):
             client.list_scopes()
 
     @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ class TestErrors:
 
     def test_name_refused_by_the_server(self, fake: FakeController, client: ControllerClient) -> None:
         fake.on("createScope", pb.CreateScopeStatus(status="INVALID_SCOPE_NAME"))
-        with pytest.raises(InvalidNameError, match="cannot create scope scope: the controller does not take this name"):
+        with pytest.raises(InvalidNameError, match="cannot create scope scope: the controller refuses this name"):
             client.create_scope("scope")
 
 

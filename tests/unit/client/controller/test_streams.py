@@ -99,9 +99,9 @@ class TestScaling:
             ([0], [(0.0, 0.3), (0.2, 0.5)], "must cover"),
             ([0], [(0.0, 0.2), (0.3, 0.5)], "must cover"),
             ([0], [], "they are none"),
-            ([0], [(0.5, 0.0)], r"\[0.5, 0.0\) is not a key range"),
-            ([0], [(0.0, 1.5)], r"\[0.0, 1.5\) is not a key range"),
-            ([0], [(0.0, float("nan"))], "is not a key range"),
+            ([0], [(0.5, 0.0)], r"invalid key range \[0.5, 0.0\)"),
+            ([0], [(0.0, 1.5)], r"invalid key range \[0.0, 1.5\)"),
+            ([0], [(0.0, float("nan"))], "invalid key range"),
         ],
     )
     def test_what_cannot_be_right_is_not_sent(
