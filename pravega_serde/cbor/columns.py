@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME, converter
 from pravega_serde.cbor.rows import TypedReader, parse_for_column, parse_together
+from pravega_serde.cbor.scan import may_cost
 from pravega_serde.columnar import Attempt, FallbackError, FastPath, expand, list_offsets
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json.convert import fitted_decimal, parse_times
@@ -85,7 +86,7 @@ def _values(events: Sequence[bytes], read: TypedReader) -> tuple[list[Any], list
     refused: list[int] = []
     for row, event in enumerate(events):
         value = None
-        if read.may_exceed(len(event)):
+        if may_cost(event) or read.may_exceed(len(event)):  # the plain path would read it once more
             refused.append(row)
         else:
             try:
