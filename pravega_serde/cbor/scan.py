@@ -182,7 +182,7 @@ def check(event: bytes) -> None:
         major, left = head >> 5, left - 1
         if is_key and major > _TEXT:
             raise MalformedError(f"{_NAMES[major]} as a key of a map, at byte {start}")
-        if major == _BYTES or major == _TEXT:
+        if major in (_BYTES, _TEXT):
             at = _string(event, major, number, at)
         elif major != _SIMPLE:
             if len(outside) == MAX_DEPTH:
