@@ -13,11 +13,14 @@ import numpy as np
 
 from pravega_serde.adapters.classes import Member, classes_in, members_of, name_of
 from pravega_serde.adapters.conversion import Conversion, conversion_of
+from pravega_serde.cbor import CborSerializer
+from pravega_serde.cbor.scan import ALLOWED
+from pravega_serde.columnar.limits import ObjectLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, JavaObject, JavaSerializer
 from pravega_serde.java.convert import MAX_SHARED
 from pravega_serde.json import JsonSerializer
-from pravega_serde.json.rows import ObjectLimit, strip
+from pravega_serde.json.rows import strip
 from pravega_serde.serializer import OnError, Serializer
 
 if TYPE_CHECKING:
@@ -109,6 +112,8 @@ def _halves(
         raise SchemaError(f"java_classes are for the Java format, not for {inner!r}")
     if isinstance(inner, JsonSerializer):
         return conversion.dump, _json_reader(inner, conversion, ObjectLimit(_heaviest(kind)))
+    if isinstance(inner, CborSerializer):
+        return conversion.dump, _cbor_reader(inner, conversion, ObjectLimit(_heaviest(kind), ALLOWED))
     if isinstance(inner, _HasDicts):
         as_dict = inner.as_dict
         return conversion.dump_with_durations, lambda data: conversion.load(as_dict(inner.deserialize(data)))
@@ -132,6 +137,17 @@ def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLim
         if limit.may_be_exceeded(data):
             limit.check(data, inner.deserialize(data))
         return conversion.load_json(strip(data))
+
+    return read
+
+
+def _cbor_reader(inner: CborSerializer, conversion: Conversion, limit: ObjectLimit) -> Callable[[bytes], Any]:
+    """Reader of events whose maps, of a byte each, could become objects."""
+
+    def read(data: bytes) -> Any:
+        value = inner.deserialize(data)
+        limit.check_objects(len(data), value)
+        return conversion.load(value)
 
     return read
 

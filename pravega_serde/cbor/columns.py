@@ -6,7 +6,6 @@ whose values are not what their column wants at first sight are left to that.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from operator import itemgetter
@@ -19,14 +18,20 @@ import pyarrow as pa
 
 from pravega_serde.cbor.convert import DATE_TEXT, DATE_TIME, converter
 from pravega_serde.cbor.rows import TypedReader, parse_for_column, parse_together
-from pravega_serde.columnar import Attempt, FallbackError, FastPath, expand, list_offsets
+from pravega_serde.cbor.scan import may_cost
+from pravega_serde.columnar import Attempt, FallbackError, FastPath
+from pravega_serde.columnar.building import (
+    Build,
+    build_decimals,
+    build_list,
+    build_map,
+    build_rows,
+    build_struct,
+    parse_times,
+)
 from pravega_serde.errors import DeserializationError
-from pravega_serde.json.convert import fitted_decimal, parse_times
 
 __all__ = ["column_reader"]
-
-#: Makes an Arrow array of values (None: null). Raises one of ``_REFUSALS`` for values that do not fit.
-Build = Callable[[Sequence[Any]], pa.Array]
 
 #: Rows, and bytes, whose objects still fit the processor's cache. Larger events are read one by one.
 _ROWS_AT_ONCE: Final = 1024
@@ -52,7 +57,9 @@ def column_reader(read: TypedReader, kind: pa.DataType) -> FastPath:
         for events in _pieces(column):
             values, refused = _values(events, read)
             suspects += [start + row for row in refused]
-            suspects += _append(build, kind, values, start, arrays)
+            suspects += build_rows(
+                build, kind, values, start=start, smallest=_SMALLEST_PIECE, refusals=_REFUSALS, arrays=arrays
+            )
             start += len(events)
         values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         return Attempt(values, np.unique(np.array(suspects, np.int64)) if suspects else _NO_ROWS)
@@ -85,7 +92,7 @@ def _values(events: Sequence[bytes], read: TypedReader) -> tuple[list[Any], list
     refused: list[int] = []
     for row, event in enumerate(events):
         value = None
-        if read.may_exceed(len(event)):
+        if may_cost(event) or read.may_exceed(len(event)):  # the plain path would read it once more
             refused.append(row)
         else:
             try:
@@ -96,23 +103,6 @@ def _values(events: Sequence[bytes], read: TypedReader) -> tuple[list[Any], list
     return values, refused
 
 
-def _append(build: Build, kind: pa.DataType, values: Sequence[Any], start: int, arrays: list[pa.Array]) -> list[int]:
-    """Append arrays of the values of the rows from ``start`` on; returns the rows left to the plain path.
-
-    Values that do not fit are looked for by halving, so a few of them cost a few passes.
-    """
-    try:
-        arrays.append(build(values))
-    except _REFUSALS:
-        if len(values) <= _SMALLEST_PIECE:
-            arrays.append(pa.nulls(len(values), kind))
-            return list(range(start, start + len(values)))
-        middle = len(values) // 2
-        left = _append(build, kind, values[:middle], start, arrays)
-        return left + _append(build, kind, values[middle:], start + middle, arrays)
-    return []
-
-
 def _builder(kind: pa.DataType) -> Build:
     for fits, make in _BUILDERS:
         if fits(kind):
@@ -120,31 +110,24 @@ def _builder(kind: pa.DataType) -> Build:
     raise AssertionError(kind)  # the plain path has refused it
 
 
-def _check(values: Sequence[Any], *kinds: type) -> None:
-    """Raise :class:`FallbackError` if a value is of no such type and not None."""
-    if not set(map(type, values)) <= {NoneType, *kinds}:
-        raise FallbackError
+def _checked(build: Build, *kinds: type) -> Build:
+    """Builder of values of some Python types."""
+
+    def checked(values: Sequence[Any]) -> pa.Array:
+        if not set(map(type, values)) <= {NoneType, *kinds}:
+            raise FallbackError
+        return build(values)
+
+    return checked
 
 
 def _of(*kinds: type) -> Callable[[pa.DataType], Build]:
     """Builder of values that Arrow takes as they are, once their Python types are known."""
-
-    def make(kind: pa.DataType) -> Build:
-        def build(values: Sequence[Any]) -> pa.Array:
-            _check(values, *kinds)
-            return pa.array(values, kind)
-
-        return build
-
-    return make
+    return lambda kind: _checked(lambda values: pa.array(values, kind), *kinds)
 
 
 def _decimals(kind: pa.DataType) -> Build:
-    def build(values: Sequence[Any]) -> pa.Array:
-        _check(values, int, Decimal)
-        return pa.array([None if value is None else fitted_decimal(Decimal(value), kind) for value in values], kind)
-
-    return build
+    return _checked(build_decimals(kind), int, Decimal)
 
 
 def _times(kind: pa.DataType) -> Build:
@@ -164,22 +147,13 @@ def _times(kind: pa.DataType) -> Build:
 
 
 def _structs(kind: pa.DataType) -> Build:
-    fields = list(kind)
-    builders = [_builder(entry.type) for entry in fields]
-    names = [entry.name for entry in fields]
+    builders, names = [_builder(entry.type) for entry in kind], [entry.name for entry in kind]
     pick = itemgetter(*names) if len(names) > 1 else None
 
-    def build(values: Sequence[Any]) -> pa.Array:
-        _check(values, dict)
-        if not fields:
-            return pa.array([None if value is None else {} for value in values], kind)
-        there = [value for value in values if value is not None]
-        if len(there) < len(values):
-            return expand(build(there), np.array([value is not None for value in values], np.bool_))
-        columns = zip(builders, _columns(names, pick, values), strict=True)
-        return pa.StructArray.from_arrays([make(part) for make, part in columns], fields=fields)
+    def columns(values: Sequence[Any]) -> list[pa.Array]:
+        return [make(part) for make, part in zip(builders, _columns(names, pick, values), strict=True)]
 
-    return build
+    return _checked(lambda values: build_struct(values, kind, columns), dict)
 
 
 def _columns(names: Sequence[str], pick: Callable[[Any], Any] | None, values: Sequence[Any]) -> list[Sequence[Any]]:
@@ -194,35 +168,12 @@ def _columns(names: Sequence[str], pick: Callable[[Any], Any] | None, values: Se
 
 def _lists(kind: pa.DataType) -> Build:
     make = _builder(kind.value_type)
-
-    def build(values: Sequence[Any]) -> pa.Array:
-        _check(values, list)
-        items = make(list(itertools.chain.from_iterable(filter(None, values))))
-        return pa.ListArray.from_arrays(_offsets(values), items, type=kind, mask=_nulls(values))
-
-    return build
+    return _checked(lambda values: build_list(values, kind, make), list)
 
 
 def _maps(kind: pa.DataType) -> Build:
-    make_keys, make_items = _builder(kind.key_type), _builder(kind.item_type)
-
-    def build(values: Sequence[Any]) -> pa.Array:
-        _check(values, dict)
-        there = list(filter(None, values))
-        keys = make_keys(list(itertools.chain.from_iterable(there)))
-        items = make_items([item for value in there for item in value.values()])
-        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=kind, mask=_nulls(values))
-
-    return build
-
-
-def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Offsets of lists or maps, of which None has no items."""
-    return list_offsets(np.array([len(value) if value else 0 for value in values], np.int64))
-
-
-def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
-    return pa.array([value is None for value in values], pa.bool_()) if None in values else None
+    keys, items = _builder(kind.key_type), _builder(kind.item_type)
+    return _checked(lambda values: build_map(values, kind, keys, items), dict)
 
 
 _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Build]]]] = [

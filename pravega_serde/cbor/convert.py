@@ -18,8 +18,8 @@ import cbor2
 import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.building import decimal_fitter, integer_bounds, millis, parse_times
 from pravega_serde.errors import SchemaError
-from pravega_serde.json.convert import fitted_decimal, integer_bounds, millis, parse_times
 
 __all__ = ["DATE_TEXT", "DATE_TIME", "EXACT", "Convert", "converter", "item_weight", "weigher"]
 
@@ -129,10 +129,12 @@ def _uuid(value: Any, wanted: str) -> bytes:
 
 
 def _decimal(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    fit = decimal_fitter(kind)
+
     def convert(value: Any) -> Decimal:
         if type(value) is not Decimal and type(value) is not int:
             raise _wrong("a decimal number", value)
-        return fitted_decimal(Decimal(value), kind)
+        return fit(Decimal(value))
 
     return convert
 

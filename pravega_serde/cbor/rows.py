@@ -28,14 +28,11 @@ import cbor2
 import pyarrow as pa
 
 from pravega_serde.cbor.convert import EXACT, converter, item_weight, weigher
-from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, weighs_much
+from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, check_cost
 from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.errors import DeserializationError
 
-__all__ = ["LARGE", "TypedReader", "parse", "parse_for_column", "parse_together"]
-
-#: Events from so many bytes on are looked through before they are read: their memory could be a hundred times that.
-LARGE: Final = 512 * 1024
+__all__ = ["TypedReader", "parse", "parse_for_column", "parse_together"]
 
 #: Bytes of a bignum: some 2,400 digits, which Python still writes as text.
 _MAX_BIGNUM: Final = 1024
@@ -74,8 +71,7 @@ def parse_together(events: Sequence[bytes]) -> list[Any] | None:
 
 def _parse(data: bytes, tags: _Tags) -> Any:
     try:
-        if len(data) >= LARGE and weighs_much(data):
-            check(data)
+        check_cost(data)
         try:
             value, end = _load(_PAIR + data + _MARK, tags)
             if end == _END:
@@ -101,6 +97,10 @@ def _load(data: bytes, tags: _Tags, *, strict: bool = True) -> Any:
     )
 
 
+#: Tags that are few enough to be kept.
+_OFTEN: Final = 1024
+
+
 class _Tags(dict[int, _Read]):
     """What becomes of the content of each tag; of all others, what ``other`` says for the tag."""
 
@@ -109,7 +109,10 @@ class _Tags(dict[int, _Read]):
         self._other = other
 
     def __missing__(self, tag: int) -> _Read:
-        return self._other(tag)
+        read = self._other(tag)
+        if tag < _OFTEN:
+            self[tag] = read
+        return read
 
 
 def _refuse(tag: int) -> _Read:

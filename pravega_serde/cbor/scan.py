@@ -1,7 +1,8 @@
-"""Well-formedness of events, head by head and without their values.
+"""Well-formedness of events, head by head and without their values, and what large ones would cost.
 
-cbor2 decides what is read; it does not say where an event is malformed. This walk does, and it is taken for events that
-cbor2 refused, for those with keys other than strings, and for large ones, whose memory it adds up before any is taken.
+cbor2 decides what is read; it does not say where an event is malformed. :func:`check` does, and it is taken for events
+that cbor2 refused and for those with keys other than strings. :func:`check_cost` adds up, all heads at once, what the
+values of a large event would take before any is made.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import re
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pravega_serde.columnar import MalformedError, MemoryLimit
 
-__all__ = ["MAX_DEPTH", "REFERENCES", "check", "weighs_much"]
+__all__ = ["ALLOWED", "LARGE", "MAX_DEPTH", "REFERENCES", "check", "check_cost", "may_cost"]
 
 #: Arrays, maps and tags inside each other; also cbor2's own limit.
 MAX_DEPTH: Final = 400
@@ -21,39 +23,134 @@ MAX_DEPTH: Final = 400
 #: Tags by which a few bytes stand for any other part of the event. To follow them could multiply it.
 REFERENCES: Final = {25: "string reference", 28: "shared value", 29: "shared reference", 256: "string namespace"}
 
-#: Memory that the Python values of a large event may take. Dense but honest events take some 35 bytes for each byte.
-_ALLOWED: Final = MemoryLimit(per_byte=34, base=16 << 20)
-
 _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _SIMPLE = range(2, 8)
 _BREAK: Final = 0xFF
-_BREAK_BYTE: Final = b"\xff"
 _INDEFINITE: Final = 31
 _NAMES: Final = ("an integer", "an integer", "a byte string", "a text", "an array", "a map", "a tag", "a simple value")
 
-#: Bytes of Python's objects: of an integer, float or simple value, string, array, map, a tag kept as one; of a place in
-#: an array.
-_INTEGER, _FLOAT, _STRING, _LIST, _DICT, _TAGGED, _PLACE = 32, 32, 56, 104, 240, 64, 9
-_DECIMAL_TAG: Final = 4
 
-#: Items of one byte that Python has once: small integers, empty strings, booleans, null.
-_SMALL: Final = re.compile(rb"[\x00-\x17\x20-\x37\x40\x60\xf4-\xf7]+")
+# Cost
 
-#: What each byte could cost at most if it were a head. Strings, numbers and what is in them are far below that of two
-#: letters, which take 67 bytes for three.
-_WORST: Final = np.full(256, 22, np.int64)
-_WORST[0x80:0xA0], _WORST[0xA0:0xC0], _WORST[0xC0:0xE0] = _LIST + _PLACE, _DICT + _PLACE, _TAGGED + _PLACE
-_WORST[0xE0:0xF4] = _WORST[0xF8] = _FLOAT + _PLACE
+#: Events from so many bytes on are looked through before they are read: their memory could be a hundred times that.
+LARGE: Final = 512 * 1024
+
+#: Memory that the Python values of a large event may take. Dense but honest events take some 35 bytes for each byte.
+ALLOWED: Final = MemoryLimit(per_byte=34, base=16 << 20)
+
+#: Bytes of a large event for each of its tags at least, since a tag is read by a call: one date or decimal number that
+#: says something has as many.
+_BYTES_PER_TAG: Final = 4
 
 
-def weighs_much(event: bytes) -> bool:
-    """Whether an event could take more memory than it may; :func:`check` knows."""
-    return int(np.bincount(np.frombuffer(event, np.uint8), minlength=256) @ _WORST) > _ALLOWED.of(len(event))
+def _table(ranges: dict[tuple[int, int], int], otherwise: int) -> npt.NDArray[np.int64]:
+    """A number for each byte: that of the last range that it is in."""
+    table = np.full(256, otherwise, np.int64)
+    for (first, last), number in ranges.items():
+        table[first : last + 1] = number
+    return table
+
+
+#: Bytes of a place in an array, of Python's objects and that place.
+_PLACE: Final = 9
+_NUMBER, _STRING, _LIST, _DICT, _TAGGED = 32 + _PLACE, 56 + _PLACE, 104 + _PLACE, 240 + _PLACE, 64 + _PLACE
+
+#: Memory by the first byte of an item. Python has small integers, empty strings, booleans and null once; the array
+#: inside a decimal fraction (tag 4) stands for the decimal number.
+_MEMORY: Final = _table(
+    {
+        (0x18, 0x1B): _NUMBER,
+        (0x38, 0x3B): _NUMBER,
+        (0x42, 0x5F): _STRING,
+        (0x62, 0x7F): _STRING,
+        (0x80, 0x9F): _LIST,
+        (0xA0, 0xA0): _LIST,
+        (0xA1, 0xBF): _DICT,
+        (0xC0, 0xDF): _TAGGED,
+        (0xC4, 0xC4): _PLACE,
+        (0xE0, 0xF3): _STRING,
+        (0xF8, 0xF8): _STRING,
+        (0xF9, 0xFB): _NUMBER,
+    },
+    _PLACE,
+)
+#: Memory of a letter at most, and of a text for each byte, which is at most that of two letters: 73 bytes for three.
+_LETTER, _TEXT_BYTE = 4, 25
+
+#: What each byte could cost at most if it were a head; tags cost time, too.
+_WORST: Final = np.maximum(_MEMORY, _TEXT_BYTE)
+_WORST[:0x80] = _TEXT_BYTE
+_WORST[0xC0:0xE0] = 2 * _TAGGED
+
+#: Bytes of an item's head; of the whole item, as far as that byte says it.
+_HEAD: Final = _table({}, 1)
+for _width in range(4):
+    _HEAD[24 + _width : 256 : 32] += 1 << _width
+_STEP: Final = _HEAD.astype(np.int32)
+for _short in range(24):
+    _STEP[[0x40 + _short, 0x60 + _short]] += _short
+
+
+def may_cost(event: bytes) -> bool:
+    """Whether an event could cost more than it may; :func:`check_cost` knows."""
+    return len(event) >= LARGE and int(_count(np.frombuffer(event, np.uint8)) @ _WORST) > ALLOWED.of(len(event))
+
+
+def check_cost(event: bytes) -> None:
+    """Raise :class:`MalformedError` if the values of a large event take more memory, or calls, than they may."""
+    if not may_cost(event):
+        return
+    data, size = np.frombuffer(event, np.uint8), len(event)
+    heads = _count(data[_heads(data)])
+    if int(heads[0xC0:0xE0].sum()) > size // _BYTES_PER_TAG:
+        raise MalformedError(f"more than one tag for {_BYTES_PER_TAG} bytes", limit=True)
+    letters = max(size - int(heads @ _HEAD), 0)
+    if int(heads @ _MEMORY) + _LETTER * letters > ALLOWED.of(size):
+        raise ALLOWED.exceeded(size)
+
+
+def _count(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """How often each byte is there."""
+    return np.bincount(data, minlength=256)
+
+
+def _heads(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """Positions of the heads of all items, ascending, as far as the event is well-formed.
+
+    Each byte is asked where the next head would be if it were one itself. Then the heads known so far give as many
+    again with each pass, each by one jump over twice as many items as before.
+    """
+    size = len(data)
+    jump = np.arange(size + 1, dtype=np.int32)
+    jump[:-1] += _STEP[data]
+    for width in range(4):
+        at = np.flatnonzero((data == 0x58 + width) | (data == 0x78 + width))
+        at = at[at + (1 << width) < size]
+        length = np.zeros(len(at), np.uint64)
+        for step in range(1 << width):
+            length = length << np.uint64(8) | data[at + 1 + step]
+        jump[at] += np.minimum(length, size).astype(np.int32)
+    np.minimum(jump, size, out=jump)
+    found = np.zeros(1, np.int32)
+    while (more := jump[found])[0] < size:
+        found = np.concatenate((found, more[: np.searchsorted(more, size)]))
+        jump = jump[jump]
+    return found[: np.searchsorted(found, size)]
+
+
+# Form
+
+#: Items of one byte that no map needs to be looked at for.
+_SMALL: Final = re.compile(rb"[\x00-\x17\x20-\x37\x40\x60\xe0-\xf7]+")
+
+#: Bytes of an item that is only a head: an integer, float or simple value. 0 for others, and for those to be checked.
+_ALONE: Final = bytes(
+    0 if 0x40 <= head < 0xE0 or head == 0xF8 or head & 31 > 27 else int(_HEAD[head]) for head in range(256)
+)
 
 
 def check(event: bytes) -> None:
-    """Raise :class:`MalformedError`, with the position, unless an event is one well-formed item within the limits."""
-    size, at, memory = len(event), 0, 0
-    allowed = _ALLOWED.of(size)
+    """Raise :class:`MalformedError`, with the position, unless an event is one well-formed item."""
+    size, at = len(event), 0
     # Items left in what is open, and whether it is a map, whose keys and values both count. Without a given length it
     # is -1, -2, …: less by one with each item.
     left, in_map = 1, False
@@ -62,37 +159,40 @@ def check(event: bytes) -> None:
         if not left:
             left, in_map = outside.pop()
             continue
-        if not in_map and (run := _SMALL.match(event, at, size if left < 0 else min(size, at + left))):
-            count = run.end() - at
-            at, left, memory = run.end(), left - count, memory + count * _PLACE
+        if at >= size:
+            raise MalformedError(f"truncated at byte {size}")
+        head = event[at]
+        alone = _ALONE[head]
+        is_key = in_map and (left % 2 == 0) == (left > 0)
+        if alone and (head < 0x40 or not is_key):
+            end = at + alone
+            if alone == 1 and not in_map:
+                run = _SMALL.match(event, at, size if left < 0 else min(size, at + left))
+                end = run.end() if run is not None else end
+                left -= end - at
+            else:
+                left -= 1
+            at = end
             continue
-        start, is_key = at, in_map and (left % 2 == 0) == (left > 0)
-        if left < 0 and (is_key or not in_map) and event[at : at + 1] == _BREAK_BYTE:
+        start = at
+        if left < 0 and head == _BREAK and (is_key or not in_map):
             left, at = 0, at + 1
             continue
         number, at = _argument(event, at)
-        head, left = event[start], left - 1
-        memory += _PLACE
-        major = head >> 5
+        major, left = head >> 5, left - 1
         if is_key and major > _TEXT:
             raise MalformedError(f"{_NAMES[major]} as a key of a map, at byte {start}")
-        if major < _BYTES:
-            memory += _INTEGER if number >= 24 else 0
-        elif major <= _TEXT:
-            at, cost = _string(event, major, number, at)
-            memory += cost
-        elif major == _SIMPLE:
-            memory += 0 if 20 <= head & 31 < 24 else _FLOAT
-        else:
+        if major in (_BYTES, _TEXT):
+            at = _string(event, major, number, at)
+        elif major != _SIMPLE:
             if len(outside) == MAX_DEPTH:
                 raise MalformedError(f"nested more than {MAX_DEPTH} deep", limit=True)
             outside.append((left, in_map))
-            left, in_map, cost = _opened(event, major, number, at, start)
-            memory += cost
-        if memory > allowed:
-            raise _ALLOWED.exceeded(size)
-    if at < size:
-        raise MalformedError(f"{size - at} bytes behind the value, from byte {at} on")
+            left, in_map = _opened(event, major, number, at, start)
+    if at != size:
+        raise MalformedError(
+            f"{size - at} bytes behind the value, from byte {at} on" if at < size else f"truncated at byte {size}"
+        )
 
 
 def _argument(event: bytes, at: int) -> tuple[int, int]:
@@ -117,49 +217,41 @@ def _argument(event: bytes, at: int) -> tuple[int, int]:
     raise MalformedError(f"{what}, at byte {at}")
 
 
-def _string(event: bytes, major: int, size: int, at: int) -> tuple[int, int]:
-    """Position behind a string whose head ends at ``at``, and its memory."""
+def _string(event: bytes, major: int, size: int, at: int) -> int:
+    """Position behind a string whose head ends at ``at``."""
     if size >= 0:
         return _chunk(event, major, size, at)
-    memory = 0
     while True:
         head = event[at] if at < len(event) else _BREAK
         if head == _BREAK:
             if at == len(event):
                 raise MalformedError(f"truncated at byte {at}")
-            return at + 1, memory
+            return at + 1
         if head >> 5 != major or head & 31 == _INDEFINITE:
             raise MalformedError(f"no part of {_NAMES[major]}, at byte {at}")
         size, at = _argument(event, at)
-        at, cost = _chunk(event, major, size, at)
-        memory += cost + _PLACE
+        at = _chunk(event, major, size, at)
 
 
-def _chunk(event: bytes, major: int, size: int, at: int) -> tuple[int, int]:
+def _chunk(event: bytes, major: int, size: int, at: int) -> int:
     end = at + size
     if end > len(event):
         raise MalformedError(f"{_NAMES[major]} of {size} bytes, from byte {at} on: {len(event) - at} are left")
-    if size < 2 and (major == _BYTES or not size):
-        return end, 0
-    data = event[at:end]
-    if major == _TEXT and not data.isascii():
+    if major == _TEXT and not (data := event[at:end]).isascii():
         try:
             data.decode()
         except UnicodeDecodeError as error:
             raise MalformedError(f"invalid UTF-8 at byte {at + error.start}") from None
-        # With a letter beyond 16 bits, each takes four bytes.
-        return end, _STRING + 4 * size
-    return end, _STRING + size if size > 1 else 0
+    return end
 
 
-def _opened(event: bytes, major: int, number: int, at: int, start: int) -> tuple[int, bool, int]:
-    """Items of an array, map or tag, whether it is a map, and its own memory."""
+def _opened(event: bytes, major: int, number: int, at: int, start: int) -> tuple[int, bool]:
+    """Items of an array, map or tag, and whether it is a map."""
     if major == _TAG:
         if number in REFERENCES:
             raise MalformedError(f"tag {number} ({REFERENCES[number]}), at byte {start}, is not read")
-        # The array inside a decimal fraction stands for the decimal number.
-        return 1, False, 0 if number == _DECIMAL_TAG else _TAGGED
+        return 1, False
     items = 2 * number if major == _MAP and number > 0 else number
     if items > len(event) - at:
         raise MalformedError(f"{_NAMES[major]} of {number} items, at byte {start}: {len(event) - at} bytes are left")
-    return items, major == _MAP, _DICT if major == _MAP and items else _LIST
+    return items, major == _MAP

@@ -29,8 +29,9 @@ class CborSerializer(ColumnSerializer):
 
     With ``deterministic`` equal values have equal bytes: see :mod:`pravega_serde.cbor.write_rows`.
 
-    Refused are events nested more than 400 deep, keys that a map has twice, bytes behind the value, and the tags of
-    references. Raises :class:`SchemaError` for an Arrow type that CBOR is not read as, and needs the ``cbor`` extra.
+    Refused are events nested more than 400 deep, dense ones from half a mebibyte on with more than one tag for four
+    bytes, keys that a map has twice, bytes behind the value, and the tags of references. Raises :class:`SchemaError`
+    for an Arrow type that CBOR is not read as, and needs the ``cbor`` extra.
     """
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, deterministic: bool = False) -> None:

@@ -1,9 +1,10 @@
 """Columns: what the columnar paths of all formats share.
 
 ``arrays`` takes Arrow columns in and opens columns of bytes; ``cursor`` reads on in all events of one at once, with the
-numbers of ``varints``; ``lowering`` brings columns into the form that is written, and ``pieces`` puts events together.
-``bad_rows`` finds the rows that cannot be read or written, and has the two exceptions that formats use inside;
-``limits`` bounds what they may cost. ``base`` is the serializer that all of this makes.
+numbers of ``varints``; ``building`` makes arrays of Python values; ``lowering`` brings columns into the form that is
+written, and ``pieces`` puts events together. ``bad_rows`` finds the rows that cannot be read or written, and has the
+two exceptions that formats use inside; ``limits`` bounds what they may cost. ``base`` is the serializer that all of
+this makes.
 """
 
 from pravega_serde.columnar.arrays import (

@@ -6,7 +6,6 @@ that it refuses, or cannot read in bounded time and memory, are left to that.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from operator import attrgetter
@@ -17,14 +16,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import Attempt, FastPath, MalformedError, expand, list_offsets
-from pravega_serde.json.convert import fitted_decimal, integer_bounds, millis, parse_times
-from pravega_serde.json.rows import LONG_EVENT, ObjectLimit, is_slow
+from pravega_serde.columnar import Attempt, FastPath, MalformedError
+from pravega_serde.columnar.building import (
+    Build,
+    build_decimals,
+    build_list,
+    build_map,
+    build_rows,
+    build_struct,
+    integer_bounds,
+    millis,
+    parse_times,
+)
+from pravega_serde.columnar.limits import ObjectLimit
+from pravega_serde.json.rows import LONG_EVENT, is_slow
 
 __all__ = ["column_reader"]
-
-#: Makes an Arrow array of decoded values (None: null). Raises one of ``_REFUSALS`` for values that do not fit.
-Build = Callable[[Sequence[Any]], pa.Array]
 
 #: Rows whose objects still fit the processor's cache.
 _ROWS_AT_ONCE: Final = 4096
@@ -61,7 +68,15 @@ class _ColumnReader:
         for start in range(0, len(column), _ROWS_AT_ONCE):
             values, refused = self._values(column.slice(start, _ROWS_AT_ONCE))
             suspects += [start + row for row in refused]
-            suspects += self._append(values, start, arrays)
+            suspects += build_rows(
+                self._build,
+                self._kind,
+                values,
+                start=start,
+                smallest=_SMALLEST_PIECE,
+                refusals=_REFUSALS,
+                arrays=arrays,
+            )
         values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         return Attempt(values, np.unique(np.array(suspects, np.int64)) if suspects else _NO_ROWS)
 
@@ -95,22 +110,6 @@ class _ColumnReader:
     def _check_cost(self, event: bytes) -> None:
         if is_slow(event) or self._limit.may_be_exceeded(event):
             raise MalformedError("takes too long, or too much memory, by msgspec")
-
-    def _append(self, values: Sequence[Any], start: int, arrays: list[pa.Array]) -> list[int]:
-        """Append arrays of the values of the rows from ``start`` on; returns the rows left to the plain path.
-
-        Values that do not fit are looked for by halving, so a few of them cost a few passes.
-        """
-        try:
-            arrays.append(self._build(values))
-        except _REFUSALS:
-            if len(values) <= _SMALLEST_PIECE:
-                arrays.append(pa.nulls(len(values), self._kind))
-                return list(range(start, start + len(values)))
-            middle = len(values) // 2
-            left = self._append(values[:middle], start, arrays)
-            return left + self._append(values[middle:], start + middle, arrays)
-        return []
 
 
 def _spec(kind: pa.DataType) -> Any:
@@ -167,49 +166,18 @@ def _builder(kind: pa.DataType) -> Build:
 
 
 def _build_struct(kind: pa.DataType) -> Build:
-    fields = list(kind)
-    parts = [(attrgetter(f"f{index}"), _builder(entry.type)) for index, entry in enumerate(fields)]
-
-    def build(values: Sequence[Any]) -> pa.Array:
-        if not fields:
-            return pa.array([None if value is None else {} for value in values], kind)
-        there = [value for value in values if value is not None]
-        if len(there) < len(values):
-            return expand(build(there), np.array([value is not None for value in values], np.bool_))
-        return pa.StructArray.from_arrays([make(list(map(get, values))) for get, make in parts], fields=fields)
-
-    return build
+    parts = [(attrgetter(f"f{index}"), _builder(entry.type)) for index, entry in enumerate(kind)]
+    return lambda values: build_struct(values, kind, lambda there: [make(list(map(get, there))) for get, make in parts])
 
 
 def _build_list(kind: pa.DataType) -> Build:
     make = _builder(kind.value_type)
-
-    def build(values: Sequence[Any]) -> pa.Array:
-        items = make(list(itertools.chain.from_iterable(filter(None, values))))
-        return pa.ListArray.from_arrays(_offsets(values), items, type=kind, mask=_nulls(values))
-
-    return build
+    return lambda values: build_list(values, kind, make)
 
 
 def _build_map(kind: pa.DataType) -> Build:
     make = _builder(kind.item_type)
-
-    def build(values: Sequence[Any]) -> pa.Array:
-        there = list(filter(None, values))
-        keys = pa.array(list(itertools.chain.from_iterable(there)), pa.string())
-        inner = make([item for value in there for item in value.values()])
-        return pa.MapArray.from_arrays(_offsets(values), keys, inner, type=kind, mask=_nulls(values))
-
-    return build
-
-
-def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Offsets of lists or maps, of which None has no items."""
-    return list_offsets(np.array([len(value) if value else 0 for value in values], np.int64))
-
-
-def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
-    return pa.array([value is None for value in values], pa.bool_()) if None in values else None
+    return lambda values: build_map(values, kind, lambda keys: pa.array(keys, pa.string()), make)
 
 
 def _build_times(kind: pa.DataType) -> Build:
@@ -223,23 +191,11 @@ def _build_times(kind: pa.DataType) -> Build:
     return build
 
 
-def _build_decimals(kind: pa.DataType) -> Build:
-    def some(values: Sequence[Any]) -> pa.Array:
-        return pa.array([None if value is None else fitted_decimal(value, kind) for value in values], kind)
-
-    def build(values: Sequence[Any]) -> pa.Array:
-        # A Decimal takes a hundred bytes: of a long list, only a piece is there twice.
-        starts = range(0, max(len(values), 1), _ROWS_AT_ONCE)
-        return pa.concat_arrays([some(values[start : start + _ROWS_AT_ONCE]) for start in starts])
-
-    return build
-
-
 _BUILDERS: Final[list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Build]]]] = [
     (pa.types.is_struct, _build_struct),
     (pa.types.is_list, _build_list),
     (pa.types.is_map, _build_map),
     (pa.types.is_date, _build_times),
     (pa.types.is_timestamp, _build_times),
-    (pa.types.is_decimal, _build_decimals),
+    (pa.types.is_decimal, build_decimals),
 ]

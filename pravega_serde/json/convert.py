@@ -5,21 +5,16 @@ from __future__ import annotations
 import binascii
 import math
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.building import decimal_fitter, integer_bounds, millis, parse_times
 from pravega_serde.errors import SchemaError
 
-__all__ = ["Convert", "contains_decimal", "converter", "fitted_decimal", "integer_bounds", "millis", "parse_times"]
-
-_INT64_MAX: Final = (1 << 63) - 1
-
-#: Precision of the widest decimals that Arrow has.
-_FITTING: Final = Context(prec=76, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
+__all__ = ["Convert", "contains_decimal", "converter"]
 
 #: Makes of a JSON value what ``pa.array`` takes, possibly in place.
 Convert = Callable[[Any], Any]
@@ -70,13 +65,6 @@ def _integer(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
     return convert
 
 
-def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
-    """Least and greatest value of an integer type."""
-    if pa.types.is_unsigned_integer(kind):
-        return 0, (1 << kind.bit_width) - 1
-    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
-
-
 #: Jackson's texts of numbers that JSON does not have.
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -122,6 +110,8 @@ def _binary(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
 
 
 def _decimal(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
+    fit = decimal_fitter(kind)
+
     def convert(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
             raise _wrong("a decimal number", value)
@@ -129,33 +119,9 @@ def _decimal(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
             number = Decimal(value)
         except InvalidOperation:
             raise MalformedError(f"invalid decimal number {str(value)[:40]!r}") from None
-        return fitted_decimal(number, kind)
+        return fit(number)
 
     return convert
-
-
-def fitted_decimal(number: Decimal, kind: pa.DataType) -> Decimal:
-    """The number without trailing zeros. Raises :class:`MalformedError` if the decimal type cannot hold it.
-
-    Decided by digits and exponent alone: a power of ten is never computed from an exponent that came in an event.
-    """
-    if not number.is_finite():
-        raise MalformedError(f"invalid decimal number {number}")
-    if not number:
-        return Decimal(0)
-    try:
-        if number.adjusted() >= kind.precision - kind.scale:
-            raise Inexact
-        # Rounding to 76 digits fails unless all further ones, of which there may be a million, are zeros.
-        sign, digits, exponent = _FITTING.plus(number).as_tuple()
-    except Inexact:
-        raise MalformedError(f"{str(number)[:40]} does not fit {kind}") from None
-    assert isinstance(exponent, int)
-    significant = len("".join(map(str, digits)).rstrip("0"))
-    exponent += len(digits) - significant
-    if -exponent > kind.scale:
-        raise MalformedError(f"{str(number)[:40]} does not fit {kind}")
-    return Decimal((sign, digits[:significant], exponent))
 
 
 def _date(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
@@ -171,13 +137,6 @@ def _timestamp(kind: pa.DataType, path: str) -> Convert:  # noqa: ARG001
     return convert
 
 
-def millis(value: int) -> int:
-    """Microseconds of the milliseconds since 1970 that Jackson writes for a ``java.util.Date``."""
-    if abs(value) > _INT64_MAX // 1000:
-        raise MalformedError(f"{value} ms is beyond the range of a timestamp")
-    return value * 1000
-
-
 def _parsed(value: Any, kind: pa.DataType, wanted: str) -> Any:
     if not isinstance(value, str):
         raise _wrong(wanted, value)
@@ -186,14 +145,6 @@ def _parsed(value: Any, kind: pa.DataType, wanted: str) -> Any:
     except (pa.ArrowInvalid, UnicodeEncodeError):
         zone = "" if wanted == "a date" else " with its zone" if kind.tz else " without a zone"
         raise MalformedError(f"{value[:40]!r} is not {wanted} in ISO 8601{zone}") from None
-
-
-def parse_times(column: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    """Dates or timestamps of ISO 8601 texts; nanoseconds, which Java's Instant may write, are cut off."""
-    try:
-        return column.cast(kind)
-    except pa.ArrowInvalid:
-        return pc.replace_substring_regex(column, r"(\.\d{6})\d{1,3}", r"\1").cast(kind)
 
 
 def _list(kind: pa.DataType, path: str) -> Convert:

@@ -15,11 +15,12 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from pravega_serde.columnar import MalformedError, MemoryLimit
+from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.limits import ObjectLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json.convert import contains_decimal, converter
 
-__all__ = ["LONG_EVENT", "ObjectLimit", "TypedReader", "is_slow", "parse", "parse_plainly", "strip"]
+__all__ = ["LONG_EVENT", "TypedReader", "is_slow", "parse", "parse_plainly", "strip"]
 
 #: Events up to this many bytes are never slow: msgspec takes some 8 µs for a number near the ends of the range of
 #: doubles, Python 0.3 µs, and so short an event has too few of them to matter.
@@ -99,72 +100,3 @@ class TypedReader:
             return self._convert(value)
         except MalformedError as error:
             raise error.in_event("value") from error
-
-
-class ObjectLimit:
-    """Limit of the memory of an event's objects, each of which becomes a value of ``weight`` bytes at most.
-
-    ``{}`` is two bytes of JSON. As an item of a list of structs it is a null in each of their columns, so a mebibyte of
-    them could become gigabytes.
-    """
-
-    __slots__ = ("_weight",)
-
-    def __init__(self, weight: int) -> None:
-        self._weight = weight
-
-    @classmethod
-    def of(cls, kind: pa.DataType) -> ObjectLimit:
-        """Limit for events that are read as an Arrow type."""
-        # A struct outside lists and maps comes once, however wide it is: that is the type's own size.
-        return cls(_heaviest(kind, repeated=False))
-
-    def concerns(self, size: int) -> bool:
-        """Whether an event of so many bytes could exceed the limit: an object has at least its two braces."""
-        return size // 2 * self._weight > _ALLOWED.of(size)
-
-    def may_be_exceeded(self, event: bytes) -> bool:
-        """Whether the event could exceed the limit by its opening braces, those within strings included."""
-        return bool(self._weight) and event.count(b"{") * self._weight > _ALLOWED.of(len(event))
-
-    def check(self, event: bytes, value: Any) -> None:
-        """Raise :class:`LimitExceededError` if the parsed ``value`` of ``event`` has too many objects."""
-        if self.may_be_exceeded(event) and _objects(value) * self._weight > _ALLOWED.of(len(event)):
-            raise _ALLOWED.exceeded(len(event)).in_event("value")
-
-
-#: Memory that the objects of an event may take.
-_ALLOWED: Final = MemoryLimit(per_byte=16, base=16 << 20)
-
-#: Bytes of a tuple, and of one of its places; of a cell of an Arrow column, null or not.
-_TUPLE: Final = 56
-_PLACE: Final = 8
-_CELL: Final = 9
-
-
-def _heaviest(kind: pa.DataType, *, repeated: bool) -> int:
-    """Bytes of the heaviest struct that is an item of a list or map within a type; 0 without such a struct."""
-    own = 0
-    if pa.types.is_struct(kind) and repeated:
-        own = _TUPLE + _PLACE * kind.num_fields + _CELL * _cells(kind)
-    inside = repeated or pa.types.is_list(kind) or pa.types.is_map(kind)
-    return max([own, *(_heaviest(kind.field(i).type, repeated=inside) for i in range(kind.num_fields))])
-
-
-def _cells(kind: pa.DataType) -> int:
-    if not pa.types.is_struct(kind):
-        return 1
-    return 1 + sum(_cells(entry.type) for entry in kind)
-
-
-def _objects(value: Any) -> int:
-    """Number of objects in a parsed value."""
-    found, waiting = 0, [value]
-    while waiting:
-        at = waiting.pop()
-        if isinstance(at, dict):
-            found += 1
-            waiting.extend(at.values())
-        elif isinstance(at, list):
-            waiting.extend(at)
-    return found

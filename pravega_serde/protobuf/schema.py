@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -182,7 +181,10 @@ def same_type(first: Descriptor, second: Descriptor) -> bool:
 
 def is_importable(message: type[Message]) -> bool:
     """Whether a class can be pickled by its name, as those of generated modules can."""
-    found: Any = sys.modules.get(message.__module__)
+    try:
+        found: Any = importlib.import_module(message.__module__)
+    except ImportError:
+        return False
     for name in message.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is message

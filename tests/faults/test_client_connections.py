@@ -61,7 +61,7 @@ def test_appends_cut_while_they_stream_arrive_once_and_in_order(config, stream, 
 
 
 def test_a_read_cut_again_and_again_is_whole(config, stream, proxy):
-    events = numbered(6000, 1000)
+    events = numbered(20_000, 1000)  # several times what is read ahead
     with PravegaClient(config) as client, client.writer(stream) as writer:
         writer.write_column(pa.array(events))
     with proxy.between(PravegaClient(config)) as client:

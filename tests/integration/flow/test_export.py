@@ -126,6 +126,20 @@ def test_json_lines_of_json_events_are_the_events(client, orders, save):
     assert path.read_bytes().splitlines() == list(client.read(stream))
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+def test_columns_of_cbor_that_a_schema_names(client, orders, save, name):
+    stream, values = orders
+    cbor = serializer_for("cbor")
+    write(client, stream, [cbor.serialize(value | {"more": {1: b"x"}}) for value in values])
+    schema = pa.schema([("id", pa.int64()), ("item", pa.string())])
+    path = save(stream, name, format="cbor", schema=schema).path
+    if name == "a.parquet":
+        found = pq.read_table(path).to_pylist()
+    else:
+        found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(found, key=lambda row: row["id"]) == values
+
+
 def test_fields_of_json_that_come_late_are_columns_too(client, orders, save):
     stream, values = orders
     late = {"id": 1, "when": "2026-01-01T00:00:00Z", "deep": {"a": 1}}

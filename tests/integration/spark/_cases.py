@@ -155,6 +155,7 @@ def cases(folder: Path) -> list[Case]:
     return [
         Case("avro", _EVERYTHING, {"avro_schema": str(avro)}, bad_field=(b"\xff" * 11, "$.id")),
         Case("json", _EVERYTHING, schema=_DDL, bad_field=(b'{"id": "seven"}', "$.id")),
+        Case("cbor", _EVERYTHING, schema=_DDL, bad_field=(b"\xa1\x62id\x65seven", "$.id")),
         Case(
             "protobuf",
             _rows(_FLAT, _NESTED.format(**_FULL)),

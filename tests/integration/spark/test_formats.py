@@ -134,6 +134,7 @@ def test_json_both_ways(spark: SparkSession, config: PravegaConfig, client: Prav
         ({"format": "bytes"}, "SELECT CAST('x' AS BINARY) AS value", [b"x"]),
         ({"format": "avro", "avro_schema": '"string"'}, "SELECT 'abc' AS value", [b"\x06abc"]),
         ({"format": "json"}, "SELECT 'abc' AS value", [b'{"value":"abc"}']),
+        ({"format": "cbor"}, "SELECT 'abc' AS value", [b"\xa1\x65value\x63abc"]),
         ({"format": "string"}, "SELECT 'v' AS value, 'k' AS routing_key", [b"v"]),
         ({"format": "java"}, "SELECT 'v' AS value", [b"\xac\xed\x00\x05t\x00\x01v"]),
     ],

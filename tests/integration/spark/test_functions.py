@@ -12,7 +12,7 @@ from tests.integration.spark._cases import AVRO, SAMPLE, Case
 
 pytestmark = pytest.mark.usefixtures("new_york")
 
-NAMES = ["avro", "json", "protobuf", "java", "java of strings"]
+NAMES = ["avro", "json", "cbor", "protobuf", "java", "java of strings"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -145,7 +145,16 @@ def test_retention_passes_a_query_that_is_down(client, stream_name, write, reade
         write(20)
         return client.head(stream_name).positions[0] > read.positions[0]
 
+    def is_noticed() -> bool:
+        """The controller knows the new head before the segment store has truncated."""
+        try:
+            reader().latestOffset(end, None)
+        except DataLossError:
+            return True
+        return False
+
     eventually(has_passed)
+    eventually(is_noticed)
     lost = client.head(stream_name).positions[0] - read.positions[0]
     with pytest.raises(
         DataLossError, match=rf"segment 0, offset {5 * SIZE}: [\d,]+ bytes from there on were truncated"

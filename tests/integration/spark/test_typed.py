@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("new_york")
 NAMES = [
     "avro",
     "json",
+    "cbor",
     "protobuf",
     "java",
     "java with fewer fields",
@@ -83,7 +84,7 @@ def test_rows_come_back_as_they_were(
     assert len(list(client.read(copy))) == COUNT
 
 
-@pytest.mark.parametrize("name", ["avro", "json", "protobuf", "java", "java of longs"])
+@pytest.mark.parametrize("name", ["avro", "json", "cbor", "protobuf", "java", "java of longs"])
 def test_bad_records(
     spark: SparkSession,
     client: PravegaClient,

@@ -22,7 +22,11 @@ def test_many_at_once_are_different_and_usable():
 
 @pytest.mark.parametrize(("family", "address"), FAMILIES)
 def test_a_port_in_use_on_any_interface_is_not_free(family, address):
-    with socket.create_server((address, 0), family=family) as server:
-        port = server.getsockname()[1]
-        assert not is_free(port)
-    assert is_free(port)
+    def is_free_afterwards():
+        with socket.create_server((address, 0), family=family) as server:
+            port = server.getsockname()[1]
+            assert not is_free(port)
+        return is_free(port)
+
+    # Another process may take a port that has just become free.
+    assert any(is_free_afterwards() for _ in range(5))

@@ -507,6 +507,30 @@ def test_objects_of_a_class() -> None:
     assert caught.value.field_path == "$.id"
 
 
+@dataclass
+class Defaults:
+    a: int = 0
+    b: int = 0
+    c: int = 0
+
+
+def test_objects_of_empty_maps_are_limited() -> None:
+    many = typed(CborSerializer(), list[Defaults])
+    assert many.deserialize(b"\x83\xa0\xa0\xa0") == [Defaults()] * 3
+    event = b"\x9f" + b"\xa0" * 500_000 + b"\xff"
+    assert len(ROWS.deserialize(event)) == 500_000
+    with pytest.raises(LimitExceededError, match="take more than 32 MiB"):
+        many.deserialize(event)
+    honest = [Defaults(n, n + 1, n + 2) for n in range(60_000)]
+    assert many.deserialize(many.serialize(honest)) == honest
+
+
+def test_tags_of_large_events_are_limited() -> None:
+    with pytest.raises(LimitExceededError, match="more than one tag for 4 bytes"):
+        ROWS.deserialize(b"\x9f" + b"\xc6\x00" * 400_000 + b"\xff")
+    assert len(ROWS.deserialize(b"\x9f" + b"\xc6\x00" * 100_000 + b"\xff")) == 100_000
+
+
 def test_without_cbor2_the_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['cbor2'] = None\n"

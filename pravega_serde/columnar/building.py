@@ -1,0 +1,159 @@
+"""Arrow arrays of Python values, for the formats whose events a library makes Python values of: JSON and CBOR.
+
+An array is made of the values of many rows at once. Values that their type cannot hold raise, and are left to the plain
+path of the format: see :func:`build_rows`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_serde.columnar.arrays import expand, list_offsets
+from pravega_serde.columnar.bad_rows import MalformedError
+
+__all__ = [
+    "Build",
+    "build_decimals",
+    "build_list",
+    "build_map",
+    "build_rows",
+    "build_struct",
+    "decimal_fitter",
+    "integer_bounds",
+    "millis",
+    "parse_times",
+]
+
+#: Makes an Arrow array of values (None: null), or raises.
+Build = Callable[[Sequence[Any]], pa.Array]
+
+_INT64_MAX: Final = (1 << 63) - 1
+
+#: Values that are there twice while an array is made of others; a Decimal takes a hundred bytes.
+_AT_ONCE: Final = 4096
+
+
+def build_rows(
+    build: Build,
+    kind: pa.DataType,
+    values: Sequence[Any],
+    *,
+    start: int,
+    smallest: int,
+    refusals: tuple[type[Exception], ...],
+    arrays: list[pa.Array],
+) -> list[int]:
+    """Append arrays of the values of the rows from ``start`` on; returns the rows left to the plain path.
+
+    Values that do not fit are looked for by halving, so a few of them cost a few passes. ``smallest``: rows at most
+    that are left because the values of one of them do not fit.
+    """
+    try:
+        arrays.append(build(values))
+    except refusals:
+        if len(values) <= smallest:
+            arrays.append(pa.nulls(len(values), kind))
+            return list(range(start, start + len(values)))
+        middle = len(values) // 2
+        rows: list[int] = []
+        for first, part in ((start, values[:middle]), (start + middle, values[middle:])):
+            rows += build_rows(build, kind, part, start=first, smallest=smallest, refusals=refusals, arrays=arrays)
+        return rows
+    return []
+
+
+def build_struct(
+    values: Sequence[Any], kind: pa.DataType, columns: Callable[[Sequence[Any]], list[pa.Array]]
+) -> pa.StructArray:
+    """Array of structs; ``columns`` gives that of each field of values that are not None."""
+    if not kind.num_fields:
+        return pa.array([None if value is None else {} for value in values], kind)
+    there = [value for value in values if value is not None]
+    made = pa.StructArray.from_arrays(columns(there), fields=list(kind))
+    if len(there) == len(values):
+        return made
+    return expand(made, np.array([value is not None for value in values], np.bool_))
+
+
+def build_list(values: Sequence[Any], kind: pa.DataType, items: Build) -> pa.ListArray:
+    """Array of Python lists."""
+    made = items(list(itertools.chain.from_iterable(filter(None, values))))
+    return pa.ListArray.from_arrays(_offsets(values), made, type=kind, mask=_nulls(values))
+
+
+def build_map(values: Sequence[Any], kind: pa.DataType, keys: Build, items: Build) -> pa.MapArray:
+    """Array of Python dicts."""
+    there = list(filter(None, values))
+    names = keys(list(itertools.chain.from_iterable(there)))
+    made = items([item for value in there for item in value.values()])
+    return pa.MapArray.from_arrays(_offsets(values), names, made, type=kind, mask=_nulls(values))
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    """Offsets of lists or maps, of which None has no items."""
+    return list_offsets(np.array([len(value) if value else 0 for value in values], np.int64))
+
+
+def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
+    return pa.array([value is None for value in values], pa.bool_()) if None in values else None
+
+
+def build_decimals(kind: pa.DataType) -> Build:
+    """Builder of decimals from integers and Decimals."""
+    fit = decimal_fitter(kind)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        starts = range(0, max(len(values), 1), _AT_ONCE)
+        pieces = (values[start : start + _AT_ONCE] for start in starts)
+        made = [pa.array([None if value is None else fit(Decimal(value)) for value in piece], kind) for piece in pieces]
+        return made[0] if len(made) == 1 else pa.concat_arrays(made)
+
+    return build
+
+
+def decimal_fitter(kind: pa.DataType) -> Callable[[Decimal], Decimal]:
+    """Gives the number with all digits of a decimal type; raises :class:`MalformedError` if that cannot hold it.
+
+    No power of ten is computed from an exponent that came in an event: Python compares exponents and digits first.
+    """
+    exact = Context(prec=kind.precision, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
+    step = Decimal((0, (1,), -kind.scale))
+
+    def fit(number: Decimal) -> Decimal:
+        if not number.is_finite():
+            raise MalformedError(f"invalid decimal number {number}")
+        try:
+            return number.quantize(step, None, exact)
+        except (Inexact, InvalidOperation):
+            raise MalformedError(f"{str(number)[:40]} does not fit {kind}") from None
+
+    return fit
+
+
+def integer_bounds(kind: pa.DataType) -> tuple[int, int]:
+    """Least and greatest value of an integer type."""
+    if pa.types.is_unsigned_integer(kind):
+        return 0, (1 << kind.bit_width) - 1
+    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
+
+
+def millis(value: int) -> int:
+    """Microseconds of the milliseconds since 1970 that Jackson writes for a ``java.util.Date``."""
+    if abs(value) > _INT64_MAX // 1000:
+        raise MalformedError(f"{value} ms is beyond the range of a timestamp")
+    return value * 1000
+
+
+def parse_times(column: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Dates or timestamps of ISO 8601 texts; nanoseconds, which Java's Instant may write, are cut off."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        return pc.replace_substring_regex(column, r"(\.\d{6})\d{1,3}", r"\1").cast(kind)
