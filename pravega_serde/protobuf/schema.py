@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -181,10 +182,7 @@ def same_type(first: Descriptor, second: Descriptor) -> bool:
 
 def is_importable(message: type[Message]) -> bool:
     """Whether a class can be pickled by its name, as those of generated modules can."""
-    try:
-        found: Any = importlib.import_module(message.__module__)
-    except ImportError:
-        return False
+    found: Any = sys.modules.get(message.__module__)
     for name in message.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is message
