@@ -103,7 +103,7 @@ def _modified_utf8(values: pa.StringArray) -> pa.BinaryArray:
     buffer = values.buffers()[2]
     if not len(values) or buffer is None:
         return plain
-    ends = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+    ends = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
     raw = np.frombuffer(buffer, np.uint8)[ends[0] : ends[-1]]
     if not len(raw) or (int(raw.min()) > 0 and int(raw.max()) < 0xF0):
         return plain

@@ -269,7 +269,8 @@ def _integer_bits(kind: str, values: Any) -> UInt64s:
 def _decimal_bits(column: pa.Array) -> UInt64s:
     if column.null_count:
         column = column.fill_null(0)
-    words = np.frombuffer(column.buffers()[1], np.uint64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    # Of the buffer only what is used: an empty column's may be of any size.
+    words = np.frombuffer(column.buffers()[1], np.uint64, 2 * len(column), 16 * column.offset).reshape(-1, 2)
     if words[:, 1].any():
         raise FallbackError
     return np.ascontiguousarray(words[:, 0])

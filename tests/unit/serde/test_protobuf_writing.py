@@ -55,6 +55,14 @@ def test_column_types_that_are_taken(name: str, kind: pa.DataType, values: list[
     assert (events[0].as_py() == b"") == (values == [None])
 
 
+@pytest.mark.parametrize("size", [0, 1, 16])
+def test_an_empty_column_may_have_a_buffer_of_any_size(size: int) -> None:
+    kind = pa.decimal128(20, 0)
+    column = pa.Array.from_buffers(kind, 0, [None, pa.py_buffer(bytes(size))])
+    events = ALL.encode_column(pa.StructArray.from_arrays([column], names=["u64"]))
+    assert events.to_pylist() == []
+
+
 MISFITS = [
     (struct(i32=pa.int64()), r"a column of type int64 does not fit Protobuf's int32 at \$\.i32; cast the column"),
     (struct(i64=pa.uint64()), "int64"),
