@@ -4,6 +4,5 @@ from typing import Final
 
 __all__ = ["SOON_READY"]
 
-#: What runs for seconds or minutes has nothing from a second compiler and a parallel collector but their work: a server
-#: takes a third less of the processors with these.
+#: What runs for seconds or minutes gains nothing from a second compiler and a parallel collector.
 SOON_READY: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
