@@ -283,14 +283,17 @@ def _additional_properties(validator: Any, inner: Any, instance: Any, schema: An
 def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
     if wanted and isinstance(instance, list):
         _spend(_size(instance) // 8)
-        if len({_text(item) for item in instance}) < len(instance):
+        if len({repr(item) if type(item) is int else _text(item) for item in instance}) < len(instance):
             yield ValidationError("two items of the array are equal")
+
+
+_CONTAINERS: Final = (dict, list)
 
 
 def _size(value: Any) -> int:
     """Number of values in a value, itself included."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + sum(map(_size, inside))
+    return 1 + sum([_size(each) if type(each) in _CONTAINERS else 1 for each in inside])
 
 
 def _text(value: Any) -> str:
@@ -298,7 +301,7 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(sorted(f"{name!r}:{_text(inner)}" for name, inner in value.items())) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_text, value)) + "]"
+        return "[" + ",".join([repr(each) if type(each) is int else _text(each) for each in value]) + "]"
     return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 

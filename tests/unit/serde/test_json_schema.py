@@ -257,7 +257,7 @@ def test_no_event_takes_long(name: str) -> None:
     started = time.process_time()
     with contextlib.suppress(DeserializationError):
         serializer.deserialize(event)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 2, "without bounds these take minutes, or do not end"
 
 
 def test_the_limit_is_named() -> None:
