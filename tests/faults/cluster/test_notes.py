@@ -48,6 +48,21 @@ def test_lag_is_from_the_servers_being_well_to_the_next_success():
     assert timeline(probes=[(12.0, 15.0)], done=[14.0]).lag("writer", [10.0]) is None
 
 
+def test_a_client_is_not_behind_new_ones_that_have_to_wait_as_long():
+    made = timeline(probes=[(12.0, 15.0), (16.0, 33.0), (35.0, 36.0)], done=[35.0])
+    assert made.lag("writer", [10.0]) == 20.0
+    assert made.behind("writer", [10.0]) == 3.0
+    made.take({"what": "failed probe", "client": "probe", "start": 20.0, "time": 34.5, "text": "no answer"})
+    assert made.behind("writer", [10.0]) == 1.5
+
+
+def test_a_client_is_behind_for_as_long_as_new_ones_do_not_wait():
+    made = timeline(probes=[(12.0, 15.0), (16.0, 17.0)], done=[35.0])
+    assert made.behind("writer", [10.0]) == 20.0
+    made = timeline(probes=[(12.0, 15.0), (16.0, 17.0), (34.0, 45.0)], done=[35.0])
+    assert made.behind("writer", [10.0]) == 19.0
+
+
 def test_stall_counts_from_the_beginning_to_the_end():
     assert timeline(done=[3.0, 4.0]).stall("writer", 0.0, 9.0) == 5.0
     assert timeline(done=[3.0, 8.0]).stall("writer", 0.0, 9.0) == 5.0

@@ -79,7 +79,7 @@ def play(record: Record, names: list[str], runs: int, seed: str, **options: Any)
 
 
 def _play_some(record: Record, stage: Stage, todo: list[str], seed: str) -> None:
-    """Play faults until none is left or one has failed: the next one needs servers and clients that are well."""
+    """Play faults until none is left, or servers and clients are not well, which the next one needs."""
     began = time.monotonic()
     with stage:
         print(f"{stage.servers}: servers and clients at work after {time.monotonic() - began:.0f} s", flush=True)
@@ -87,7 +87,7 @@ def _play_some(record: Record, stage: Stage, todo: list[str], seed: str) -> None
             name = todo.pop(0)
             number = sum(verdict.fault == name for verdict in record.verdicts)
             record.add(stage.play(name, f"{seed}.{number}"))
-            if record.verdicts[-1].failures:
+            if not record.verdicts[-1].usable:
                 return
         record.add(stage.java_verdict())
 

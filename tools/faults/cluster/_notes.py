@@ -11,9 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["Notes", "Tally", "Timeline"]
+
+#: Seconds that a new client needs at most, on a busy machine, when the servers are well.
+_SOON: Final = 8.0
 
 
 class Notes:
@@ -51,7 +54,7 @@ class Timeline:
         self.errors: dict[str, list[tuple[float, str]]] = defaultdict(list)
         #: Start and end of the probes that succeeded, by their ends.
         self.probes: list[tuple[float, float]] = []
-        self.failed_probes: list[tuple[float, str]] = []
+        self.failed_probes: list[tuple[float, float, str]] = []
 
     def _files(self) -> list[Path]:
         return [] if self._folder is None else list(self._folder.glob("*.notes"))
@@ -72,7 +75,7 @@ class Timeline:
         if note["what"] == "probe":
             self.probes.append((note["start"], note["time"]))
         elif note["what"] == "failed probe":
-            self.failed_probes.append((note["time"], note["text"]))
+            self.failed_probes.append((note["start"], note["time"], note["text"]))
         elif note["what"] == "done":
             self.done[note["client"]].append(note["time"])
         elif note["what"] == "error":
@@ -101,6 +104,28 @@ class Timeline:
                 return None
             lags.append(after - well)
         return max(lags)
+
+    def behind(self, client: str, moments: Iterable[float]) -> float:
+        """Seconds by which a client was slower than new ones, the most over the moments of a fault.
+
+        As :meth:`lag`, without the time in which new clients had to wait themselves: the first one may have had its
+        success between two troubles of the servers.
+        """
+        most = 0.0
+        for moment in moments:
+            well = self.well(moment)
+            after = None if well is None else self.next_done(client, well)
+            if well is None or after is None:
+                continue
+            waits = [(start, end) for start, end in self.probes if end - start > _SOON]
+            waits += [(start, end) for start, end, _ in self.failed_probes]
+            seconds, counted = 0.0, well
+            for start, end in sorted(waits):
+                if counted < min(start, after):
+                    seconds += min(start, after) - counted
+                counted = max(counted, end)
+            most = max(most, seconds + max(0.0, after - counted))
+        return most
 
     def stall(self, client: str, since: float, until: float) -> float:
         """The longest time without a success, in seconds."""

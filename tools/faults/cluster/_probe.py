@@ -54,7 +54,7 @@ def _probe(spec: dict[str, object], notes: Notes) -> None:
         _work(PravegaConfig.from_env(), StreamName.parse(str(spec["stream"])))
         notes.add("probe", "probe", start=start)
     except (PravegaError, AssertionError) as error:
-        notes.add("probe", "failed probe", text=str(error).splitlines()[0][:300])
+        notes.add("probe", "failed probe", start=start, text=str(error).splitlines()[0][:300])
     finally:
         os._exit(0)
 

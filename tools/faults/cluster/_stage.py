@@ -44,10 +44,15 @@ class Verdict:
     """Of each client: its longest time without a success."""
     lags: dict[str, float] = field(default_factory=dict)
     """Of each client: how long after the first success of a new client it had its own."""
+    behind: dict[str, float] = field(default_factory=dict)
+    """The same after the last new client that had to wait: what is the client's, and not the servers', own."""
     errors: dict[str, dict[str, int]] = field(default_factory=dict)
     """Of each client: the errors that its user saw, and how often."""
     audit: dict[str, dict[str, int]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+
+    usable: bool = True
+    """Whether servers and clients are well, so that another run may follow on them."""
 
     def sum(self, what: str) -> int:
         return sum(counts[what] for counts in self.audit.values())
@@ -119,7 +124,7 @@ class Stage:
             verdict.audit = self.scene.audit(java)
             verdict.failures += complaints(verdict.audit)
         except (AssertionError, PravegaError, OSError) as error:
-            audited = time.monotonic()
+            audited, verdict.usable = time.monotonic(), False
             verdict.failures.append(f"{type(error).__name__}: {error}"[:1000])
         self._measure(verdict, timeline.refresh(), run, begin, audited)
         verdict.seconds = round(time.monotonic() - begin, 1)
@@ -132,13 +137,14 @@ class Stage:
         fault = FAULTS.get(verdict.fault)
         for client in self.scene.clients:
             verdict.stalls[client] = round(timeline.stall(client, begin, end), 1)
-            lag = timeline.lag(client, run.moments)
+            lag, behind = timeline.lag(client, run.moments), timeline.behind(client, run.moments)
             if lag is None:
                 verdict.failures.append(f"{client} has not gone on")
+                verdict.usable = False
             else:
-                verdict.lags[client] = round(lag, 1)
-            if lag is not None and lag > (fault.allows(client) if fault else LAG):
-                verdict.failures.append(f"{client} went on {lag:.1f} s after a new client")
+                verdict.lags[client], verdict.behind[client] = round(lag, 1), round(behind, 1)
+            if lag is not None and behind > (fault.allows(client) if fault else LAG):
+                verdict.failures.append(f"{client} went on {behind:.1f} s after new clients")
             if shown := [text for _, text in timeline.errors[client]]:
                 verdict.errors[client] = dict(Counter(shown))
             if shown and client not in (FAULTS[verdict.fault].fails if verdict.fault in FAULTS else ()):
@@ -190,9 +196,10 @@ class Record:
             new.replace(self._file)
         counts = f"lost {verdict.sum('lost')}, twice {verdict.sum('duplicated')}, order {verdict.sum('out_of_order')}"
         slow = max(verdict.lags.items(), key=lambda item: item[1], default=("nobody", 0.0))
+        behind = max(verdict.behind.values(), default=0.0)
         print(
             f"{verdict.fault:24} {verdict.seconds:6.1f} s  servers {verdict.recovery:5.1f} s, then {slow[0]} "
-            f"{slow[1]:.1f} s; {verdict.sum('events')} events, {counts}; {verdict.proof}",
+            f"{slow[1]:.1f} s ({behind:.1f}); {verdict.sum('events')} events, {counts}; {verdict.proof}",
             flush=True,
         )
         for failure in verdict.failures:
@@ -208,7 +215,8 @@ class Record:
 
 _HEAD: Final = (
     "| fault | runs | events read back | lost | twice | out of order | errors shown | servers away, s (median, most) "
-    "| slowest client after them, s | longest stall, s | proof |\n|---|--:|--:|--:|--:|--:|--:|--:|---|--:|---|"
+    "| slowest client after a new one, s: after the first, after the last that had to wait | longest stall, s | proof |"
+    "\n|---|--:|--:|--:|--:|--:|--:|--:|---|--:|---|"
 )
 
 
@@ -228,6 +236,7 @@ def _row(name: str, verdicts: Sequence[Verdict]) -> str:
     lag, client = max(
         ((lag, client) for verdict in verdicts for client, lag in verdict.lags.items()), default=(0.0, "none")
     )
+    behind = max((seconds for verdict in verdicts for seconds in verdict.behind.values()), default=0.0)
     stall = max((stall for verdict in verdicts for stall in verdict.stalls.values()), default=0.0)
     shown = sum(count for verdict in verdicts for texts in verdict.errors.values() for count in texts.values())
     cells = [
@@ -236,7 +245,7 @@ def _row(name: str, verdicts: Sequence[Verdict]) -> str:
         *counts,
         f"{shown}",
         f"{statistics.median(recoveries):.0f}, {max(recoveries):.0f}",
-        f"{lag:.1f} ({client})",
+        f"{lag:.1f} ({client}), {behind:.1f}",
         f"{stall:.0f}",
         next((verdict.proof for verdict in reversed(verdicts) if verdict.proof), "none"),
     ]
