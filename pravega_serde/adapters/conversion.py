@@ -23,6 +23,7 @@ from pravega_serde.errors import (
     SerializationError,
 )
 from pravega_serde.json.rows import is_slow, parse_plainly
+from pravega_serde.json.write_rows import TOO_DEEP
 
 __all__ = ["Conversion", "conversion_of"]
 
@@ -78,7 +79,7 @@ class _ByMsgspec:
         try:
             return msgspec.to_builtins(value, builtin_types=natural)
         except RecursionError as error:
-            raise SerializationError("the value is nested too deeply, or contains itself") from error
+            raise SerializationError(TOO_DEEP) from error
         except (TypeError, ValueError) as error:
             raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
 
@@ -128,7 +129,7 @@ class _ByPydantic:
         try:
             return _plain(self._adapter.dump_python(value, by_alias=True, warnings="error"))
         except RecursionError as error:
-            raise SerializationError("the value is nested too deeply, or contains itself") from error
+            raise SerializationError(TOO_DEEP) from error
         except (TypeError, ValueError) as error:
             raise SerializationError(f"cannot write {name_of(type(value))}: {error}") from error
 

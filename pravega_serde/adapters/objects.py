@@ -21,6 +21,7 @@ from pravega_serde.java import Boolean, ClassDescriptor, JavaEnum, JavaKey, Java
 from pravega_serde.java.convert import MAX_SHARED
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.rows import strip
+from pravega_serde.json.write_rows import TOO_DEEP
 from pravega_serde.serializer import OnError, Serializer
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _json_reader(inner: JsonSerializer, conversion: Conversion, limit: ObjectLim
         if inner.schema is not None:
             inner.deserialize(data)
         if limit.may_be_exceeded(data):
-            limit.check(data, inner.deserialize(data))
+            limit.check(len(data), inner.deserialize(data))
         return conversion.load_json(strip(data))
 
     return read
@@ -146,7 +147,7 @@ def _cbor_reader(inner: CborSerializer, conversion: Conversion, limit: ObjectLim
 
     def read(data: bytes) -> Any:
         value = inner.deserialize(data)
-        limit.check_objects(len(data), value)
+        limit.check(len(data), value)
         return conversion.load(value)
 
     return read
@@ -185,7 +186,7 @@ class _JavaConversion:
         try:
             return self._java(value)
         except RecursionError as error:
-            raise SerializationError("the value is nested too deeply, or contains itself") from error
+            raise SerializationError(TOO_DEEP) from error
 
     def load(self, data: bytes) -> Any:
         """Object of an event."""

@@ -29,7 +29,7 @@ from pravega_serde.avro.schema import (
     Union,
     load,
 )
-from pravega_serde.columnar import is_text
+from pravega_serde.columnar import is_text, no_form
 from pravega_serde.errors import SchemaError
 
 __all__ = ["avro_name", "avro_names", "avro_schema_of", "avro_text", "print_schema"]
@@ -91,7 +91,7 @@ def _of(kind: pa.DataType, name: str, path: str) -> Any:
     for fits, build in _BUILDERS:
         if fits(kind):
             return build(kind, name, path)
-    raise SchemaError(f"a column of type {kind} has no form in Avro (at {path}); cast it")
+    raise no_form(kind, "Avro", path)
 
 
 _Build = Callable[[pa.DataType, str, str], Any]
@@ -107,7 +107,7 @@ def _logical(base: str, logical: str) -> dict[str, str]:
 
 def _decimal(kind: pa.DataType, name: str, path: str) -> Any:  # noqa: ARG001
     if kind.scale < 0 or kind.precision > 38:
-        raise SchemaError(f"a column of type {kind} has no form that Spark and Java share (at {path}); cast it")
+        raise no_form(kind, "Avro that Spark and Java share", path)
     return {**_logical("bytes", "decimal"), "precision": kind.precision, "scale": kind.scale}
 
 
@@ -118,7 +118,7 @@ def _timestamp(kind: pa.DataType, name: str, path: str) -> Any:  # noqa: ARG001
 
 def _map(kind: pa.MapType, name: str, path: str) -> Any:
     if not is_text(kind.key_type):
-        raise SchemaError(f"a map whose keys are of type {kind.key_type} has no form in Avro (at {path}); cast them")
+        raise no_form(kind, "Avro", path, "cast its keys to string")
     return {"type": "map", "values": _optional(kind.item_field, name, f"{path}{{}}")}
 
 

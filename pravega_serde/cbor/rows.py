@@ -27,9 +27,10 @@ from uuid import UUID
 import cbor2
 import pyarrow as pa
 
-from pravega_serde.cbor.convert import EXACT, converter, item_weight, weigher
+from pravega_serde.cbor.convert import EXACT, converter
 from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, check_cost
-from pravega_serde.columnar import MalformedError, MemoryLimit
+from pravega_serde.columnar import MalformedError
+from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.errors import DeserializationError
 
 __all__ = ["TypedReader", "parse", "parse_for_column", "parse_together"]
@@ -203,31 +204,26 @@ _ROWS: Final = _Tags(
 _COLUMNS: Final = _Tags(_NUMBERS | {tag: _keep(tag) for tag in (0, 1, 37, 100, 1004)}, _content)
 
 
-#: Memory that the records in lists and maps of an event may take as columns.
-_ALLOWED: Final = MemoryLimit(per_byte=16, base=16 << 20)
-
-
 class TypedReader:
     """Read single events as values of an Arrow type: the plain path of columns.
 
     Entries beyond the type are ignored, absent ones are null. Types are strict: a text is not read as a number.
     """
 
-    __slots__ = ("_convert", "_weigh", "_weight")
+    __slots__ = ("_convert", "_limit")
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._convert, self._weight, self._weigh = converter(kind), item_weight(kind), weigher(kind)
+        self._convert, self._limit = converter(kind), ItemLimit(kind)
 
     def may_exceed(self, size: int) -> bool:
         """Whether an event of so many bytes could take more memory than it may: an item has at least one byte."""
-        return size * self._weight > _ALLOWED.of(size)
+        return self._limit.concerns(size, size)
 
     def __call__(self, data: bytes) -> Any:
         """Value of an event, as ``pa.array`` takes it for the type. Raises :class:`DeserializationError`."""
         value = parse_for_column(data)
         try:
-            if self._weigh is not None and self.may_exceed(len(data)) and self._weigh(value) > _ALLOWED.of(len(data)):
-                raise _ALLOWED.exceeded(len(data))
+            self._limit.check(len(data), value)
             return self._convert(value)
         except MalformedError as error:
             raise error.in_event("value") from error

@@ -23,6 +23,7 @@ from pravega_serde.columnar import (
     is_text,
     list_items,
     map_entries,
+    no_form,
     time_of_day,
     to_micros,
 )
@@ -62,7 +63,7 @@ def _values(kind: pa.DataType, path: str = "$") -> Values:
         if fits(kind):
             values = build(kind, path)
             return values if pa.types.is_nested(kind) else at_path(values, path)
-    raise SchemaError(f"a column of type {kind} has no form in CBOR (at {path}); cast it")
+    raise no_form(kind, "CBOR", path)
 
 
 def _as_they_are(kind: pa.DataType, path: str) -> Values:  # noqa: ARG001
@@ -137,7 +138,7 @@ def _list(kind: pa.DataType, path: str) -> Values:
 def _map(kind: pa.DataType, path: str) -> Values:
     key = kind.key_type.value_type if pa.types.is_dictionary(kind.key_type) else kind.key_type
     if not (is_text(key) or (holds_bytes(key) and not pa.types.is_null(key)) or pa.types.is_integer(key)):
-        raise SchemaError(f"a map with keys of type {key} has no form in CBOR (at {path}); make them strings")
+        raise no_form(kind, "CBOR", path, "cast its keys to string")
     key_of, value_of = _values(key, f"{path}{{}}"), _values(kind.item_type, f"{path}{{}}")
 
     def values(column: pa.Array) -> list[Any]:

@@ -39,7 +39,7 @@ from pravega_serde.columnar.bad_rows import (
 from pravega_serde.columnar.base import ColumnReader, ColumnSerializer, ColumnWriter, StagedWriter, unless_refused
 from pravega_serde.columnar.cursor import Cursor
 from pravega_serde.columnar.limits import MemoryLimit, RoundBudget
-from pravega_serde.columnar.lowering import Lower, at_path
+from pravega_serde.columnar.lowering import Lower, at_path, no_form
 
 __all__ = [
     "Attempt",
@@ -71,6 +71,7 @@ __all__ = [
     "list_items",
     "list_offsets",
     "map_entries",
+    "no_form",
     "per_row",
     "time_of_day",
     "to_micros",

@@ -6,6 +6,7 @@ columns are read in rounds, of which only so many may be thin; a type may have o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,16 @@ import pyarrow as pa
 from pravega_serde.columnar.bad_rows import MalformedError
 from pravega_serde.errors import SchemaError
 
-__all__ = ["MAX_COLUMNS", "MAX_THIN_ROUNDS", "THIN", "ColumnCount", "MemoryLimit", "ObjectLimit", "RoundBudget"]
+__all__ = [
+    "MAX_COLUMNS",
+    "MAX_THIN_ROUNDS",
+    "THIN",
+    "ColumnCount",
+    "ItemLimit",
+    "MemoryLimit",
+    "ObjectLimit",
+    "RoundBudget",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,46 +88,31 @@ class RoundBudget:
         return self.rounds >= 0
 
 
-#: Memory that the objects of an event may take.
-_OBJECTS: Final = MemoryLimit(per_byte=16, base=16 << 20)
+#: Memory that the records in an event's lists and maps may take.
+_RECORDS: Final = MemoryLimit(per_byte=16, base=16 << 20)
 
 
-class ObjectLimit:
-    """Limit of the memory of an event's objects, each of which becomes a value of ``weight`` bytes at most.
+class ItemLimit:
+    """Limit of the memory of the structs that are items of lists and maps, in events that are read as an Arrow type.
 
-    ``{}`` is two bytes of JSON, and one of CBOR. As an item of a list of structs it is a null in each of their columns,
-    so a mebibyte of them could become gigabytes.
+    ``{}`` is two bytes of JSON and one of CBOR, as null is; each such item is a null in all columns of its struct, so a
+    mebibyte of them could become gigabytes. A struct outside lists and maps comes once, however wide it is: that is the
+    type's own size.
     """
 
-    __slots__ = ("_allowed", "_weight")
+    __slots__ = ("_weigh", "_weight")
 
-    def __init__(self, weight: int, allowed: MemoryLimit = _OBJECTS) -> None:
-        self._weight, self._allowed = weight, allowed
+    def __init__(self, kind: pa.DataType) -> None:
+        self._weight, self._weigh = _heaviest_item(kind), _weigher(kind)
 
-    @classmethod
-    def of(cls, kind: pa.DataType) -> ObjectLimit:
-        """Limit for events that are read as an Arrow type."""
-        # A struct outside lists and maps comes once, however wide it is: that is the type's own size.
-        return cls(_heaviest(kind, repeated=False))
+    def concerns(self, items: int, size: int) -> bool:
+        """Whether an event of ``size`` bytes that has at most so many items could exceed the limit."""
+        return items * self._weight > _RECORDS.of(size)
 
-    def concerns(self, size: int) -> bool:
-        """Whether an event of so many bytes could exceed the limit: an object has at least its two braces."""
-        return size // 2 * self._weight > self._allowed.of(size)
-
-    def may_be_exceeded(self, event: bytes) -> bool:
-        """Whether the event has that many opening braces, some of which may be text."""
-        return bool(self._weight) and event.count(b"{") * self._weight > self._allowed.of(len(event))
-
-    def check(self, event: bytes, value: Any) -> None:
-        """Raise :class:`LimitExceededError` if the parsed ``value`` of a JSON ``event`` has too many objects."""
-        if self.may_be_exceeded(event):
-            self.check_objects(len(event), value)
-
-    def check_objects(self, size: int, value: Any) -> None:
-        """The same for an event of any format, of so many bytes, none of whose objects is without a byte."""
-        allowed = self._allowed.of(size)
-        if size * self._weight > allowed and _objects(value) * self._weight > allowed:
-            raise self._allowed.exceeded(size).in_event("value")
+    def check(self, size: int, value: Any) -> None:
+        """Raise :class:`MalformedError` for a parsed event of so many bytes whose items take more memory."""
+        if self._weigh is not None and self.concerns(size, size) and self._weigh(value) > _RECORDS.of(size):
+            raise _RECORDS.exceeded(size)
 
 
 #: Bytes of a tuple, and of one of its places; of a cell of an Arrow column, null or not.
@@ -126,19 +121,63 @@ _PLACE: Final = 8
 _CELL: Final = 9
 
 
-def _heaviest(kind: pa.DataType, *, repeated: bool) -> int:
+def _heaviest_item(kind: pa.DataType) -> int:
     """Bytes of the heaviest struct in a type that is an item of a list or map; 0 if there is none."""
-    own = 0
-    if pa.types.is_struct(kind) and repeated:
-        own = _TUPLE + _PLACE * kind.num_fields + _CELL * _cells(kind)
-    inside = repeated or pa.types.is_list(kind) or pa.types.is_map(kind)
-    return max([own, *(_heaviest(kind.field(i).type, repeated=inside) for i in range(kind.num_fields))])
+    inside = [kind.field(i).type for i in range(kind.num_fields)]
+    own = [_weight(inner) for inner in inside] if pa.types.is_list(kind) or pa.types.is_map(kind) else []
+    return max([*own, *map(_heaviest_item, inside)], default=0)
 
 
-def _cells(kind: pa.DataType) -> int:
+def _weight(kind: pa.DataType) -> int:
+    """Bytes of a struct that is null or empty, and of those in it; 0 for other types."""
     if not pa.types.is_struct(kind):
-        return 1
-    return 1 + sum(_cells(entry.type) for entry in kind)
+        return 0
+    inside = [entry.type for entry in kind]
+    return _TUPLE + _PLACE * len(inside) + _CELL * (1 + len(inside)) + sum(map(_weight, inside))
+
+
+def _weigher(kind: pa.DataType) -> Callable[[Any], int] | None:
+    """Bytes of all structs that are items of lists and maps in a value to be read as a type; None if it has none."""
+    t = pa.types
+    if t.is_struct(kind):
+        parts = [(entry.name, weigh) for entry in kind if (weigh := _weigher(entry.type)) is not None]
+        if not parts:
+            return None
+        return lambda value: sum(weigh(value.get(name)) for name, weigh in parts) if isinstance(value, dict) else 0
+    if not (t.is_list(kind) or t.is_map(kind)):
+        return None
+    item = kind.value_type if t.is_list(kind) else kind.item_type
+    own, inside = _weight(item), _weigher(item)
+    if not own and inside is None:
+        return None
+
+    def weigh_items(value: Any) -> int:
+        items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+        return len(items) * own + (sum(map(inside, items)) if inside is not None else 0)
+
+    return weigh_items
+
+
+class ObjectLimit:
+    """Limit of the memory of an event's objects, each of which becomes an instance of ``weight`` bytes at most."""
+
+    __slots__ = ("_allowed", "_weight")
+
+    def __init__(self, weight: int, allowed: MemoryLimit = _RECORDS) -> None:
+        self._weight, self._allowed = weight, allowed
+
+    def may_be_exceeded(self, event: bytes) -> bool:
+        """Whether a JSON event has that many opening braces, some of which may be text."""
+        return bool(self._weight) and event.count(b"{") * self._weight > self._allowed.of(len(event))
+
+    def check(self, size: int, value: Any) -> None:
+        """Raise :class:`LimitExceededError` if an event of so many bytes has too many objects.
+
+        ``value`` is what it was parsed to; none of its objects is without a byte.
+        """
+        allowed = self._allowed.of(size)
+        if size * self._weight > allowed and _objects(value) * self._weight > allowed:
+            raise self._allowed.exceeded(size).in_event("value")
 
 
 def _objects(value: Any) -> int:

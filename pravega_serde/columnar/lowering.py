@@ -25,6 +25,7 @@ __all__ = [
     "itself",
     "list_lowering",
     "map_lowering",
+    "no_form",
     "null_lowering",
     "struct_lowering",
 ]
@@ -48,6 +49,11 @@ def at_path(convert: Lower, path: str) -> Lower:
             raise SerializationError(f"a value does not fit: {error}", field_path=path) from error
 
     return run
+
+
+def no_form(kind: pa.DataType, form: str, path: str, advice: str = "cast it") -> SchemaError:
+    """Error of a column whose type a format cannot hold."""
+    return SchemaError(f"a column of type {kind} has no form in {form} (at {path}); {advice}")
 
 
 def itself(column: pa.Array) -> pa.Array:

@@ -28,7 +28,7 @@ from pravega_serde.columnar.building import (
     millis,
     parse_times,
 )
-from pravega_serde.columnar.limits import ObjectLimit
+from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.json.rows import LONG_EVENT, is_slow
 
 __all__ = ["column_reader"]
@@ -60,7 +60,7 @@ class _ColumnReader:
         self._kind = kind
         self._decode = msgspec.json.Decoder(spec).decode
         self._build = _builder(kind)
-        self._limit = ObjectLimit.of(kind)
+        self._limit = ItemLimit(kind)
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         arrays: list[pa.Array] = []
@@ -87,7 +87,7 @@ class _ColumnReader:
         try:
             # msgspec does not validate the text that it passes over.
             column.view(pa.string()).validate(full=True)
-            if longest > LONG_EVENT or self._limit.concerns(longest):
+            if longest > LONG_EVENT or self._limit.concerns(longest // 2, longest):
                 for event in events:
                     self._check_cost(event)
             return list(map(self._decode, events)), []
@@ -108,7 +108,9 @@ class _ColumnReader:
         return values, refused
 
     def _check_cost(self, event: bytes) -> None:
-        if is_slow(event) or self._limit.may_be_exceeded(event):
+        # An item that becomes a struct is an object or null; any other is an error.
+        items = event.count(b"{") + event.count(b"null")
+        if is_slow(event) or self._limit.concerns(items, len(event)):
             raise MalformedError("takes too long, or too much memory, by msgspec")
 
 

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from pravega_serde.columnar import no_form
 from pravega_serde.errors import SchemaError
 
 __all__ = ["arrow_type_of_json_schema", "infer_columns", "json_schema_of"]
@@ -176,7 +177,7 @@ def _of(kind: pa.DataType, path: str) -> dict[str, Any]:
     for fits, build in _BUILDERS:
         if fits(kind):
             return build(kind, path)
-    raise SchemaError(f"a column of type {kind} has no form in JSON (at {path}); cast it")
+    raise no_form(kind, "JSON", path)
 
 
 _Build = Callable[[pa.DataType, str], dict[str, Any]]
@@ -188,7 +189,7 @@ def _constant(kind: str, form: str | None = None) -> _Build:
 
 def _map(kind: pa.MapType, path: str) -> dict[str, Any]:
     if not pa.types.is_string(kind.key_type):
-        raise SchemaError(f"a map whose keys are of type {kind.key_type} has no form in JSON (at {path}); cast them")
+        raise no_form(kind, "JSON", path, "cast its keys to string")
     return {"type": "object", "additionalProperties": _nullable(kind.item_field, f"{path}{{}}")}
 
 
@@ -198,7 +199,7 @@ def _list(kind: pa.ListType, path: str) -> dict[str, Any]:
 
 def _decimal(kind: pa.DataType, path: str) -> dict[str, Any]:
     if kind.scale < 0:
-        raise SchemaError(f"a decimal of scale {kind.scale} has no form in JSON schema (at {path}); cast it")
+        raise no_form(kind, "JSON schema", path)
     return {"type": "number", "format": f"decimal({kind.precision},{kind.scale})"}
 
 

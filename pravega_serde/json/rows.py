@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.limits import ObjectLimit
+from pravega_serde.columnar.limits import ItemLimit
 from pravega_serde.errors import DeserializationError, LimitExceededError
 from pravega_serde.json.convert import contains_decimal, converter
 
@@ -88,15 +88,15 @@ class TypedReader:
     __slots__ = ("_convert", "_decimals", "_limit")
 
     def __init__(self, kind: pa.DataType) -> None:
-        self._limit = ObjectLimit.of(kind)
+        self._limit = ItemLimit(kind)
         self._convert = converter(kind)
         self._decimals = contains_decimal(kind)
 
     def __call__(self, data: bytes) -> Any:
         """Value of an event, as ``pa.array`` takes it for the type. Raises :class:`DeserializationError`."""
         value = parse_plainly(data, decimals=self._decimals)
-        self._limit.check(data, value)
         try:
+            self._limit.check(len(data), value)
             return self._convert(value)
         except MalformedError as error:
             raise error.in_event("value") from error

@@ -24,6 +24,7 @@ from pravega_serde.columnar import (
     is_text,
     list_items,
     map_entries,
+    no_form,
     time_of_day,
     to_micros,
 )
@@ -63,7 +64,7 @@ def _renderer(kind: pa.DataType, path: str = "$") -> Render:
     for fits, build in _BUILDERS:
         if fits(kind):
             return build(kind, path) if pa.types.is_nested(kind) else at_path(build(kind, path), path)
-    raise SchemaError(f"a column of type {kind} has no form in JSON (at {path}); cast it")
+    raise no_form(kind, "JSON", path)
 
 
 def _join(parts: Parts, count: int) -> pa.StringArray:
@@ -220,7 +221,7 @@ def _list(kind: pa.DataType, path: str) -> Render:
 
 def _map(kind: pa.DataType, path: str) -> Render:
     if not (is_text(kind.key_type) or pa.types.is_integer(kind.key_type) or pa.types.is_boolean(kind.key_type)):
-        raise SchemaError(f"a map with keys of type {kind.key_type} has no form in JSON (at {path}); make them strings")
+        raise no_form(kind, "JSON", path, "cast its keys to string")
     inner = _renderer(kind.item_type, f"{path}{{}}")
 
     def render(column: pa.Array) -> Parts:

@@ -32,12 +32,16 @@ import numpy as np
 
 from pravega_serde.columnar import MalformedError
 
-__all__ = ["NOT_FINITE", "PLAIN_BELOW", "PLAIN_FROM", "java_float", "quoted", "to_json"]
+__all__ = ["NOT_FINITE", "PLAIN_BELOW", "PLAIN_FROM", "TOO_DEEP", "java_float", "quoted", "to_json"]
 
 #: What Jackson escapes: controls, quotes and backslashes, and, alone among the letters, those beyond 16 bits.
 _SPECIAL: Final = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff\ud800-\udfff]')
 
 _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+#: Why a value that refers to itself, or nearly, cannot be written.
+TOO_DEEP: Final = "the value is nested too deeply, or contains itself"
 
 
 def to_json(value: Any) -> bytes:
@@ -169,7 +173,7 @@ def _write_deep(value: Any, out: Out) -> None:
         while opened is not None or stack:
             if opened is not None:
                 if len(stack) == _DEEPEST:
-                    raise MalformedError("the value is nested too deeply, or contains itself")
+                    raise MalformedError(TOO_DEEP)
                 stack.append(opened)
                 path.append("")
             parts, end = stack[-1]

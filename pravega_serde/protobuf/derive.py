@@ -18,6 +18,7 @@ from google.protobuf.descriptor_pb2 import (
     MessageOptions,
 )
 
+from pravega_serde.columnar import no_form
 from pravega_serde.errors import SchemaError
 from pravega_serde.protobuf.schema import descriptor_set, load
 
@@ -123,7 +124,7 @@ class _Field:
             if fits(kind):
                 made.type = scalar
                 return
-        raise SchemaError(f"a column of type {kind} has no form in Protobuf here (at {self._path}); cast or wrap it")
+        raise no_form(kind, "Protobuf here", self._path, "cast or wrap it")
 
     def _entry(self, name: str, kind: pa.MapType) -> str:
         """The message of a map's entries, which the rules of Protobuf name."""
@@ -131,7 +132,7 @@ class _Field:
         key = entry.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL)
         self._single(key, "key", kind.key_type)
         if key.type not in _KEYS:
-            raise SchemaError(f"a map with keys of type {kind.key_type} has no form in Protobuf (at {self._path})")
+            raise no_form(kind, "Protobuf", self._path, "cast its keys to string or an integer")
         value = entry.field.add(name="value", number=2, label=_F.LABEL_OPTIONAL)
         self._single(value, f"{name}_value", kind.item_type)
         self._message.nested_type.append(entry)

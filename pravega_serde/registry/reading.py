@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -31,6 +31,9 @@ from pravega_serde.registry.settings import (
 from pravega_serde.serializer import OnError
 
 __all__ = ["RegistryDeserializer", "WithSchema", "check_headerless", "deserializer"]
+
+
+_READS_ONLY: Final = "a registry deserializer only reads; make a serializer to write with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +179,15 @@ class RegistryDeserializer:
 
     def serialize(self, value: Any) -> bytes:  # noqa: ARG002
         """Always raise :class:`SerializationError`."""
-        raise SerializationError("a registry deserializer only reads; make a serializer to write with")
+        raise SerializationError(_READS_ONLY)
 
     def check_encodable(self, arrow_type: pa.DataType) -> None:  # noqa: ARG002
         """Always raise :class:`SchemaError`."""
-        raise SchemaError("a registry deserializer only reads; make a serializer to write with")
+        raise SchemaError(_READS_ONLY)
 
     def encode_column(self, column: pa.Array | pa.RecordBatch) -> pa.BinaryArray:  # noqa: ARG002
         """Always raise :class:`SchemaError`."""
-        raise SchemaError("a registry deserializer only reads; make a serializer to write with")
+        raise SchemaError(_READS_ONLY)
 
 
 def _by_name(schema: SchemaInfo) -> tuple[str, str]:

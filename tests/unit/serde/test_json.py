@@ -618,10 +618,11 @@ WIDE = pa.struct([(f"f{n}", pa.int64()) for n in range(100)])
 
 
 @pytest.mark.parametrize("kind", [pa.list_(WIDE), pa.map_(pa.string(), WIDE)])
-def test_objects_that_take_far_more_than_their_bytes_are_refused(kind: pa.DataType) -> None:
+@pytest.mark.parametrize("item", [{}, None])
+def test_items_that_take_far_more_than_their_bytes_are_refused(kind: pa.DataType, item: Any) -> None:
     serializer = JsonSerializer(arrow_type=kind)
     few, many = (
-        json.dumps([{}] * count if pa.types.is_list(kind) else {f"{n}": {} for n in range(count)}).encode()
+        json.dumps([item] * count if pa.types.is_list(kind) else {f"{n}": item for n in range(count)}).encode()
         for count in (1000, 80_000)
     )
     errors: list[DeserializationError] = []

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message_factory import GetMessageClass
 
 from pravega_serde import SerializationError
 from pravega_serde.protobuf import ProtobufSerializer
@@ -103,7 +104,7 @@ def test_messages_of_the_type_are_written_as_they_are() -> None:
 
 
 def test_messages_may_stand_inside_mappings() -> None:
-    inner = ALL.message_class.DESCRIPTOR.fields_by_name["inner"].message_type._concrete_class(a=-5)
+    inner = GetMessageClass(ALL.message_class.DESCRIPTOR.fields_by_name["inner"].message_type)(a=-5)
     assert ALL.serialize({"inner": inner, "r_inner": [inner]}) == ALL.serialize(
         {"inner": {"a": -5}, "r_inner": [{"a": -5}]}
     )

@@ -1,0 +1,204 @@
+"""Parsed values, such as those of JSON and CBOR, as values of Arrow types, one at a time.
+
+Types are strict: a text is not read as a number. What the formats have in common is here; each says in a class of its
+own what its scalars may look like.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+
+from pravega_serde.columnar.bad_rows import MalformedError
+from pravega_serde.columnar.building import integer_bounds, parse_times
+from pravega_serde.errors import SchemaError
+
+__all__ = ["Convert", "ParsedValues"]
+
+#: Makes of a parsed value what ``pa.array`` takes, possibly in place. Raises :class:`MalformedError`.
+Convert = Callable[[Any], Any]
+
+
+class ParsedValues:
+    """Conversions of the parsed values of one format. A subclass has a method for each kind of Arrow type."""
+
+    format: ClassVar[str]
+    nouns: ClassVar[dict[type, str]]
+    """What its errors call a value of a Python type."""
+
+    def converter(self, kind: pa.DataType, path: str = "$") -> Convert:
+        """Checked conversion to a type. Raises :class:`SchemaError`, with ``path``, for one that is not read as."""
+        for fits, name in _KINDS:
+            if fits(kind):
+                return self.optional(getattr(self, name)(kind, path))
+        raise SchemaError(f"{self.format} cannot be read as {kind} (at {path})")
+
+    def optional(self, convert: Convert) -> Convert:
+        """The conversion for values that may be absent."""
+        return lambda value: None if value is None else convert(value)
+
+    def wrong(self, wanted: str, value: Any) -> MalformedError:
+        """Error of a value of another type."""
+        return MalformedError(f"{self.noun(value)} where {wanted} is expected")
+
+    @abstractmethod
+    def noun(self, value: Any) -> str:
+        """What errors call a value."""
+
+    @abstractmethod
+    def text(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to ``string``."""
+
+    @abstractmethod
+    def binary(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to ``binary``."""
+
+    @abstractmethod
+    def decimal(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to a decimal of 128 bits."""
+
+    @abstractmethod
+    def date(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to ``date32``."""
+
+    @abstractmethod
+    def timestamp(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to a timestamp in microseconds."""
+
+    @abstractmethod
+    def check_keys(self, kind: pa.DataType, path: str) -> None:
+        """Raise :class:`SchemaError` for a type that keys of a map cannot have."""
+
+    def null(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to ``null``."""
+
+        def convert(value: Any) -> None:
+            raise self.wrong("null", value)
+
+        return convert
+
+    def boolean(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to ``bool``."""
+
+        def convert(value: Any) -> bool:
+            if type(value) is not bool:
+                raise self.wrong("a boolean", value)
+            return value
+
+        return convert
+
+    def integer(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to an integer type."""
+        low, high = integer_bounds(kind)
+
+        def convert(value: Any) -> int:
+            if type(value) is not int:
+                raise self.wrong("an integer", value)
+            if not low <= value <= high:
+                raise MalformedError(f"a number beyond the range of {kind}")
+            return value
+
+        return convert
+
+    def floating(self, kind: pa.DataType, path: str) -> Convert:  # noqa: ARG002
+        """Conversion to ``float`` or ``double``; what is beyond them is infinite, as in Java."""
+
+        def convert(value: Any) -> float:
+            if type(value) is float:
+                return value
+            if type(value) is not int and type(value) is not Decimal:
+                raise self.wrong("a number", value)
+            try:
+                return float(value)
+            except OverflowError:
+                return math.inf if value > 0 else -math.inf
+
+        return convert
+
+    def time_of(self, value: Any, kind: pa.DataType, wanted: str) -> int:
+        """Days or microseconds of a text in ISO 8601."""
+        if not isinstance(value, str):
+            raise self.wrong(wanted, value)
+        try:
+            time = parse_times(pa.array([value]), kind).cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+            return int(time[0].as_py())
+        except (pa.ArrowInvalid, UnicodeEncodeError):
+            zone = "" if wanted == "a date" else " with its zone" if kind.tz else " without a zone"
+            raise MalformedError(f"{value[:40]!r} is not {wanted} in ISO 8601{zone}") from None
+
+    def items(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to a list."""
+        inner = self.converter(kind.value_type, f"{path}[]")
+
+        def convert(value: Any) -> list[Any]:
+            if type(value) is not list:
+                raise self.wrong("an array", value)
+            index = 0
+            try:
+                for index, item in enumerate(value):
+                    # In place: a list may be as large as the event, and a second one would double the memory.
+                    value[index] = inner(item)
+            except MalformedError as error:
+                raise error.within(f"[{index}]") from error
+            return value
+
+        return convert
+
+    def entries(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to a map."""
+        self.check_keys(kind.key_type, path)
+        key_of, value_of = self.converter(kind.key_type), self.converter(kind.item_type, f"{path}{{}}")
+
+        def convert(value: Any) -> list[tuple[Any, Any]]:
+            if type(value) is not dict:
+                raise self.wrong(self.nouns[dict], value)
+            entries: list[tuple[Any, Any]] = []
+            key: Any = ""
+            try:
+                for key, inner in value.items():
+                    entries.append((key_of(key), value_of(inner)))
+            except MalformedError as error:
+                raise error.within(f"[{key!r}]") from error
+            return entries
+
+        return convert
+
+    def fields(self, kind: pa.DataType, path: str) -> Convert:
+        """Conversion to a struct; members that it does not have are passed over."""
+        fields = [(entry.name, self.converter(entry.type, f"{path}.{entry.name}")) for entry in kind]
+
+        def convert(value: Any) -> tuple[Any, ...]:
+            if type(value) is not dict:
+                raise self.wrong(self.nouns[dict], value)
+            name = ""
+            record: list[Any] = []
+            try:
+                for name, inner in fields:
+                    record.append(inner(value.get(name)))
+            except MalformedError as error:
+                raise error.within(f".{name}") from error
+            return tuple(record)
+
+        return convert
+
+
+#: Which method of :class:`ParsedValues` converts to which types.
+_KINDS: Final[list[tuple[Callable[[pa.DataType], bool], str]]] = [
+    (pa.types.is_null, "null"),
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "integer"),
+    (lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind), "floating"),
+    (pa.types.is_string, "text"),
+    (pa.types.is_binary, "binary"),
+    (pa.types.is_date32, "date"),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.unit == "us", "timestamp"),
+    (pa.types.is_decimal128, "decimal"),
+    (pa.types.is_list, "items"),
+    (pa.types.is_map, "entries"),
+    (pa.types.is_struct, "fields"),
+]
