@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from pravega_serde import Serializer
 
-__all__ = ["Format", "Target"]
+__all__ = ["Format", "Target", "self_describing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +42,20 @@ class Format:
     tokens: Sequence[bytes]
     keep: int = 0
     """Bytes at the start that are left alone: without them nothing else would be looked at."""
+
+
+Bombs = Mapping[str, Callable[[], bytes]]
+
+
+def self_describing(
+    make: Callable[..., Serializer[Any]],
+    anything: Sequence[bytes],
+    bombs: Bombs,
+    typed: Mapping[str, tuple[pa.Schema, Sequence[bytes], Bombs]],
+) -> list[Target]:
+    """Targets of a format whose events say what they are: read as they are, and as columns of a schema."""
+    read_as = [
+        Target(name=name, serializer=make(arrow_type=schema), corpus=corpus, bombs=bombs, rows_take_more=True)
+        for name, (schema, corpus, bombs) in typed.items()
+    ]
+    return [Target(name="anything", serializer=make(), corpus=anything, bombs=bombs, columns=False), *read_as]

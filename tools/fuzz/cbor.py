@@ -14,7 +14,7 @@ import cbor2
 import pyarrow as pa
 
 from pravega_serde.cbor import CborSerializer
-from tools.fuzz._target import Format, Target
+from tools.fuzz._target import Format, self_describing
 
 __all__ = ["FORMAT"]
 
@@ -258,12 +258,6 @@ def _named(field: str) -> bytes:
 
 
 def _format() -> Format:
-    def typed(
-        name: str, schema: pa.Schema, make: Callable[[random.Random], Any], bombs: Mapping[str, Callable[[], bytes]]
-    ) -> Target:
-        serializer = CborSerializer(arrow_type=schema)
-        return Target(name=name, serializer=serializer, corpus=_events(make), bombs=bombs, rows_take_more=True)
-
     deep = _in_field("points", {"empty maps": b"\xa0", "nulls": b"\xf6"}) | _in_field("tags", {"texts": b"\x60"})
     deep |= _in_field("deep", {"empty arrays": b"\x80", "arrays": b"\x81\x80", "nulls": b"\xf6"})
     deep |= {"many keys": lambda: b"\xa1" + _named("by_name") + _many_keys(_text)[:-16] + b"\xff"}
@@ -277,22 +271,14 @@ def _format() -> Format:
             f"small {field}": lambda name=field: b"\xa1" + _named(name) + b"\xc4\x82\x3a\x7f\xff\xff\xff\xc2" + digits,
             f"large {field}": lambda name=field: b"\xa1" + _named(name) + b"\xc4\x82\x1a\x7f\xff\xff\xff\xc2" + digits,
         }
-    anything = Target(
-        name="anything",
-        serializer=CborSerializer(),
-        corpus=[*_values(), *_events(_flat), *_events(_nested), *_events(_scalars)],
-        bombs=_BOMBS,
-        columns=False,
-    )
-    return Format(
-        targets=[
-            anything,
-            typed("flat", _FLAT, _flat, _BOMBS),
-            typed("nested", _NESTED, _nested, deep),
-            typed("scalars", _SCALARS, _scalars, prices),
-        ],
-        tokens=_TOKENS,
-    )
+    flat, nested, scalars = _events(_flat), _events(_nested), _events(_scalars)
+    typed = {
+        "flat": (_FLAT, flat, _BOMBS),
+        "nested": (_NESTED, nested, deep),
+        "scalars": (_SCALARS, scalars, prices),
+    }
+    anything = [*_values(), *flat, *nested, *scalars]
+    return Format(targets=self_describing(CborSerializer, anything, _BOMBS, typed), tokens=_TOKENS)
 
 
 _TOKENS: Final = [

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.json import JsonSerializer
-from tools.fuzz._target import Format, Target
+from tools.fuzz._target import Format, self_describing
 
 __all__ = ["FORMAT"]
 
@@ -152,34 +152,17 @@ def _typed_bombs(field: str, item: str) -> Mapping[str, Callable[[], bytes]]:
 
 
 def _format() -> Format:
-    golden = _golden()
-
-    def typed(
-        name: str, schema: pa.Schema, make: Callable[[random.Random], Any], bombs: Mapping[str, Callable[[], bytes]]
-    ) -> Target:
-        serializer = JsonSerializer(arrow_type=schema)
-        return Target(name=name, serializer=serializer, corpus=_texts(make), bombs=bombs, rows_take_more=True)
-
     deep = _typed_bombs("points", "{}") | _typed_bombs("deep", "[]") | _typed_bombs("deep", "[[]]")
     deep |= _typed_bombs("tags", '""') | {"many keys": lambda: b'{"by_name":' + _many_keys(str) + b"}"}
     deep |= {"many lists": lambda: b'{"by_name":' + _many_keys(str).replace(b":0", b":[]")[: _SIZE - 50] + b"}"}
     prices = {"long price": lambda: b'{"price":' + b"1" * (_SIZE - 20) + b"}"} | _typed_bombs("prices", "1e9999")
-    anything = Target(
-        name="anything",
-        serializer=JsonSerializer(),
-        corpus=[*golden, *_texts(_flat), *_texts(_nested)],
-        bombs=_BOMBS,
-        columns=False,
-    )
-    return Format(
-        targets=[
-            anything,
-            typed("flat", _FLAT, _flat, _BOMBS),
-            typed("nested", _NESTED, _nested, deep),
-            typed("scalars", _SCALARS, _scalars, prices),
-        ],
-        tokens=_TOKENS,
-    )
+    flat, nested = _texts(_flat), _texts(_nested)
+    typed = {
+        "flat": (_FLAT, flat, _BOMBS),
+        "nested": (_NESTED, nested, deep),
+        "scalars": (_SCALARS, _texts(_scalars), prices),
+    }
+    return Format(targets=self_describing(JsonSerializer, [*_golden(), *flat, *nested], _BOMBS, typed), tokens=_TOKENS)
 
 
 _TOKENS: Final = [
