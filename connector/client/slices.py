@@ -161,22 +161,29 @@ def data_loss(stream: StreamName, segment_id: int, position: int, error: Excepti
     )
 
 
-def slices_between(stores: SegmentStores, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
+def slices_between(
+    stores: SegmentStores, start: StreamCut, end: StreamCut, *, skip_lost: bool = False
+) -> list[SegmentSlice]:
     """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
 
-    Empty parts are left out. Raises DataLossError for a segment whose end is no longer known.
+    Empty parts are left out; with ``skip_lost`` those too that are truncated away or deleted. Raises DataLossError,
+    without it, for a segment whose end is no longer known.
     """
     stream = start.stream
     ids = stores.controller.segments_between(start, end)
-    infos = stores.segment_infos(stream, [i for i in ids if i not in end.positions])
+    infos = stores.segment_infos(stream, [i for i in ids if skip_lost or i not in end.positions])
     slices = []
     for segment_id in ids:
         # Java puts -1 for a segment that has not begun.
         begin = max(start.positions.get(segment_id, 0), 0)
         info = infos.get(segment_id)
         if info is not None and not info.exists:
+            if skip_lost:
+                continue
             raise data_loss(stream, segment_id, begin)
-        stop = end.positions[segment_id] if info is None else info.write_offset
+        if info is not None and skip_lost:
+            begin = max(begin, info.start_offset)
+        stop = end.positions[segment_id] if info is None else end.positions.get(segment_id, info.write_offset)
         if begin < stop:
             slices.append(SegmentSlice(stream, segment_id, begin, stop))
     return slices

@@ -9,14 +9,14 @@ the query's progress as well.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from ..client import PravegaClient, SegmentSlice, SegmentStores, StreamCut
+from ..client import PravegaClient, SegmentSlice, StreamCut
 from ..errors import DataLossError, SegmentTruncatedError
 from ..insight import Loss, lost_bytes, survey
 
-__all__ = ["DataLoss", "pass_over", "remaining_slices"]
+__all__ = ["DataLoss", "pass_over"]
 
 _log: Final = logging.getLogger(__name__)
 _MOST_KEPT: Final = 1000  # losses kept for the progress, the latest ones
@@ -55,16 +55,6 @@ class DataLoss:
 def _key(loss: Loss) -> tuple[object, ...]:
     # A stream that is gone is looked for again and again; the same loss is told once.
     return loss.stream, loss.segment_id, loss.offset, loss.bytes, loss.deleted
-
-
-def remaining_slices(stores: SegmentStores, start: StreamCut, end: StreamCut) -> Iterator[SegmentSlice]:
-    """The parts of segments between two cuts that are left, predecessors first."""
-    ids = stores.controller.segments_between(start, end)
-    for segment_id, info in sorted(stores.segment_infos(start.stream, ids).items()):
-        begin = max(start.positions.get(segment_id, 0), info.start_offset)
-        stop = end.positions.get(segment_id, info.write_offset)
-        if info.exists and begin < stop:
-            yield SegmentSlice(start.stream, segment_id, begin, stop)
 
 
 def pass_over(piece: SegmentSlice, at: int, error: DataLossError, *, fail: bool) -> int:

@@ -44,7 +44,7 @@ from ..exchange import Exchanged
 from .admission import Boundaries, divide
 from .bad_records import check_letter_box, letter_box
 from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
-from .data_loss import DataLoss, pass_over, remaining_slices
+from .data_loss import DataLoss, pass_over
 from .offsets import Offset
 from .options import SourceOptions
 from .planner import QueryPlan
@@ -242,9 +242,9 @@ def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder)
 
 def _slices(client: PravegaClient, losses: DataLoss, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
     remaining = losses.resume(start)
-    if remaining == start:
-        return slices_between(client.stores, start, end)
-    return [] if remaining is None else list(remaining_slices(client.stores, start, end))
+    if remaining is None:
+        return []
+    return slices_between(client.stores, start, end, skip_lost=remaining != start)
 
 
 def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
