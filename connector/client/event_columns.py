@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from pravega_serde import DeserializationError, OnError, Serializer
 from pravega_serde.errors import MissingExtraError
 
 from ..errors import ConfigError
+from ..notebook import table
 from ..wire import StreamCut
 from .slices import EventBatch, SegmentSlice, read_slices
 from .stores import SegmentStores
@@ -147,11 +147,11 @@ class EventColumns:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows, in memory; ``options`` are those of ``pyarrow.Table.to_pandas``."""
-        return self.to_arrow().to_pandas(**options)
+        return cast("pd.DataFrame", self.to_arrow().to_pandas(**options))
 
     def to_polars(self) -> pl.DataFrame:
         """All rows, in memory."""
-        return _imported("polars").DataFrame(self)
+        return cast("pl.DataFrame", _imported("polars").DataFrame(self))
 
     def scan_polars(self) -> pl.LazyFrame:
         """A lazy frame, which reads the range when it is collected: with ``engine="streaming"`` in constant memory.
@@ -160,7 +160,8 @@ class EventColumns:
         """
         polars = _imported("polars")
         schema = polars.Schema(polars.from_arrow(self.schema.empty_table()).schema)
-        return importlib.import_module("polars.io.plugins").register_io_source(self._scan, schema=schema)
+        register = importlib.import_module("polars.io.plugins").register_io_source
+        return cast("pl.LazyFrame", register(self._scan, schema=schema))
 
     def _scan(
         self,
@@ -207,14 +208,12 @@ class EventColumns:
         return f"EventColumns({streams}, {self.size:,} bytes, [{fields}])"
 
     def _repr_html_(self) -> str:
-        streams = html.escape(", ".join(str(start.stream) for start, _ in self._ranges))
-        rows = "".join(
-            f"<tr><td>{html.escape(field.name)}</td><td>{html.escape(str(field.type))}</td></tr>"
-            for field in self.schema
-        )
-        return (
-            f"<table><caption>events of {streams}: {self.size:,} bytes in {len(self._slices)} segments</caption>"
-            f"<tr><th>column</th><th>type</th></tr>{rows}</table>"
+        streams = ", ".join(str(start.stream) for start, _ in self._ranges)
+        return table(
+            f"events of {streams}: {self.size:,} bytes",
+            ["column", "type"],
+            [(field.name, field.type) for field in self.schema],
+            len(self.schema),
         )
 
 

@@ -358,6 +358,11 @@ class PravegaClient:
         self.stores.pool.close()
         self.controller.close()
 
+    def __repr__(self) -> str:
+        scope = f", scope {self.config.scope}" if self.config.scope else ""
+        trouble = f", {self.trouble}" if self.trouble else ""
+        return f"PravegaClient({self.config.controller}{scope}{trouble})"
+
     def __enter__(self) -> PravegaClient:
         return self
 

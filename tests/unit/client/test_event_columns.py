@@ -114,3 +114,13 @@ def test_a_notebook_shows_what_there_is_without_reading(columns, store):
     assert f"{columns.size:,} bytes" in text
     assert "<td>name</td><td>string</td>" in page
     assert len(store.requests) == asked
+
+
+def test_batches_and_cuts_are_tables_in_a_notebook(client, full):
+    batch = next(iter(client.read_columns(full.name)))
+    assert repr(batch).endswith(f"segment 0, {len(batch.events)} events, the first at 0)")
+    page = batch._repr_html_()
+    assert "{&quot;id&quot;: 0, &quot;name&quot;: &quot;n0&quot;}" in page
+    assert f"… {len(batch.events) - 20:,} more" in page
+    assert "<td>0.#epoch.0</td>" in client.tail(full.name)._repr_html_()
+    assert repr(client).startswith("PravegaClient(tcp://")
