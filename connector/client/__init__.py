@@ -22,6 +22,7 @@ from .controller_values import (
     Successor,
     TransactionStatus,
 )
+from .event_columns import EventColumns
 from .event_writer import EventWriter
 from .events import MAX_EVENT_SIZE
 from .lineage import Lineage, sealed_lengths, tail_cut
@@ -42,6 +43,7 @@ __all__ = [
     "ControllerClient",
     "CreatedTransaction",
     "EventBatch",
+    "EventColumns",
     "EventWriter",
     "LeaseKeeper",
     "Lineage",

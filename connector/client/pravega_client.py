@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import ssl
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
+from pravega_serde import OnError, Serializer
 from pravega_serde.routing import EventRouter
 
 from ..config import PravegaConfig
@@ -19,12 +20,13 @@ from .byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
 from .connection import ConnectionPool, Tls
 from .controller import ControllerClient
 from .controller_values import RetentionPolicy, ScalingPolicy
+from .event_columns import EventColumns
 from .event_writer import MAX_IN_FLIGHT, EventWriter
 from .events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
 from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from .lineage import tail_cut
 from .revisioned import RevisionedStreamClient, SupportsBoth
-from .slices import EventBatch, read_slices, slices_between
+from .slices import EventBatch, slices_between
 from .stores import SegmentStores
 from .subscriber import Subscriber
 from .synchronizer import StateSynchronizer
@@ -259,16 +261,25 @@ class PravegaClient:
     # ---------------------------------------------------------------- reading
 
     def read_columns(
-        self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None
-    ) -> Generator[EventBatch, None, None]:
-        """Yield the events between two cuts as Arrow columns, segment by segment, predecessors first.
+        self,
+        stream: StreamName | str,
+        serializer: Serializer[Any] | None = None,
+        *,
+        start: StreamCut | None = None,
+        end: StreamCut | None = None,
+        metadata: Sequence[str] | None = None,
+        on_error: OnError | None = None,
+    ) -> EventColumns:
+        """The events between two cuts as Arrow columns, for pyarrow, pandas, polars, DuckDB; see EventColumns.
 
-        None means the head and the present tail. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
+        None means the head and the present tail. Iterated, it gives the undecoded events, segment by segment,
+        predecessors first. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
         """
         name = self.name(stream)
         start = self._own_cut(name, start) or self.head(name)
         end = self._own_cut(name, end) or self.tail(name)
-        return read_slices(self.stores, slices_between(self.stores, start, end))
+        slices = slices_between(self.stores, start, end)
+        return EventColumns(self.stores, [(start, end)], slices, serializer, metadata=metadata, on_error=on_error)
 
     def read(
         self,
@@ -282,7 +293,7 @@ class PravegaClient:
 
         Order holds for each routing key. Raises StreamNotFoundError, DataLossError, DeserializationError.
         """
-        return self._values(self.read_columns(stream, start, end), serializer)
+        return self._values(iter(self.read_columns(stream, start=start, end=end)), serializer)
 
     def follow(self, stream: StreamName | str, start: StreamCut | None = None) -> TailReader:
         """A reader that goes on as events arrive, from a cut or from the present tail."""
@@ -346,6 +357,11 @@ class PravegaClient:
         """Close all connections."""
         self.stores.pool.close()
         self.controller.close()
+
+    def __repr__(self) -> str:
+        scope = f", scope {self.config.scope}" if self.config.scope else ""
+        trouble = f", {self.trouble}" if self.trouble else ""
+        return f"PravegaClient({self.config.controller}{scope}{trouble})"
 
     def __enter__(self) -> PravegaClient:
         return self

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pravega_serde.errors import DeserializationError, PravegaError
 
 from ..errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from ..notebook import table
 from ..wire import (
     EVENT_HEADER_SIZE,
     FrameParser,
@@ -42,7 +43,7 @@ class SegmentSlice:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EventBatch:
     """Consecutive events of one segment.
 
@@ -58,6 +59,15 @@ class EventBatch:
     def end(self) -> int:
         """Segment offset behind the last event."""
         return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
+
+    def __repr__(self) -> str:
+        first = self.offsets[0] if len(self.offsets) else "none"
+        return f"EventBatch({self.stream}, segment {self.segment_id}, {len(self.events)} events, the first at {first})"
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.offsets.tolist(), (event.as_py() for event in self.events), strict=True)
+        name = f"segment {self.segment_id} of {self.stream}: {len(self.events):,} events"
+        return table(name, ["offset", "event"], rows, len(self.events))
 
     def values(self, serializer: Any = None) -> Iterator[Any]:
         """Yield the events one by one, deserialized if a serializer is given.

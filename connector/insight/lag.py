@@ -23,6 +23,7 @@ from ..client import (
     sealed_lengths,
 )
 from ..errors import StreamNotFoundError
+from ..notebook import table
 from .stream_cuts import segment_label
 
 __all__ = ["Loss", "SegmentLag", "StreamLag", "Survey", "count_events", "lost_bytes", "stream_lag", "survey"]
@@ -189,6 +190,12 @@ class StreamLag:
     def bytes(self) -> int:
         """Bytes behind, all segments together."""
         return sum(segment.bytes for segment in self.segments)
+
+    def _repr_html_(self) -> str:
+        rows = [(each.name, each.offset, each.end, each.bytes, each.sealed) for each in self.segments]
+        lost = f", {lost_bytes(self.losses):,} bytes lost" if self.losses else ""
+        name = f"{self.stream}: {self.bytes:,} bytes behind{lost}" if self.exists else f"{self.stream} is deleted"
+        return table(name, ["segment", "at", "end", "behind", "sealed"], rows, len(rows))
 
     def to_json(self) -> dict[str, Any]:
         """JSON of the lag; it has a number of events only if there are none, which is known without reading."""

@@ -55,6 +55,9 @@ class History:
                 if after.range.low < life.range.high and life.range.low < after.range.high:
                     yield life, after
 
+    def _repr_svg_(self) -> str:
+        return draw_history(self)
+
     def to_json(self) -> dict[str, Any]:
         """JSON of the history."""
         segments = [

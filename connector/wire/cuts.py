@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..errors import InvalidNameError, MalformedStreamCutError
+from ..notebook import table
 from .names import StreamName, segment_epoch, segment_id, segment_number
 from .versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed
 
@@ -65,6 +66,10 @@ class StreamCut:
     def __str__(self) -> str:
         inside = ", ".join(f"{segment_number(s)}.#epoch.{segment_epoch(s)}={o}" for s, o in self.positions.items())
         return f"{self.stream}:{inside}"
+
+    def _repr_html_(self) -> str:
+        rows = [(f"{segment_number(s)}.#epoch.{segment_epoch(s)}", o) for s, o in self.positions.items()]
+        return table(f"cut of {self.stream}", ["segment", "offset"], rows, len(rows))
 
     def to_text(self) -> str:
         """Text that Java's ``StreamCut.from`` reads; that of a cut without segments only :meth:`from_text` does."""

@@ -137,7 +137,7 @@ def test_a_stalled_store_exceeds_the_deadline_of_a_read(config, stream, proxy):
     with PravegaClient(config) as client, client.writer(stream) as writer:
         writer.write_column(pa.array(numbered(5000, 1000)))
     with proxy.between(PravegaClient(config, timeout=1, failover_timeout=1)) as client:
-        batches = client.read_columns(stream)
+        batches = iter(client.read_columns(stream))
         next(batches)
         proxy.stall()
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""``python -m tools.scale planning|load``: see the package."""
+"""``python -m tools.scale planning|load|frames``: see the package."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from connector.local import LocalPravega
 from connector.options import parse_options
 from connector.source import SourceOptions
 from connector.source.planner import QueryPlan
+from tools.scale._frames import READERS, ask, fill
 from tools.scale._load import Load, read_with_restarts
 from tools.scale._planning import all_at_once, counted, epoch_after_epoch, one_batch_query, through_empty_ones
 
@@ -64,6 +65,24 @@ def _on_a_real_server(client: PravegaClient, segments: int) -> None:
             assert plan.next(offset) is offset
             polls += 1
         click.echo(f"  offset of {size} B; idle: {polls / 5:.1f} looks a second, {calls() - before} controller calls")
+
+
+@main.command()
+@click.option("--events", default=10_000_000, show_default=True)
+def frames(events: int) -> None:
+    """Time and memory of one question to Spark, DuckDB and polars over the same stream; their answers are compared."""
+    with LocalPravega() as server, PravegaClient(server.config) as client:
+        stream = StreamName("scale", "orders")
+        fill(client, stream, events)
+        size = client.read_columns(stream).size
+        click.echo(f"{events:,} events, {size / (1 << 20):,.0f} MiB")
+        answers = {who: ask(who, server.config, stream) for who in READERS}
+    for who, answer in answers.items():
+        click.echo(
+            f"  {who:8} {answer.seconds:6.1f} s, at most {answer.peak_mib:,.0f} MiB; {len(answer.rows)} customers"
+        )
+        assert sum(orders for _, orders, _ in answer.rows) == events
+        assert answer.rows == answers["spark"].rows, f"{who} has another answer than Spark"
 
 
 @main.command()
