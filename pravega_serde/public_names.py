@@ -35,6 +35,9 @@ def public_names(
     public = sorted({*where, *there}, key=lambda name: (name[0].islower(), name))
 
     def load(name: str) -> Any:
+        loaded = vars(sys.modules[package])
+        if name in loaded and name in where:  # asked for through the package's other name
+            return loaded[name]
         if name in where:
             try:
                 value = getattr(import_module(where[name]), name)
@@ -46,7 +49,7 @@ def public_names(
             value = import_module(f"{package}.{name}")
         else:
             raise NoSuchNameError(package, name)
-        setattr(sys.modules[package], name, value)
+        loaded[name] = value
         return value
 
     def known() -> list[str]:
