@@ -1,7 +1,7 @@
 """A segment-level Pravega client in Python, Spark's source and sink on it, and the tools around them.
 
 ``import connector.client`` gives the module ``pravega_connector.client``, and so on for each: one module with two
-names, so that no class exists twice. See ``pravega_connector`` for the reason.
+names, so that no class exists twice. See ``pravega_connector`` for the reason, and for where the public names are.
 """
 
 from __future__ import annotations
@@ -12,9 +12,43 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from pravega_serde.errors import PravegaError as PravegaError
+
+    from .client import EventBatch as EventBatch
+    from .client import EventColumns as EventColumns
+    from .client import EventWriter as EventWriter
+    from .client import LeaseKeeper as LeaseKeeper
+    from .client import PravegaClient as PravegaClient
+    from .client import RetentionPolicy as RetentionPolicy
+    from .client import Revision as Revision
+    from .client import RevisionedStreamClient as RevisionedStreamClient
+    from .client import ScalingPolicy as ScalingPolicy
+    from .client import StateSynchronizer as StateSynchronizer
+    from .client import StreamConfig as StreamConfig
+    from .client import StreamCut as StreamCut
+    from .client import StreamName as StreamName
+    from .client import Subscriber as Subscriber
+    from .client import TailReader as TailReader
+    from .client import TimeWindow as TimeWindow
+    from .client import Transaction as Transaction
+    from .client import TransactionalWriter as TransactionalWriter
+    from .client import TransactionStatus as TransactionStatus
+    from .client import Watermark as Watermark
+    from .config import PravegaConfig as PravegaConfig
+    from .data_source import PravegaDataSource as PravegaDataSource
+    from .errors import *  # noqa: F403 - an error is declared in its module alone
+    from .export import ExportSummary as ExportSummary
+    from .export import export_stream as export_stream
+    from .functions import from_pravega as from_pravega
+    from .functions import pravega_segment_key as pravega_segment_key
+    from .functions import to_pravega as to_pravega
+    from .local import LocalPravega as LocalPravega
+    from .local import LocalSchemaRegistry as LocalSchemaRegistry
+else:
+    from pravega_connector import __all__, __dir__, __getattr__  # noqa: F401 - the package has them
 
 _PREFIX: Final = f"{__name__}."
 

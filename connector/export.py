@@ -1,8 +1,8 @@
 """Events of a stream as a file: Parquet, JSON lines or Avro.
 
-:func:`export` fixes a range of the stream, finds the columns of its events (those of the Spark source, or, for JSON
-without a schema, those that the events have) and writes record batches to a file, never with more than a row group in
-memory.
+:func:`export_stream` fixes a range of the stream, finds the columns of its events (those of the Spark source, or, for
+JSON without a schema, those that the events have) and writes record batches to a file, never with more than a row group
+in memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .options import parse_options
 from .source import Decoder, Positions, RowBuilder, SourceOptions, decoded_fields, serializer_of
 from .whole_file import WholeFile
 
-__all__ = ["FILE_FORMATS", "ExportSummary", "export", "file_format"]
+__all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
 
 #: Takes the bytes of the stream that are done, and all.
 Progress = Callable[[int, int], object]
@@ -62,7 +62,7 @@ class ExportSummary:
         return self.events - self.rows
 
 
-def export(
+def export_stream(
     stream: str,
     path: Path | str,
     *,

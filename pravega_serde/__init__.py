@@ -1,28 +1,98 @@
 """Serializers that agree with Pravega's Java ones, by row and by Arrow column."""
 
-from pravega_serde.errors import (
-    DeserializationError,
-    LimitExceededError,
-    MissingExtraError,
-    PravegaError,
-    SchemaError,
-    SerdeError,
-    SerializationError,
-    UnsupportedFormatError,
-)
-from pravega_serde.serializer import OnError, Serializer, formats, serializer_for
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DeserializationError",
-    "LimitExceededError",
-    "MissingExtraError",
-    "OnError",
-    "PravegaError",
-    "SchemaError",
-    "SerdeError",
-    "SerializationError",
-    "Serializer",
-    "UnsupportedFormatError",
-    "formats",
-    "serializer_for",
-]
+if TYPE_CHECKING:
+    from pravega_serde.adapters import FunctionSerializer as FunctionSerializer
+    from pravega_serde.adapters import TypedSerializer as TypedSerializer
+    from pravega_serde.adapters import arrow_type_of as arrow_type_of
+    from pravega_serde.adapters import typed as typed
+    from pravega_serde.avro import AvroSerializer as AvroSerializer
+    from pravega_serde.avro import avro_schema_of as avro_schema_of
+    from pravega_serde.cbor import CborSerializer as CborSerializer
+    from pravega_serde.errors import DeserializationError as DeserializationError
+    from pravega_serde.errors import LimitExceededError as LimitExceededError
+    from pravega_serde.errors import MissingExtraError as MissingExtraError
+    from pravega_serde.errors import PravegaError as PravegaError
+    from pravega_serde.errors import RegistryAuthenticationError as RegistryAuthenticationError
+    from pravega_serde.errors import RegistryConflictError as RegistryConflictError
+    from pravega_serde.errors import RegistryError as RegistryError
+    from pravega_serde.errors import RegistryNotFoundError as RegistryNotFoundError
+    from pravega_serde.errors import RegistryPermissionError as RegistryPermissionError
+    from pravega_serde.errors import RegistryProtocolError as RegistryProtocolError
+    from pravega_serde.errors import RegistryRequestError as RegistryRequestError
+    from pravega_serde.errors import RegistryUnavailableError as RegistryUnavailableError
+    from pravega_serde.errors import SchemaError as SchemaError
+    from pravega_serde.errors import SerdeError as SerdeError
+    from pravega_serde.errors import SerializationError as SerializationError
+    from pravega_serde.errors import UnsupportedCodecError as UnsupportedCodecError
+    from pravega_serde.errors import UnsupportedFormatError as UnsupportedFormatError
+    from pravega_serde.java import ClassDescriptor as ClassDescriptor
+    from pravega_serde.java import JavaObject as JavaObject
+    from pravega_serde.java import JavaSerializer as JavaSerializer
+    from pravega_serde.json import JsonSerializer as JsonSerializer
+    from pravega_serde.json import json_schema_of as json_schema_of
+    from pravega_serde.protobuf import ProtobufSerializer as ProtobufSerializer
+    from pravega_serde.protobuf import protobuf_schema_of as protobuf_schema_of
+    from pravega_serde.registry import AsyncSchemaRegistryClient as AsyncSchemaRegistryClient
+    from pravega_serde.registry import Codec as Codec
+    from pravega_serde.registry import CodecType as CodecType
+    from pravega_serde.registry import Compatibility as Compatibility
+    from pravega_serde.registry import EncodingInfo as EncodingInfo
+    from pravega_serde.registry import GroupProperties as GroupProperties
+    from pravega_serde.registry import MultiTypeSerializer as MultiTypeSerializer
+    from pravega_serde.registry import RegistryConfig as RegistryConfig
+    from pravega_serde.registry import RegistryDeserializer as RegistryDeserializer
+    from pravega_serde.registry import RegistrySerializer as RegistrySerializer
+    from pravega_serde.registry import SchemaInfo as SchemaInfo
+    from pravega_serde.registry import SchemaRegistryClient as SchemaRegistryClient
+    from pravega_serde.registry import SerializationFormat as SerializationFormat
+    from pravega_serde.registry import SerializerConfig as SerializerConfig
+    from pravega_serde.registry import VersionInfo as VersionInfo
+    from pravega_serde.registry import WithSchema as WithSchema
+    from pravega_serde.registry import WithSchemaSerializer as WithSchemaSerializer
+    from pravega_serde.registry import check_compatibility as check_compatibility
+    from pravega_serde.routing import ByColumn as ByColumn
+    from pravega_serde.routing import ByConstant as ByConstant
+    from pravega_serde.routing import ByField as ByField
+    from pravega_serde.routing import ByFunction as ByFunction
+    from pravega_serde.routing import EventRouter as EventRouter
+    from pravega_serde.routing import Unrouted as Unrouted
+    from pravega_serde.routing import segment_key as segment_key
+    from pravega_serde.routing import segment_keys as segment_keys
+    from pravega_serde.serializer import OnError as OnError
+    from pravega_serde.serializer import Serializer as Serializer
+    from pravega_serde.serializer import formats as formats
+    from pravega_serde.serializer import serializer_for as serializer_for
+    from pravega_serde.text import ByteArraySerializer as ByteArraySerializer
+    from pravega_serde.text import ByteBufferSerializer as ByteBufferSerializer
+    from pravega_serde.text import UTF8StringSerializer as UTF8StringSerializer
+else:
+    from pravega_serde.public_names import public_names
+
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "adapters": "FunctionSerializer TypedSerializer arrow_type_of typed",
+            "avro": "AvroSerializer avro_schema_of",
+            "cbor": "CborSerializer",
+            "errors": (
+                "DeserializationError LimitExceededError MissingExtraError PravegaError RegistryAuthenticationError "
+                "RegistryConflictError RegistryError RegistryNotFoundError RegistryPermissionError "
+                "RegistryProtocolError RegistryRequestError RegistryUnavailableError SchemaError SerdeError "
+                "SerializationError UnsupportedCodecError UnsupportedFormatError"
+            ),
+            "java": "ClassDescriptor JavaObject JavaSerializer",
+            "json": "JsonSerializer json_schema_of",
+            "protobuf": "ProtobufSerializer protobuf_schema_of",
+            "registry": (
+                "AsyncSchemaRegistryClient Codec CodecType Compatibility EncodingInfo GroupProperties "
+                "MultiTypeSerializer RegistryConfig RegistryDeserializer RegistrySerializer SchemaInfo "
+                "SchemaRegistryClient SerializationFormat SerializerConfig VersionInfo WithSchema "
+                "WithSchemaSerializer check_compatibility"
+            ),
+            "routing": "ByColumn ByConstant ByField ByFunction EventRouter Unrouted segment_key segment_keys",
+            "serializer": "OnError Serializer formats serializer_for",
+            "text": "ByteArraySerializer ByteBufferSerializer UTF8StringSerializer",
+        },
+    )

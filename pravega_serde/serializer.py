@@ -10,12 +10,22 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, overload
 
 from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pravega_serde.avro import AvroSerializer
+    from pravega_serde.avro import SchemaLike as AvroSchema
+    from pravega_serde.cbor import CborSerializer
+    from pravega_serde.java import ClassDescriptor, JavaSerializer, Limits
+    from pravega_serde.java.descriptors import Layouts
+    from pravega_serde.json import JsonSerializer
+    from pravega_serde.json.schema import SchemaLike as JsonSchema
+    from pravega_serde.protobuf import ProtobufSchema, ProtobufSerializer
+    from pravega_serde.text import ByteArraySerializer, UTF8StringSerializer
 
 __all__ = [
     "FORMATS",
@@ -230,6 +240,46 @@ def imported(place: str) -> Any:
     """Object at ``module:name``, a place of the table."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+# For type checkers: the class of each format, with its arguments.
+@overload
+def serializer_for(
+    format_name: Literal["avro"], /, *, schema: AvroSchema, reader_schema: AvroSchema | None = None
+) -> AvroSerializer: ...
+@overload
+def serializer_for(format_name: Literal["bytes"], /) -> ByteArraySerializer: ...
+@overload
+def serializer_for(
+    format_name: Literal["cbor"], /, *, arrow_type: pa.DataType | pa.Schema | None = None, deterministic: bool = False
+) -> CborSerializer: ...
+@overload
+def serializer_for(
+    format_name: Literal["java"],
+    /,
+    *,
+    java_type: str | ClassDescriptor | None = None,
+    sample: bytes | str | None = None,
+    arrow_type: pa.DataType | None = None,
+    limits: Limits | None = None,
+    write_object: Layouts | None = None,
+) -> JavaSerializer: ...
+@overload
+def serializer_for(
+    format_name: Literal["json"],
+    /,
+    *,
+    arrow_type: pa.DataType | pa.Schema | None = None,
+    schema: JsonSchema | None = None,
+) -> JsonSerializer: ...
+@overload
+def serializer_for(
+    format_name: Literal["protobuf"], /, *, schema: ProtobufSchema, message_type: str | None = None
+) -> ProtobufSerializer: ...
+@overload
+def serializer_for(format_name: Literal["string"], /) -> UTF8StringSerializer: ...
+@overload
+def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]: ...
 
 
 def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:

@@ -1,4 +1,4 @@
-"""Lets Spark find ``format("pravega")`` by itself.
+"""Lets Spark find ``format("pravega")`` by itself; and the names that Spark's users need.
 
 Spark imports every top-level package whose name begins with ``pyspark_`` and takes its ``DefaultSource``. An error in
 any of these imports would hide all of them, so nothing here may fail: not even where a user's own ``connector.py``
@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from connector.data_source import PravegaDataSource as DefaultSource
+    from connector.data_source import PravegaDataSource as PravegaDataSource
+    from connector.functions import from_pravega as from_pravega
+    from connector.functions import pravega_segment_key as pravega_segment_key
+    from connector.functions import to_pravega as to_pravega
 else:
-    from pravega_connector.data_source import PravegaDataSource as DefaultSource
+    from pravega_connector.data_source import PravegaDataSource
 
-__all__ = ["DefaultSource"]
+    from pravega_serde.public_names import public_names
+
+    DefaultSource = PravegaDataSource
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {"functions": "from_pravega pravega_segment_key to_pravega"},
+        there=["DefaultSource", "PravegaDataSource"],
+    )

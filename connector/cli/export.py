@@ -13,8 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from ..export import FILE_FORMATS, ExportSummary
-from ..export import export as export_stream
+from ..export import FILE_FORMATS, ExportSummary, export_stream
 from . import arguments
 
 __all__ = ["export"]

@@ -15,8 +15,7 @@ from contextlib import contextmanager, suppress
 from rich.console import Console
 from rich.table import Table
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega
+from connector import LocalPravega, PravegaClient
 from examples.flights_demo.collect import Sums, last_sums
 from examples.flights_demo.flights import expected_delays, load_flights
 from pravega_serde import PravegaError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connector.client import PravegaClient
+from connector import PravegaClient
 from examples.flights_demo.flights import DELAY_SCHEMA
 from pravega_serde import serializer_for
 

@@ -10,7 +10,7 @@ import itertools
 import threading
 import time
 
-from connector.client import PravegaClient, StreamName
+from connector import PravegaClient, StreamName
 from examples.flights_demo.flights import FLIGHT_SCHEMA, load_flights
 from pravega_serde import serializer_for
 

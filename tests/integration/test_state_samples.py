@@ -17,7 +17,7 @@ from connector.cli import main
 from connector.client import NumberedAppender, OpenTransaction, PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
-from connector.export import export
+from connector.export import export_stream
 from connector.ingest import FileOptions, FileSource, Sizes, ingest, plan
 from connector.ledger import fold, from_bytes
 from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
@@ -246,7 +246,7 @@ def test_an_exported_file_says_how_to_export_it_again(client: PravegaClient, sam
     notes = {key.decode(): value.decode() for key, value in pq.read_schema(path).metadata.items()}
     with (samples / "export" / "events.avro").open("rb") as file:
         assert fastavro.reader(file).metadata.items() >= notes.items()
-    again = export(
+    again = export_stream(
         notes["pravega.stream"],
         tmp_path / "again.parquet",
         controller=client.config.controller,

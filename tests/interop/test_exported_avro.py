@@ -14,7 +14,7 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
-from connector.export import export
+from connector.export import export_stream
 from connector.local.jvm import find_java
 from connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
@@ -69,7 +69,7 @@ def test_times_and_enums_are_read_by_java(
         writer.write_column(events, pa.array(["key"] * len(values)))
     path = tmp_path / "readings.avro"
     reading = {"format": "avro", "avro_schema": json.dumps(READING), "controller": config.controller}
-    export(str(stream_name), path, compression=compression, **reading)
+    export_stream(str(stream_name), path, compression=compression, **reading)
 
     schema, *rows = _java_rows(path, tmp_path)
     assert json.loads(schema) == READING

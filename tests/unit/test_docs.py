@@ -1,9 +1,11 @@
 """Pages that are made from the code say what the code says."""
 
+import re
 from pathlib import Path
 
+from connector import PravegaClient
 from connector.cli.options import options_page
-from tools import layers
+from tools import layers, names_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -16,3 +18,14 @@ def test_the_options_page_is_up_to_date():
 def test_the_layers_are_drawn_as_they_are():
     assert len(layers.edges()) > 100
     assert layers.PAGE.read_text() == layers.page(), "draw them again: python -m tools.layers"
+
+
+def test_the_page_of_names_says_what_errors_say():
+    assert len(names_page.tables().splitlines()) > 50
+    assert names_page.PAGE.read_text() == names_page.page(), "make it again: python -m tools.names_page"
+
+
+def test_the_page_of_names_has_calls_that_there_are():
+    calls = re.findall(r"`client\.(\w+)", names_page.PAGE.read_text())
+    assert len(calls) > 5
+    assert [call for call in calls if not hasattr(PravegaClient, call)] == []

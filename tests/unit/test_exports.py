@@ -35,12 +35,30 @@ def imported_names(package: str) -> set[str]:
 
 def listed(package: str) -> list[str]:
     """The names that the package itself lists; those of a module whose list it takes over come on top."""
+    if package in LAZY:
+        return importlib.import_module(package).__all__
     (names,) = (
         [element.value for element in node.value.elts]
         for node in parsed(package)
         if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node).split("=")[0]
     )
     return names
+
+
+def seen_by_type_checkers(package: str) -> dict[str, object]:
+    """Public names that the package imports for type checkers alone, and what they are."""
+    (block,) = (node for node in parsed(package) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    found = {}
+    for node in block.body:
+        module = importlib.import_module(f"{package}.{node.module}" if node.level else node.module)
+        for alias in node.names:
+            names = module.__all__ if alias.name == "*" else [alias.name]
+            found |= {alias.asname or name: getattr(module, name) for name in names}
+    return found
+
+
+#: Packages whose names are loaded when they are asked for.
+LAZY = ["connector", "pravega_serde", "pyspark_pravega"]
 
 
 def order(name: str) -> tuple[int, str]:
@@ -60,3 +78,10 @@ def test_all_is_sorted_and_complete(package):
     assert len(names) == len(set(names))
     assert [name for name in names if not hasattr(module, name)] == []
     assert imported_names(package) - set(names) == set()
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_type_checkers_see_what_is_there(package):
+    module = importlib.import_module(package)
+    assert {name: getattr(module, name) for name in module.__all__} == seen_by_type_checkers(package)
+    assert set(module.__all__) <= set(dir(module))

@@ -1,9 +1,13 @@
-"""The two names of the package connector, and a module of a user's that has one of them."""
+"""What can be imported from where: public names, names that are known from elsewhere, the two names of connector."""
 
 import importlib
+import importlib.util
+import inspect
+import json
 import os
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +15,21 @@ from pathlib import Path
 import pytest
 
 import connector
+import pravega_connector
+import pravega_serde
+import pyspark_pravega
 from connector.errors import ConfigError
+from pravega_serde.elsewhere import ELSEWHERE
+from tests.first_guesses import IMPORTS
 
 ROOT = Path(__file__).parents[2]
 
 
-def python(*words: str, folder: Path = ROOT) -> str:
+def python(*words: str, folder: Path = ROOT, given: str = "") -> str:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=120, input=given
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -71,9 +80,124 @@ def test_a_users_own_connector_hides_nothing_that_spark_needs(tmp_path):
     (tmp_path / "connector.py").write_text("mine = 1\n")
     code = (
         "import pyspark_pravega, pyspark_pravega.functions, connector\n"
+        "from pyspark_pravega import PravegaDataSource, from_pravega, to_pravega\n"
+        "from pravega_connector import PravegaClient, StreamNotFoundError\n"
         "assert connector.mine == 1\n"
+        "try: from connector import PravegaClient\n"
+        "except ImportError as error: assert connector.__file__ in str(error)\n"
         "import pickle\n"
         "source = pickle.loads(pickle.dumps(pyspark_pravega.DefaultSource))\n"
         "print(source.name(), source.__module__)"
     )
     assert python("-c", code, folder=tmp_path) == "pravega pravega_connector.data_source\n"
+
+
+# ---- what people type first ----
+
+# Each statement in a process of its own, which has what others have written, and nothing of ours.
+STATEMENTS = """
+import json, os, sys
+import google.protobuf.message_factory, grpc, httpx, msgspec, numpy.typing, pyarrow.compute, pyspark.sql.functions
+assert not [name for name in sys.modules if name.startswith(("connector", "pravega", "pyspark_"))]
+for statement in json.load(sys.stdin):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        kind = text = ""
+        try:
+            exec(statement, {})
+        except Exception as error:
+            kind, text = ["AttributeError", "ImportError"][isinstance(error, ImportError)], str(error)
+        os.write(writer, json.dumps([kind, text]).encode())
+        os._exit(0)
+    os.close(writer)
+    print(os.fdopen(reader).read())
+    os.wait()
+"""
+
+
+def test_what_people_import_first_works_or_is_told_what_it_is_called():
+    expected = {statement: said for table in IMPORTS.values() for statement, said in table.items()}
+    lines = python("-c", STATEMENTS, given=json.dumps(list(expected))).splitlines()
+    wrong = []
+    for (statement, said), line in zip(expected.items(), lines, strict=True):
+        kind, text = json.loads(line)
+        there = re.match(r"from (\S+)|import (\S+);", statement)
+        right = (
+            text == ""
+            if said is None
+            else kind == ("ImportError" if there[1] else "AttributeError") and said in text and "\n" not in text
+        )
+        if not right:
+            wrong.append((statement, kind, text))
+    assert wrong == []
+    assert sum(said is None for said in expected.values()) > 40
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("from pravega_serde import AvroSerialiser", "did you mean AvroSerializer?"),
+        ("from connector import AvroSerializer", "write from pravega_serde import AvroSerializer"),
+        ("from pravega_serde import StreamCut", "write from connector import StreamCut"),
+        ("from pyspark_pravega import StreamCutt", "did you mean StreamCut? Write from connector import StreamCut"),
+        ("from connector.ingest import FileSorce", "connector.ingest has no FileSorce: did you mean FileSource?"),
+        ("import connector.clients", "connector has no clients: did you mean client?"),
+        ("from pravega_serde import nothing_like_it", "cannot import name 'nothing_like_it' from 'pravega_serde'"),
+    ],
+)
+def test_what_is_meant_is_told(statement, said):
+    with pytest.raises(ImportError) as caught:
+        exec(statement, {})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("package", [connector, pravega_connector, pravega_serde, pyspark_pravega])
+def test_a_name_that_is_known_elsewhere_is_absent_to_programs(package):
+    assert not hasattr(package, "Client")
+    assert getattr(package, "Client", None) is None
+    with pytest.raises(AttributeError, match=r"has no Client: a PravegaClient\(controller\) makes writers"):
+        _ = package.Client
+    with pytest.raises(AttributeError, match=r"^module '\w+' has no attribute '_private'$"):
+        _ = package._private
+    assert dict(inspect.getmembers(package)).keys() >= set(package.__all__)
+    assert importlib.util.find_spec(f"{package.__name__}.nothing_like_it") is None
+
+
+def test_both_names_have_the_same_objects():
+    for name in connector.__all__:
+        assert getattr(connector, name) is getattr(pravega_connector, name)
+    client = connector.PravegaClient
+    assert pickle.loads(pickle.dumps(client)) is client
+    assert client.__module__ == "pravega_connector.client.pravega_client"
+
+
+def test_without_spark_the_names_for_it_say_what_to_install():
+    code = (
+        "import connector, sys\n"
+        "sys.modules['pyspark'] = None\n"
+        "assert not hasattr(connector, 'PravegaDataSource')\n"
+        "from connector import PravegaClient\n"
+        "try: from connector import PravegaDataSource\n"
+        "except ImportError as error: print(error)"
+    )
+    said = "connector has no PravegaDataSource: it needs Spark; install it with: pip install 'pravega-serde[spark]'\n"
+    assert python("-c", code) == said
+
+
+def test_the_table_of_names_is_true():
+    names = [name for table in ELSEWHERE.values() for there in table for name in there.split()]
+    assert len(names) > 80
+    for package in (connector, pravega_serde, pyspark_pravega):
+        assert [name for name in names if hasattr(package, name)] == [], "it is there: this line is never shown"
+    for here in {here for table in ELSEWHERE.values() for here in table.values()}:
+        for reference in re.findall(r"`([\w.]+)(?:\([\w, ]*\))?`", here):
+            resolve(reference)
+        assert here.count("`") == 2 * len(re.findall(r"`[\w.]+(?:\([\w, ]*\))?`", here))
+
+
+def resolve(reference: str) -> object:
+    first, *rest = reference.removeprefix("pravega_serde.").split(".")
+    found = getattr(connector, first, None) or getattr(pravega_serde, first)
+    for name in rest:
+        found = getattr(found, name)
+    return found

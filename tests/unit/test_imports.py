@@ -26,3 +26,9 @@ def test_no_pandas_before_there_are_rows(modules):
     assert importlib.util.find_spec("pandas") is not None
     command = [sys.executable, "-c", LOADED, *modules]
     assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout == "False\n"
+
+
+def test_a_package_loads_nothing_before_it_is_asked_for():
+    code = "import connector, pravega_serde, sys; print(len({'numpy', 'pyarrow', 'grpc', 'inspect'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "0\n"

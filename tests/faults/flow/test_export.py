@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connector.client import ControllerClient, PravegaClient
-from connector.export import export
+from connector.export import export_stream
 
 EVENTS = [b"%06d:" % i + bytes(i % 700) for i in range(40_000)]
 
@@ -29,7 +29,7 @@ def test_it_goes_on_by_itself(config, stream, proxy, tmp_path, monkeypatch):
 
     path = tmp_path / "all.parquet"
     options = {"controller": config.controller, "columns": "event,offset"}
-    summary = export(str(stream), path, on_progress=disturb, **options)
+    summary = export_stream(str(stream), path, on_progress=disturb, **options)
     assert proxy.cuts == 3
     assert len(silences) == 1
     silences[0].join()

@@ -13,7 +13,7 @@ import pytest
 
 from connector.client import StreamCut
 from connector.errors import ColumnTypeError, ConfigError, OutputFileError, StreamNotFoundError
-from connector.export import export
+from connector.export import export_stream
 from pravega_serde import DeserializationError, serializer_for
 from tests.small_files import no_file_beyond
 
@@ -48,7 +48,7 @@ def save(config, tmp_path):
     """``save(stream, "a.parquet", …)``: an export into this test's folder."""
 
     def save(stream, name, **options):
-        return export(str(stream), tmp_path / name, controller=config.controller, **options)
+        return export_stream(str(stream), tmp_path / name, controller=config.controller, **options)
 
     return save
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 from connector.client import NumberedAppender, PravegaClient, StreamName
 from connector.data_source import PravegaDataSource
-from connector.export import export
+from connector.export import export_stream
 from connector.ingest import FileOptions, FileSource, Sizes, ingest
 from connector.ledger import Commit, Ledger, Part, Phase, Recovery, Role, carry_out, ledger_name
 from connector.local import LocalPravega, pravega_jars, registry_jars
@@ -357,7 +357,7 @@ def exports(maker: Maker) -> None:
     script.save(maker.folder / "export" / "source.jsonl")
     for suffix in ("parquet", "avro"):
         path = maker.folder / "export" / f"events.{suffix}"
-        export(str(script.stream), path, controller=maker.controller, columns="event,segment_id,offset")
+        export_stream(str(script.stream), path, controller=maker.controller, columns="event,segment_id,offset")
 
 
 def local(maker: Maker) -> None:

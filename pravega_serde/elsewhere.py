@@ -1,0 +1,168 @@
+"""What names are called here that people know from elsewhere: other clients of Pravega, Kafka, Pulsar, PySpark.
+
+One table, for errors and for the page ``docs/names.md``, which ``python -m tools.names_page`` writes anew. Each text
+stands behind "connector has no StreamManager: "; what stands in backticks is a public name, or an attribute of one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+__all__ = ["ELSEWHERE", "text"]
+
+_WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
+_READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
+_GROUPS: Final = (
+    "readers need no group: `PravegaClient.follow` reads every segment itself, and its position is a `StreamCut`"
+)
+_TRANSACTIONS: Final = "`PravegaClient.transactions(stream, serializer)` makes a `TransactionalWriter`"
+_BYTES: Final = "`PravegaClient.byte_reader` and `PravegaClient.byte_writer` give file objects"
+_CLIENT: Final = "a `PravegaClient(controller)` makes writers and readers itself"
+_MANAGE: Final = (
+    "`PravegaClient.create_stream` creates streams and scopes; the client's controller lists and deletes them"
+)
+_CONFIG: Final = "use `PravegaConfig` (controller, scope, credentials, TLS) and `PravegaClient(config)`"
+_CREDENTIALS: Final = "use `PravegaConfig.with_credentials(username, password)`"
+_NO_TABLES: Final = "key-value tables are not supported; `PravegaClient.synchronizer` shares a state between processes"
+_CUT: Final = "positions are `StreamCut` objects; `PravegaClient.head` and `PravegaClient.tail` give those of the ends"
+_AVRO: Final = "`AvroSerializer` writes and reads; `typed` makes it one of objects of a class"
+_JSON: Final = "`JsonSerializer` writes and reads; `typed` makes it one of objects of a class"
+_PROTOBUF: Final = "`ProtobufSerializer` writes and reads"
+_STRING: Final = "`UTF8StringSerializer` writes and reads"
+_BYTE_ARRAY: Final = "`ByteArraySerializer` writes and reads"
+_BY_REGISTRY: Final = "use `pravega_serde.registry.serializer` and `pravega_serde.registry.deserializer`"
+_ERRORS: Final = "every error is a `PravegaError`, one of servers, streams or settings a `ConnectorError`"
+
+#: Where names come from -> names, separated by blanks -> what they are called here.
+ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
+    "Kafka's clients": {
+        "Producer KafkaProducer SerializingProducer AIOKafkaProducer": _WRITER,
+        "Consumer KafkaConsumer DeserializingConsumer AIOKafkaConsumer": _READER,
+        "AdminClient KafkaAdminClient": _MANAGE,
+        "NewTopic": "use `PravegaClient.create_stream(stream, segments)`",
+        "TopicPartition OffsetAndMetadata": _CUT,
+        "ConsumerRecord": "`PravegaClient.read` gives values, `PravegaClient.read_columns` columns with their offsets",
+        "KafkaError KafkaException": _ERRORS,
+        "StringSerializer StringDeserializer": _STRING,
+        "AvroDeserializer": _AVRO,
+        "JSONDeserializer": _JSON,
+        "ProtobufDeserializer": _PROTOBUF,
+        "RegisteredSchema": "use `SchemaInfo`",
+    },
+    "Pulsar's client": {
+        "Client": _CLIENT,
+        "Producer": _WRITER,
+        "Consumer Reader": _READER,
+        "MessageId": _CUT,
+        "AuthenticationToken": "use `PravegaConfig.with_token(token)`",
+        "AuthenticationBasic": _CREDENTIALS,
+        "StringSchema": _STRING,
+        "BytesSchema": _BYTE_ARRAY,
+        "AvroSchema": _AVRO,
+        "JsonSchema": _JSON,
+        "ProtobufNativeSchema": _PROTOBUF,
+    },
+    "Pravega's Java client": {
+        "ClientConfig": _CONFIG,
+        "Credentials DefaultCredentials": _CREDENTIALS,
+        "StreamManager": _MANAGE,
+        "StreamConfiguration": "`PravegaClient.create_stream` takes a `ScalingPolicy` and a `RetentionPolicy`",
+        "Stream": "use `StreamName`, or the text 'scope/stream'",
+        "ClientFactory EventStreamClientFactory": _CLIENT,
+        "EventStreamWriter": _WRITER,
+        "EventStreamReader": _READER,
+        "ReaderGroup ReaderGroupConfig ReaderGroupManager": _GROUPS,
+        "Position EventPointer": _CUT,
+        "TransactionalEventStreamWriter": _TRANSACTIONS,
+        "TxnFailedException": "use `TransactionError`",
+        "BatchClientFactory": "`PravegaClient.read_columns` reads between two cuts",
+        "ByteStreamClientFactory ByteStreamReader ByteStreamWriter": _BYTES,
+        "SynchronizerClientFactory": "use `PravegaClient.synchronizer` and `PravegaClient.revisioned`",
+        "KeyValueTable KeyValueTableFactory KeyValueTableManager": _NO_TABLES,
+        "JavaObjectSerializer": "use `JavaSerializer`",
+        "AvroGenericSerializer AvroReflectSerializer": _AVRO,
+        "SerializerFactory": _BY_REGISTRY,
+        "SchemaRegistryClientConfig": "use `RegistryConfig`",
+        "SchemaRegistryClientFactory": "use `SchemaRegistryClient(uri)`",
+    },
+    "Pravega's Rust client and its Python binding": {
+        "ClientFactory": _CLIENT,
+        "StreamManager": _MANAGE,
+        "StreamScalingPolicy": "use `ScalingPolicy`",
+        "StreamRetentionPolicy": "use `RetentionPolicy`",
+        "StreamWriter": _WRITER,
+        "StreamReader": _READER,
+        "StreamReaderGroup StreamReaderGroupConfig": _GROUPS,
+        "StreamTxnWriter": _TRANSACTIONS,
+        "StreamTransaction": "use `Transaction`",
+        "TransactionException": "use `TransactionError`",
+        "ByteStream": _BYTES,
+    },
+    "PySpark": {
+        "from_avro from_protobuf from_json": "`from_pravega(column, format)` has all formats",
+        "to_avro to_protobuf to_json": "`to_pravega(column, format)` has all formats",
+        "PravegaSource PravegaSink": "`PravegaDataSource` is both; Spark finds it as format('pravega')",
+        "register": "nothing is to be registered: Spark finds format('pravega') where this package is installed",
+    },
+    "asyncio": {
+        "AsyncPravegaClient AsyncClient": (
+            "there is no client for asyncio; a `PravegaClient` is thread safe: call it in asyncio.to_thread"
+        ),
+    },
+}
+
+# Guesses of names that nothing has.
+_GUESSES: Final[Mapping[str, str]] = {
+    "serializers": "write from pravega_serde import AvroSerializer, and so for each class",
+    "schema_registry": "write from pravega_serde import SchemaRegistryClient",
+    "datasource": "write from connector import PravegaDataSource",
+    "Ingester": "write from connector.ingest import ingest",
+}
+
+
+# Packages with public names; connector by the name that no user's module has.
+_PACKAGES: Final = ("pravega_connector", "pravega_serde")
+
+
+def text(package: str, name: str) -> str:
+    """One line on a name that a package does not have; empty if nothing is known of it."""
+    meant = _meaning(package, name)
+    return f"{_shown(package)} has no {name}: {meant}" if meant else ""
+
+
+def _meaning(package: str, name: str) -> str:
+    for names, meant in (pair for table in (*ELSEWHERE.values(), _GUESSES) for pair in table.items()):
+        if name in names.split():
+            return meant.replace("`", "")
+    module = sys.modules.get(package)
+    own = getattr(module, "__all__", ())
+    if name in own:  # it was asked for in vain
+        missing = importlib.util.find_spec("pyspark") is None
+        return "it needs Spark; install it with: pip install 'pravega-serde[spark]'" if missing else ""
+    public = {each: importlib.import_module(each).__all__ for each in _PACKAGES}
+    for other, names in public.items():
+        if name in names:
+            return f"write from {_shown(other)} import {name}"
+    modules = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))]
+    if near := _nearest(name, [*own, *modules]):
+        return f"did you mean {near}?"
+    for other, names in public.items():
+        if near := _nearest(name, names):
+            return f"did you mean {near}? Write from {_shown(other)} import {near}"
+    return ""
+
+
+def _shown(package: str) -> str:
+    return package.replace("pravega_connector", "connector", 1)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    by_lower = {each.lower(): each for each in known if not each.startswith("_")}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.8)
+    return by_lower[near[0]] if near else ""
