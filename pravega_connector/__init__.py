@@ -24,9 +24,9 @@ else:
         {
             "checkpoint": "",
             "client": (
-                "EventBatch EventColumns EventWriter LeaseKeeper PravegaClient RetentionPolicy Revision RevisionedStreamClient "
-                "ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamName Subscriber TailReader TimeWindow "
-                "Transaction TransactionStatus TransactionalWriter Watermark"
+                "EventBatch EventColumns EventWriter LeaseKeeper PravegaClient RetentionPolicy Revision "
+                "RevisionedStreamClient ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamName "
+                "Subscriber TailReader TimeWindow Transaction TransactionStatus TransactionalWriter Watermark"
             ),
             "config": "PravegaConfig",
             "data_source": "PravegaDataSource",
