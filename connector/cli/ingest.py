@@ -15,7 +15,6 @@ from pravega_serde.errors import PravegaError
 
 from ..client import PravegaClient
 from ..config import PravegaConfig
-from ..errors import IngestUndecidedError, SourceError
 from ..ingest import (
     RESOLUTIONS,
     VARIANTS,
@@ -31,13 +30,12 @@ from ..ingest import (
 )
 from ..ingest import ingest as ingest_source
 from . import arguments
+from .exit_codes import SIGNAL, ExitCode
 
 __all__ = ["ingest"]
 
 _SIZES: Final = Sizes()
 _SETTINGS: Final = Settings()
-_BAD_SOURCE: Final = 3
-_UNDECIDED: Final = 4
 _SHOWN: Final = 10
 # From a signal to the end, whatever servers do: what is not recorded by then, the next run finds out.
 _END_SECONDS: Final = 8.0
@@ -86,7 +84,7 @@ _OPTIONS: Final = (
     click.option("--keep-going", is_flag=True, help="Leave bad files out, and go on."),
     click.option("--on-change", type=click.Choice(["stop", "skip"]), default="stop", show_default=True),
     click.option("--resolve", type=click.Choice(RESOLUTIONS), help="What to take a forgotten transaction for."),
-    click.option("--create", type=int, metavar="SEGMENTS", help="Create the stream if it is not there."),
+    arguments.create,
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option("--quiet", is_flag=True, help="No progress bar and no summary."),
 )
@@ -104,9 +102,9 @@ def ingest(
 ) -> None:
     """Put the records of files, folders and globs into a stream, each exactly once, whatever is killed or repeated.
 
-    It goes on where an earlier run has ended. Exit code 0: all is in the stream. 1: the servers, or an option; 2: the
-    command line; 3: a file (unreadable, changed, a bad record); 4: an operator must choose (--resolve); 128 and more: a
-    signal. Nothing is lost in any case: put it right and start again.
+    It goes on where an earlier run has ended. Exit code 0: all is in the stream; 6: a file is unreadable, changed, or
+    has a bad record; 7: an operator must choose (--resolve); 8: the servers; 128 and more: a signal. Nothing is lost in
+    any case: put it right and start again.
     """
     source = FileSource(paths, _file_options(given))
     config = PravegaConfig.resolve(controller=given["controller"])
@@ -119,11 +117,8 @@ def ingest(
                 _show_plan(plan(source, stream, **common), source)
             else:
                 code = _run(source, stream, common, given, quiet=quiet)
-    except (SourceError, IngestUndecidedError) as error:
-        click.echo(str(error), err=True)
-        code = _BAD_SOURCE if isinstance(error, SourceError) else _UNDECIDED
     except _Stopped as stopped:
-        code = 128 + int(stopped.args[0])
+        code = SIGNAL + int(stopped.args[0])
     sys.exit(code)
 
 
@@ -133,7 +128,7 @@ def _stopped_by_signals() -> Iterator[None]:
     timers: list[threading.Timer] = []
 
     def stop(number: int, _frame: object) -> None:
-        timers.append(threading.Timer(_END_SECONDS, os._exit, [128 + number]))
+        timers.append(threading.Timer(_END_SECONDS, os._exit, [SIGNAL + number]))
         timers[-1].daemon = True
         timers[-1].start()
         raise _Stopped(number)
@@ -201,7 +196,7 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
         _show_summary(summary)
     for error in summary.failed.values():
         click.echo(str(error), err=True)
-    return _BAD_SOURCE if summary.failed else 0
+    return ExitCode.BAD_DATA if summary.failed else ExitCode.DONE
 
 
 @contextmanager

@@ -79,15 +79,22 @@ def test_sigterm_makes_durable_what_was_read(command, client, stream):
 
 def test_a_line_that_is_too_long_loses_nothing_before_it(command, client, stream):
     code, _, errors = fed(command("pipe", stream, "--max-event-size", 1000), b"one\ntwo\n" + b"x" * 5000 + b"\nno\n")
-    assert code == 1
+    assert code == 6
     assert "[PRAVEGA-EVENT-TOO-LARGE] standard input: a line of" in errors
     assert sorted(client.read(stream)) == [b"one", b"two"]
 
 
 def test_a_stream_that_is_not_there(command, scope):
     code, _, errors = fed(command("pipe", f"{scope}/missing"), b"one\n")
-    assert code == 1
+    assert code == 4
     assert "-NOT-FOUND]" in errors
+
+
+def test_a_stream_is_created_if_asked_for(command, client, stream_name):
+    for _ in range(2):
+        assert fed(command("pipe", stream_name, "--create", 3), b"one\n")[0] == 0
+    assert len(client.controller.current_segments(stream_name)) == 3
+    assert list(client.read(stream_name)) == [b"one"] * 2
 
 
 # ---------------------------------------------------------------- sockets
