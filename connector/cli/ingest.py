@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import sys
 import threading
@@ -86,6 +88,7 @@ _OPTIONS: Final = (
     click.option("--resolve", type=click.Choice(RESOLUTIONS), help="What to take a forgotten transaction for."),
     arguments.create,
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--json", "as_json", is_flag=True, help="The plan, or the summary, as JSON."),
     click.option("--quiet", is_flag=True, help="No progress bar and no summary."),
 )
 
@@ -114,7 +117,7 @@ def ingest(
         with _stopped_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:
             common["client"] = client
             if dry_run:
-                _show_plan(plan(source, stream, **common), source)
+                _show_plan(plan(source, stream, **common), source, as_json=given["as_json"])
             else:
                 code = _run(source, stream, common, given, quiet=quiet)
     except _Stopped as stopped:
@@ -192,7 +195,10 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
             tell=show,
             **common,
         )
-    if not quiet:
+    if given["as_json"]:
+        failed, changed = {id_: str(error) for id_, error in summary.failed.items()}, dict(summary.changed)
+        click.echo(json.dumps({**dataclasses.asdict(summary.counts), "changed": changed, "failed": failed}))
+    elif not quiet:
         _show_summary(summary)
     for error in summary.failed.values():
         click.echo(str(error), err=True)
@@ -240,7 +246,20 @@ def _progress(
         yield show
 
 
-def _show_plan(planned: IngestPlan, source: FileSource) -> None:
+def _show_plan(planned: IngestPlan, source: FileSource, *, as_json: bool) -> None:
+    if as_json:
+        value = {
+            "done": planned.done,
+            "pending": list(planned.pending),
+            "bytes": planned.bytes,
+            "open_step": planned.open_step,
+            "ignored": list(map(str, source.listing().ignored)),
+            "columns": {column.name: str(column.type) for column in planned.schema},
+            "format": planned.encoding.format,
+            "schema": planned.encoding.schema_text,
+        }
+        click.echo(json.dumps(value))
+        return
     click.echo(f"in the stream: {planned.done} files; to ingest: {len(planned.pending)} files, {planned.bytes} bytes")
     if planned.open_step:
         click.echo("a run was interrupted, or is at work")

@@ -261,14 +261,18 @@ class _Printer:
         self._as_json, self._skip_bad = as_json, skip_bad
         if as_json and self._form == "raw":
             raise click.UsageError("JSON has no raw bytes: --bytes base64 or hex")
+        self._is_plain = decode is None and self._form == "raw"
         self.bad = 0
 
     def write(self, output: BinaryIO, batch: EventBatch, limit: int | None) -> _Done:
         """Write at most so many events of a batch; an event that is bad ends it."""
         lines: list[bytes] = []
         rows, error = 0, None
+        if self._is_plain:
+            lines = batch.events[:limit].to_pylist()
+            rows = len(lines)
         try:
-            for row, line in self._lines(batch):
+            for row, line in () if self._is_plain else self._lines(batch):
                 if line is not None:
                     lines.append(line)
                 rows = row + 1

@@ -23,7 +23,9 @@ __all__ = ["stream"]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _UNLIMITED: Final = 2**63 - 1
 _POLICIES: Final = (
-    click.option("--segments", type=click.IntRange(1), help="How many there are, or with a rate how many at least."),
+    click.option(
+        "--segments", type=click.IntRange(1), metavar="N", help="How many there are, or with a rate how many at least."
+    ),
     click.option(
         "--scale-events", type=click.IntRange(1), metavar="RATE", help="Split segments above so many events a second."
     ),
@@ -168,9 +170,13 @@ def truncate(stream: str, at: str, controller: str | None, *, yes: bool) -> None
 
 @stream.command()
 @arguments.stream
-@click.option("--segments", type=click.IntRange(1), help="Replace all segments by so many of equal key ranges.")
+@click.option(
+    "--segments", type=click.IntRange(1), metavar="N", help="Replace all segments by so many of equal key ranges."
+)
 @click.option("--split", metavar="SEGMENT", help="Split this one: its number, or 3.#epoch.1.")
-@click.option("--into", type=click.IntRange(2), default=2, show_default=True, help="With --split: how many parts.")
+@click.option(
+    "--into", type=click.IntRange(2), metavar="N", default=2, show_default=True, help="With --split: how many parts."
+)
 @click.option("--merge", nargs=2, metavar="SEGMENT SEGMENT", help="Make one of two neighbours.")
 @arguments.controller
 def scale(

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from connector.cli import command_line
 from connector.client import PravegaClient, StreamCut, StreamName
 from connector.config import PravegaConfig
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SchemaRegistryClient, SerializationFormat
 
 Run = Callable[..., Result]
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -47,7 +48,7 @@ def objects(result: Result) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str):
+def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monkeypatch: pytest.MonkeyPatch):
     run("scope", "create", scope)
     assert "exists already" in run("scope", "create", scope, code=1).stderr
     run("scope", "create", scope, "--exist-ok")
@@ -66,6 +67,8 @@ def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str):
     assert (one["scope"], one["stream"], one["offset"], one["bytes"]) == (scope, "life", 0, "base64")
     assert sorted(run("read", stream, "--bytes", "hex", "--delimiter", ";").stdout) == sorted("31;32;6e6f6e65;")
 
+    told = json.loads(run("export", stream, "life.jsonl", "--columns", "event", "--json").stdout)
+    assert (told["rows"], told["file"], told["end"]) == (3, "life.jsonl", client.tail(stream).to_text())
     told = json.loads(run("stream", "describe", stream, "--json").stdout)
     assert (told["bytes"], told["sealed"], told["tags"]) == (6 + 3 * 8, False, ["a"])
     assert told["retention"] == {"kind": "time", "least": 7 * 86_400_000, "most": 8 * 86_400_000}
@@ -99,6 +102,9 @@ def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str):
     assert "has lost 13 bytes that were not read" in run("lag", "before.cut", code=3).stderr
     assert "[PRAVEGA-DATA-LOSS]" in run("read", stream, "--start", "@before.cut", code=3).stderr
 
+    monkeypatch.setenv("PRAVEGA_SCOPE", scope)
+    assert run("read", "life").stdout == ""
+    assert run("stream", "list").stdout == f"{stream}\n"
     run("stream", "seal", stream, "--yes")
     assert "sealed" in run("stream", "describe", stream).stdout
     assert "[PRAVEGA-STREAM-SEALED]" in run("write", stream, input="no\n", code=1).stderr
@@ -137,6 +143,24 @@ def test_lines_as_typed_events(run: Run, stream_name: StreamName, client: Praveg
         told = run("write", f"{stream_name}-{name}", "--create", 1, "--format", name, input=lines, code=6)
         assert f"line {line} is no event" in told.stderr
         assert len(list(client.read(f"{stream_name}-{name}"))) == line - 1
+
+
+def test_events_of_a_registry(run: Run, registry: str, stream_name: StreamName):
+    """Which format and which schema, the registry tells both commands."""
+    other = {"type": "record", "name": "Refund", "fields": [{"name": "id", "type": "int"}]}
+    group = stream_name.stream
+    with SchemaRegistryClient(registry) as client:
+        client.add_group(group, GroupProperties(SerializationFormat.AVRO, Compatibility.ALLOW_ANY, True))
+        for schema in (SCHEMA, other):
+            client.add_schema(group, SchemaInfo(schema["name"], SerializationFormat.AVRO, json.dumps(schema).encode()))
+    at = ("--registry", registry)
+    line = '{"id": 1, "at": "2026-01-02T03:04:05Z", "price": 12.5}\n'
+    run("write", stream_name, "--create", 1, *at, "-o", "registry_type=Order", input=line)
+    run("write", stream_name, *at, "-o", "registry_type=Refund", input='{"id": 2}\n')
+    found = objects(run("read", stream_name, *at, "--json"))
+    assert [(each["type"], each["value"]["id"]) for each in found] == [("Order", 1), ("Refund", 2)]
+    assert run("read", stream_name, *at, "-o", "registry_type=Refund").stdout == '{"id":2}\n'
+    assert "[PRAVEGA-REGISTRY-NOT-FOUND]" in run("read", stream_name, *at, "--group", "none", code=4).stderr
 
 
 def test_a_transaction_is_all_or_nothing(run: Run, stream_name: StreamName, client: PravegaClient):

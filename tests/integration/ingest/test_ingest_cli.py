@@ -45,8 +45,12 @@ def test_all_is_well(run: Callable[..., Result], write: Write, events: Events):
     assert "in the stream: 0 files; to ingest: 2 files" in dry.output
     assert "sample: int64" in dry.output
     assert events() == []
+    plan = json.loads(run("--dry-run", "--json").output)
+    assert (len(plan["pending"]), plan["columns"]["sample"]) == (2, "int64")
     assert run().output == "60 events of 2 files in 2 transactions\n"
     assert run("--quiet").output == ""
+    told = json.loads(run("--json").output)
+    assert (told["events"], told["failed"]) == (0, {})
     assert len(events()) == 60
 
 

@@ -220,5 +220,8 @@ def test_watching(run, client, stream_name, write):
 def test_subscribers(run, client, stream_name, write):
     client.subscriber(stream_name, "sales").publish(write(1))
     assert run("subscribers", stream_name).output == f"{stream_name.scope}/sales.{stream_name.stream}\n"
+    assert json.loads(run("subscribers", stream_name, "--json").output) == [
+        f"{stream_name.scope}/sales.{stream_name.stream}"
+    ]
     assert run("subscribers", stream_name, "--remove", "sales").output == ""
     assert "has no subscriber 'sales'" in run("subscribers", stream_name, "--remove", "sales", code=1).output

@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import json
 import os
 
 import pytest
@@ -141,6 +142,11 @@ def test_the_profile_that_is_named_else_the_default_one(monkeypatch, tmp_path):
     code, _, errors = run("--profile", "othr", "scope", "list")
     assert (code, errors.count("\n")) == (ExitCode.FAILED, 1)
     assert "did you mean 'other'?" in errors
+
+
+def test_the_options_of_spark_as_json():
+    told = json.loads(run("options", "--json")[1])
+    assert told["Source"]["mode"]["default"] == "FAILFAST"
 
 
 def test_the_help_of_every_command():
