@@ -172,7 +172,7 @@ def test_a_broken_connection_does_not_end_the_others(client, stream, listening):
         broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST
     assert sent(address, b"\0\0\0\5three") == 1
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 1
+    assert process.wait(30) == 8
     errors = process.stderr.read().decode()
     assert "[PRAVEGA-INPUT-LOST] the connection from 127.0.0.1:" in errors
     assert "6 bytes at the end of an input were no whole event" in errors
@@ -188,7 +188,7 @@ def test_the_other_side_listens(command, client, stream):
     assert process.wait(30) == 0
     assert sorted(client.read(stream)) == [b"one", b"two"]
     nobody = command("pipe", stream, "--connect", "tcp://127.0.0.1:1")
-    assert (nobody.wait(30), b"PRAVEGA-INPUT-LOST" in nobody.stderr.read()) == (1, True)
+    assert (nobody.wait(30), b"PRAVEGA-INPUT-LOST" in nobody.stderr.read()) == (8, True)
 
 
 # ---------------------------------------------------------------- memory
