@@ -4,14 +4,18 @@ A checkpoint has two logs, one file for each batch, named by its number: ``offse
 planned, ``commits/N`` when it is done. ``offsets/N`` begins with the version and Spark's own settings; a line for each
 source follows: the offset as JSON, or ``-``. In version 2 of the log (Spark 4.2) each line begins with the source's
 name and a colon. Offsets of this connector are recognised by their shape, see ``connector.source``.
+
+The folder is on this machine, or anywhere that ``fsspec`` knows: ``s3a://``, ``hdfs://``, ``gs://``, ``abfss://``.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
+
+from pravega_serde.errors import MissingExtraError
 
 from .errors import ConfigError
 
@@ -24,8 +28,9 @@ _NOTHING: Final = "-"
 def committed_offset(path: str | Path) -> dict[str, Any]:
     """End of the newest batch that a query has finished, which is one with an entry in the commit log.
 
-    ``path`` is a checkpoint folder on this machine. Raises ConfigError without such a folder or a
-    finished batch, and for a query that does not read exactly one source of this connector.
+    ``path`` is a checkpoint folder, as a path of this machine or the URI of another file system. Raises ConfigError
+    without such a folder or a finished batch, and for a query that does not read exactly one source of this connector;
+    MissingExtraError without the packages for the file system.
     """
     return _only(path, committed_offsets(path))
 
@@ -42,12 +47,12 @@ def committed_offsets(path: str | Path) -> list[dict[str, Any]]:
 
 def planned_offsets(path: str | Path) -> list[dict[str, Any]]:
     """Offset of each source of this connector, as :func:`planned_offset`, for queries with several."""
-    return _offsets(path, _newest(_folder(path), "offsets"))
+    return _offsets(path, _newest(path, "offsets"))
 
 
 def committed_batch(path: str | Path) -> int:
     """Number of the newest batch that a query has finished. Raises ConfigError before the first one."""
-    return _newest(_folder(path), "commits")
+    return _newest(path, "commits")
 
 
 def _only(path: str | Path, offsets: list[dict[str, Any]]) -> dict[str, Any]:
@@ -60,46 +65,107 @@ def _only(path: str | Path, offsets: list[dict[str, Any]]) -> dict[str, Any]:
     return offsets[0]
 
 
-def _folder(path: str | Path) -> Path:
-    """Folder of a path or a ``file:`` URI."""
+class _Folder(Protocol):
+    """Checkpoint folder on some file system. Its methods raise OSError."""
+
+    def names(self, log: str) -> list[str]:
+        """Names of the files of a log; FileNotFoundError if there is no such log."""
+
+    def read(self, log: str, name: str) -> bytes:
+        """Content of a file."""
+
+
+class _LocalFolder:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self, log: str) -> list[str]:
+        return [file.name for file in (self._path / log).iterdir()]
+
+    def read(self, log: str, name: str) -> bytes:
+        return (self._path / log / name).read_bytes()
+
+
+class _RemoteFolder:
+    """Folder that fsspec finds. What its file systems raise beside OSError is made one."""
+
+    def __init__(self, uri: str) -> None:
+        scheme = urlsplit(uri).scheme
+        try:
+            from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional package
+        except ModuleNotFoundError:
+            raise MissingExtraError("fsspec", "checkpoints", purpose=f"a checkpoint on {scheme}") from None
+        try:
+            self._files, self._path = url_to_fs(uri)
+        except ImportError as error:  # the package for this file system, which the text names
+            raise ConfigError(f"checkpoint {uri} cannot be read: {error}") from None
+        except ValueError as error:
+            raise ConfigError(f"checkpoint {uri} is on an unknown file system: {error}") from None
+
+    def names(self, log: str) -> list[str]:
+        found: list[str] = self._asked("ls", f"{self._path}/{log}", detail=False)
+        return [name.rstrip("/").rpartition("/")[2] for name in found]
+
+    def read(self, log: str, name: str) -> bytes:
+        content: bytes = self._asked("cat_file", f"{self._path}/{log}/{name}")
+        return content
+
+    def _asked(self, method: str, *arguments: Any, **options: Any) -> Any:
+        try:
+            return getattr(self._files, method)(*arguments, **options)
+        except OSError:
+            raise
+        except Exception as error:  # errors of whichever package: credentials, connections
+            raise OSError(None, f"{type(error).__name__}: {error}") from error
+
+
+def _folder(path: str | Path) -> _Folder:
+    """The folder of a path or URI, which has a log of offsets."""
     text = str(path)
     parts = urlsplit(text)
     if parts.scheme == "file":
         text = unquote(parts.path)
     elif len(parts.scheme) > 1:  # one letter is a drive
-        raise ConfigError(f"checkpoint {text} is on {parts.scheme}: copy it to a folder of this machine first")
-    folder = Path(text)
-    if not folder.is_dir():
+        folder: _Folder = _RemoteFolder(text)
+        try:
+            folder.names("offsets")
+        except OSError as error:
+            said = "it has no folder 'offsets'" if isinstance(error, FileNotFoundError) else error.strerror or error
+            raise ConfigError(f"there is no checkpoint {text} that can be read: {said}") from None
+        return folder
+    local = Path(text)
+    if not local.is_dir():
         raise ConfigError(f"there is no checkpoint {text}: no such folder on this machine")
-    if not (folder / "offsets").is_dir():
+    if not (local / "offsets").is_dir():
         raise ConfigError(f"invalid checkpoint {text}: it has no folder 'offsets', as those of streaming queries have")
-    return folder
+    return _LocalFolder(local)
 
 
-def _newest(folder: Path, log: str) -> int:
+def _newest(path: str | Path, log: str) -> int:
     """Number of the newest entry of a log, which also has checksums and remains of crashes."""
     try:
-        found = [int(file.name) for file in (folder / log).iterdir() if file.name.isdecimal()]
+        found = [int(name) for name in _folder(path).names(log) if name.isdecimal()]
     except FileNotFoundError:
         found = []
+    except OSError as error:
+        raise ConfigError(f"checkpoint {path} cannot be read: {error.strerror or error}") from error
     if not found:
         done = "finished" if log == "commits" else "planned"
-        raise ConfigError(f"the query of checkpoint {folder} has not {done} a batch yet: it has no position")
+        raise ConfigError(f"the query of checkpoint {path} has not {done} a batch yet: it has no position")
     return max(found)
 
 
 def _offsets(path: str | Path, batch: int) -> list[dict[str, Any]]:
-    file = _folder(path) / "offsets" / str(batch)
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
+        lines = _folder(path).read("offsets", str(batch)).decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "invalid UTF-8"
+        reason = error.strerror or error if isinstance(error, OSError) else "invalid UTF-8"
         raise ConfigError(f"the offsets of batch {batch} in checkpoint {path} cannot be read: {reason}") from error
     version = lines[0]
     if version not in _VERSIONS or len(lines) < 2:
         raise ConfigError(
-            f"unknown version of the offset log {file}: it begins with {version[:20]!r} instead of "
-            f"{' or '.join(_VERSIONS)}"
+            f"unknown version of the offset log of checkpoint {path}, batch {batch}: it begins with {version[:20]!r} "
+            f"instead of {' or '.join(_VERSIONS)}"
         )
     texts = (line if version == "v1" else line.partition(":")[2] for line in lines[2:])
     found = [offset for text in texts if (offset := _ours(text)) is not None]

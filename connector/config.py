@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .errors import ConfigError
+from .profiles import load_profile
 from .wire import validate_scope_name
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
@@ -43,9 +44,9 @@ class PravegaConfig:
     """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
     :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
-    the environment before the defaults. Each setting is taken from the first source that has it; the method and the
-    token of the credentials are one setting. Raises ConfigError for invalid settings. Credentials
-    appear neither in the text of the value nor in errors; a pickle holds them.
+    the environment before a profile of the user before the defaults. Each setting is taken from the first source that
+    has it; the method and the token of the credentials are one setting. Raises ConfigError for invalid settings.
+    Credentials appear neither in the text of the value nor in errors; a pickle holds them.
     """
 
     controller: str = DEFAULT_CONTROLLER
@@ -159,20 +160,26 @@ class PravegaConfig:
         arguments: Sequence[str] = (),
         properties: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
+        profile: str | None = None,
         **explicit: Any,
     ) -> PravegaConfig:
-        """Read all sources: explicit > arguments > properties > environment > default.
+        """Read all sources: explicit > arguments > properties > environment > profile > default.
 
         ``explicit`` takes the fields of this class; None leaves a setting to the other sources. The environment is the
-        process's own unless given.
+        process's own unless given. ``profile`` is the name of one in the user's file (:mod:`connector.profiles`), by
+        default the one that ``PRAVEGA_PROFILE`` names.
         """
         unknown = explicit.keys() - {f.name for f in fields(cls)}
         if unknown:
             raise ConfigError(
                 f"unknown setting {sorted(unknown)[0]!r}; known settings: {', '.join(f.name for f in fields(cls))}"
             )
-        settings = _environment_layer(os.environ if environment is None else environment)
+        environment = os.environ if environment is None else environment
+        named = load_profile(profile, environment)
+        settings: dict[str, Any] = {}
         for layer in (
+            {} if named is None else named.cluster,
+            _environment_layer(environment),
             {} if properties is None else _properties_layer(properties),
             _arguments_layer(arguments)[0],
             {name: value for name, value in explicit.items() if value is not None},

@@ -10,11 +10,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ..client import PravegaClient, StreamCut, StreamName
-from ..config import PravegaConfig
-from ..insight import CUT_FORMS, compare_cuts, parse_time, read_cut, segment_label, write_cut
+from ..client import StreamCut, StreamName
+from ..insight import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
 from ..wire import segment_epoch, segment_number
 from . import arguments
+from .places import PLACES, place
 
 __all__ = ["cut"]
 
@@ -42,7 +42,7 @@ def cut() -> None:
 @cut.command()
 @click.argument("text", metavar="CUT")
 @_of_stream
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@arguments.as_json
 def show(text: str, stream: StreamName | None, *, as_json: bool) -> None:
     """Print the segments and offsets of a cut."""
     found = _read(text, stream)
@@ -69,14 +69,14 @@ def convert(text: str, stream: StreamName | None, form: str) -> None:
 @click.argument("second", metavar="CUT")
 @_of_stream
 @arguments.controller
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@arguments.as_json
 def compare(first: str, second: str, stream: StreamName | None, controller: str | None, *, as_json: bool) -> None:
     """Tell whether a cut lies before another one, and how many bytes are between them.
 
     Servers are asked only for cuts of different segments.
     """
     one, other = _read(first, stream), _read(second, stream)
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
+    with arguments.client_of(controller) as client:
         found = compare_cuts(one, other, client)
     if as_json:
         click.echo(json.dumps({"relation": found.relation, "bytes": found.bytes}))
@@ -88,27 +88,20 @@ def compare(first: str, second: str, stream: StreamName | None, controller: str 
 
 
 @cut.command()
-@click.argument("stream", metavar="SCOPE/STREAM", callback=_name)
+@arguments.stream
 @click.option(
     "--at",
-    "place",
     default="tail",
     show_default=True,
-    metavar="head|tail|TIME",
-    help="Where: the first event that is left, the end at this moment, or an event time (ISO 8601, or milliseconds).",
+    metavar=PLACES,
+    help="Where: head (earliest), tail (latest), an event time (ISO 8601, or milliseconds), a cut in another form.",
 )
 @arguments.controller
 @_to
-def of(stream: StreamName, place: str, controller: str | None, form: str) -> None:
+def of(stream: str, at: str, controller: str | None, form: str) -> None:
     """Take the cut of a stream at its head, its tail or a time."""
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
-        client.require_stream(stream)
-        if place == "head":
-            found = client.head(stream)
-        elif place == "tail":
-            found = client.tail(stream)
-        else:
-            found = client.cut_at(stream, parse_time(place))
+    with arguments.client_of(controller) as client:
+        found = place(client, client.name(stream), at)
     click.echo(write_cut(found, form))
 
 

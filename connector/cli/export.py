@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from ..export import FILE_FORMATS, ExportSummary, export_stream
 from . import arguments
+from .exit_codes import SIGNAL
+from .progress import progress_bar
 
 __all__ = ["export"]
 
@@ -36,6 +35,7 @@ _MODES: Final = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 @click.option("--mode", type=click.Choice(_MODES, case_sensitive=False), help="What to do with bad events.")
 @arguments.more_options("source")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it is there.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
 def export(
     *,
@@ -47,17 +47,19 @@ def export(
     end: str | None,
     more: dict[str, str],
     overwrite: bool,
+    as_json: bool,
     quiet: bool,
     **named: str | None,
 ) -> None:
     """Write the events between two stream cuts to FILE: Parquet, JSON lines or Avro.
 
-    The file is there as a whole or not at all. Exit code 0: it is there; 1: it is not, with the reason on standard
-    error (143: by SIGTERM); the same command may be repeated, and the cuts of the summary give the same rows again.
+    The file is there as a whole or not at all. Exit code 0: it is there; otherwise it is not, and the reason is on
+    standard error (143: SIGTERM); the same command may be repeated, and the cuts of the summary give the same rows
+    again.
     """
     # SIGTERM becomes an error, which removes the unfinished file.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    with _progress(shown=not quiet) as on_progress:
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(SIGNAL + number))
+    with progress_bar(shown=not quiet) as on_progress:
         summary = export_stream(
             stream,
             file,
@@ -67,18 +69,24 @@ def export(
             on_progress=on_progress,
             **{"start_stream_cut": start, "end_stream_cut": end, **named, **more},
         )
-    if not quiet:
+    if as_json:
+        click.echo(json.dumps(_value(summary)))
+    elif not quiet:
         _show(summary)
 
 
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
-    """Progress bar on standard error, if that is a terminal."""
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not (shown and sys.stderr.isatty())) as bar:
-        task = bar.add_task("export")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+def _value(summary: ExportSummary) -> dict[str, Any]:
+    return {
+        "file": str(summary.path),
+        "format": summary.format,
+        "bytes": summary.size,
+        "events": summary.events,
+        "rows": summary.rows,
+        "left_out": summary.left_out,
+        "seconds": summary.seconds,
+        "start": summary.start.to_text(),
+        "end": summary.end.to_text(),
+    }
 
 
 def _show(summary: ExportSummary) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import sys
 import threading
@@ -15,7 +17,6 @@ from pravega_serde.errors import PravegaError
 
 from ..client import PravegaClient
 from ..config import PravegaConfig
-from ..errors import IngestUndecidedError, SourceError
 from ..ingest import (
     RESOLUTIONS,
     VARIANTS,
@@ -31,13 +32,12 @@ from ..ingest import (
 )
 from ..ingest import ingest as ingest_source
 from . import arguments
+from .exit_codes import SIGNAL, ExitCode
 
 __all__ = ["ingest"]
 
 _SIZES: Final = Sizes()
 _SETTINGS: Final = Settings()
-_BAD_SOURCE: Final = 3
-_UNDECIDED: Final = 4
 _SHOWN: Final = 10
 # From a signal to the end, whatever servers do: what is not recorded by then, the next run finds out.
 _END_SECONDS: Final = 8.0
@@ -86,8 +86,9 @@ _OPTIONS: Final = (
     click.option("--keep-going", is_flag=True, help="Leave bad files out, and go on."),
     click.option("--on-change", type=click.Choice(["stop", "skip"]), default="stop", show_default=True),
     click.option("--resolve", type=click.Choice(RESOLUTIONS), help="What to take a forgotten transaction for."),
-    click.option("--create", type=int, metavar="SEGMENTS", help="Create the stream if it is not there."),
+    arguments.create,
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--json", "as_json", is_flag=True, help="The plan, or the summary, as JSON."),
     click.option("--quiet", is_flag=True, help="No progress bar and no summary."),
 )
 
@@ -104,9 +105,9 @@ def ingest(
 ) -> None:
     """Put the records of files, folders and globs into a stream, each exactly once, whatever is killed or repeated.
 
-    It goes on where an earlier run has ended. Exit code 0: all is in the stream. 1: the servers, or an option; 2: the
-    command line; 3: a file (unreadable, changed, a bad record); 4: an operator must choose (--resolve); 128 and more: a
-    signal. Nothing is lost in any case: put it right and start again.
+    It goes on where an earlier run has ended. Exit code 0: all is in the stream; 6: a file is unreadable, changed, or
+    has a bad record; 7: an operator must choose (--resolve); 8: the servers; 128 and more: a signal. Nothing is lost in
+    any case: put it right and start again.
     """
     source = FileSource(paths, _file_options(given))
     config = PravegaConfig.resolve(controller=given["controller"])
@@ -116,14 +117,11 @@ def ingest(
         with _stopped_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:
             common["client"] = client
             if dry_run:
-                _show_plan(plan(source, stream, **common), source)
+                _show_plan(plan(source, stream, **common), source, as_json=given["as_json"])
             else:
                 code = _run(source, stream, common, given, quiet=quiet)
-    except (SourceError, IngestUndecidedError) as error:
-        click.echo(str(error), err=True)
-        code = _BAD_SOURCE if isinstance(error, SourceError) else _UNDECIDED
     except _Stopped as stopped:
-        code = 128 + int(stopped.args[0])
+        code = SIGNAL + int(stopped.args[0])
     sys.exit(code)
 
 
@@ -133,7 +131,7 @@ def _stopped_by_signals() -> Iterator[None]:
     timers: list[threading.Timer] = []
 
     def stop(number: int, _frame: object) -> None:
-        timers.append(threading.Timer(_END_SECONDS, os._exit, [128 + number]))
+        timers.append(threading.Timer(_END_SECONDS, os._exit, [SIGNAL + number]))
         timers[-1].daemon = True
         timers[-1].start()
         raise _Stopped(number)
@@ -197,11 +195,14 @@ def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[st
             tell=show,
             **common,
         )
-    if not quiet:
+    if given["as_json"]:
+        failed, changed = {id_: str(error) for id_, error in summary.failed.items()}, dict(summary.changed)
+        click.echo(json.dumps({**dataclasses.asdict(summary.counts), "changed": changed, "failed": failed}))
+    elif not quiet:
         _show_summary(summary)
     for error in summary.failed.values():
         click.echo(str(error), err=True)
-    return _BAD_SOURCE if summary.failed else 0
+    return ExitCode.BAD_DATA if summary.failed else ExitCode.DONE
 
 
 @contextmanager
@@ -245,7 +246,20 @@ def _progress(
         yield show
 
 
-def _show_plan(planned: IngestPlan, source: FileSource) -> None:
+def _show_plan(planned: IngestPlan, source: FileSource, *, as_json: bool) -> None:
+    if as_json:
+        value = {
+            "done": planned.done,
+            "pending": list(planned.pending),
+            "bytes": planned.bytes,
+            "open_step": planned.open_step,
+            "ignored": list(map(str, source.listing().ignored)),
+            "columns": {column.name: str(column.type) for column in planned.schema},
+            "format": planned.encoding.format,
+            "schema": planned.encoding.schema_text,
+        }
+        click.echo(json.dumps(value))
+        return
     click.echo(f"in the stream: {planned.done} files; to ingest: {len(planned.pending)} files, {planned.bytes} bytes")
     if planned.open_step:
         click.echo("a run was interrupted, or is at work")

@@ -1,13 +1,13 @@
-"""``pravega-serde lag``: the distance of a Spark query from the end of its streams, by its checkpoint, without Spark.
+"""``pravega-serde lag``: the distance of a reader from the end of its streams, without the reader.
 
-Exit codes, the highest that applies: 4 for a deleted stream, also if there is another one of its name by now; 3 for
-data that are gone before the query read them; 2 for more than ``--max-bytes`` behind; 0. Any error is 1, as in every
-command (and 2 for an invalid command line).
+The reader is a Spark query, by its checkpoint, or any other, by its stream cut.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -15,31 +15,29 @@ from rich.console import Console
 from rich.table import Table
 
 from ..checkpoint import committed_batch, committed_offsets
-from ..client import PravegaClient
-from ..config import PravegaConfig
-from ..insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, stream_lag
+from ..client import StreamCut
+from ..errors import MalformedStreamCutError
+from ..insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
 from . import arguments
+from .exit_codes import ExitCode
+from .places import read_cut_file
 
 __all__ = ["lag"]
 
 _Events = dict[tuple[str, str], int]
 # Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
 _PATIENCE: Final = 60.0
-_FINE: Final = 0
-_BEHIND: Final = 2
-_LOST: Final = 3
-_DELETED: Final = 4
 
 
 @click.command()
-@click.argument("checkpoint")
+@click.argument("position")
 @arguments.controller
 @click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, with every segment.")
+@arguments.as_json
 @click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")
-@click.option("--max-bytes", type=int, metavar="N", help="Exit code 2 if the query is more than N bytes behind.")
+@click.option("--max-bytes", type=int, metavar="N", help="Exit code 5 if the reader is more than N bytes behind.")
 def lag(
-    checkpoint: str,
+    position: str,
     controller: str | None,
     max_bytes: int | None,
     *,
@@ -47,19 +45,19 @@ def lag(
     as_json: bool,
     segments: bool,
 ) -> None:
-    """Show how far a streaming query is behind.
+    """Show how far a reader is behind.
 
-    CHECKPOINT is the query's checkpoint folder; the newest batch in its commit log counts. Bytes are those of the
-    stream, 8 for each event included.
+    POSITION is the checkpoint folder of a Spark query, as a path or a URI such as s3a://bucket/checkpoint; the newest
+    batch in its commit log counts. Or it is a stream cut, as text, in a file (read --cut-file keeps one), or on
+    standard input (-). Bytes are those of the stream, 8 for each event included.
 
-    Exit codes for alarms: 0 fine, 1 cannot be known, 2 more than --max-bytes behind, 3 data are gone that the query
-    has not read, 4 a stream was deleted.
+    Exit codes for alarms: 0 fine, 3 data are gone that were not read, 4 a stream was deleted, 5 more than --max-bytes
+    behind; of several, deletion comes first, then loss. 1 and 8: it cannot be known.
     """
-    batch = committed_batch(checkpoint)
-    positions = [cut for offset in committed_offsets(checkpoint) for cut in cuts_of(offset).values()]
+    batch, positions = _positions(position)
     events: _Events = {}
-    with PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=_PATIENCE) as client:
-        lags = [stream_lag(client, position) for position in positions]
+    with arguments.client_of(controller, _PATIENCE) as client:
+        lags = [stream_lag(client, cut) for cut in positions]
         if with_events:
             events = {
                 (str(found.stream), segment.name): count_events(client.stores, segment.slice)
@@ -74,21 +72,36 @@ def lag(
         raise SystemExit(code)
 
 
+def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
+    """Batch and positions of a checkpoint; no batch, and the one position, of a stream cut."""
+    if text == "-":
+        return None, [read_cut(sys.stdin.read())]
+    if (path := Path(text)).is_file():
+        return None, [read_cut_file(path)]
+    if not path.is_dir():
+        try:
+            return None, [read_cut(text)]
+        except MalformedStreamCutError:
+            pass  # then it is a checkpoint, or the error that there is none
+    return committed_batch(text), [cut for offset in committed_offsets(text) for cut in cuts_of(offset).values()]
+
+
 def _alarm(lags: list[StreamLag], max_bytes: int | None) -> int:
     """Exit code, with a line on standard error for each reason."""
-    codes = [_FINE]
+    codes = {ExitCode.DONE}
     total = sum(found.bytes for found in lags)
     if max_bytes is not None and total > max_bytes:
-        codes.append(_BEHIND)
+        codes.add(ExitCode.BEHIND)
         click.echo(f"{total:,} bytes behind, more than {max_bytes:,}", err=True)
     for found in lags:
         if not found.exists or any(loss.deleted for loss in found.losses):
-            codes.append(_DELETED)
+            codes.add(ExitCode.NOT_FOUND)
             click.echo(f"{found.stream} was deleted", err=True)
         elif found.losses:
-            codes.append(_LOST)
-            click.echo(f"{found.stream} has lost {_amount(found)} that the query did not read", err=True)
-    return max(codes)
+            codes.add(ExitCode.DATA_LOSS)
+            click.echo(f"{found.stream} has lost {_amount(found)} that were not read", err=True)
+    worst = (ExitCode.NOT_FOUND, ExitCode.DATA_LOSS, ExitCode.BEHIND, ExitCode.DONE)
+    return next(code for code in worst if code in codes)
 
 
 def _amount(found: StreamLag) -> str:
@@ -97,9 +110,11 @@ def _amount(found: StreamLag) -> str:
     return "an unknown number of bytes"
 
 
-def _value(batch: int, lags: list[StreamLag], events: _Events | None) -> dict[str, Any]:
+def _value(batch: int | None, lags: list[StreamLag], events: _Events | None) -> dict[str, Any]:
     streams = {str(found.stream): found.to_json() for found in lags}
-    value: dict[str, Any] = {"batch": batch, "bytes": sum(found.bytes for found in lags), "streams": streams}
+    value: dict[str, Any] = {"bytes": sum(found.bytes for found in lags), "streams": streams}
+    if batch is not None:
+        value["batch"] = batch
     for name, stream in streams.items() if events is not None else ():
         of_segments = {segment: (events or {})[name, segment] for segment in stream["segments"]}
         stream |= {"events": sum(of_segments.values()), "segment_events": of_segments}
@@ -107,7 +122,7 @@ def _value(batch: int, lags: list[StreamLag], events: _Events | None) -> dict[st
     return value
 
 
-def _show(batch: int, lags: list[StreamLag], events: _Events | None, *, every: bool) -> None:
+def _show(batch: int | None, lags: list[StreamLag], events: _Events | None, *, every: bool) -> None:
     table = Table("stream", "segment", box=None)
     for heading in ("offset", "end", "bytes behind", *(("events behind",) if events is not None else ())):
         table.add_column(heading, justify="right")
@@ -119,11 +134,12 @@ def _show(batch: int, lags: list[StreamLag], events: _Events | None, *, every: b
             if every or segment.bytes:
                 table.add_row("", *_row(segment), *((f"{count:,}",) if events is not None else ()))
     console = Console()
-    console.print(f"after batch {batch}: {sum(found.bytes for found in lags):,} bytes behind")
+    after = "" if batch is None else f"after batch {batch}: "
+    console.print(f"{after}{sum(found.bytes for found in lags):,} bytes behind")
     console.print(table)
     for found in lags:
         if found.losses:
-            console.print(f"{found.stream} has lost {_amount(found)} that the query did not read:")
+            console.print(f"{found.stream} has lost {_amount(found)} that were not read:")
             for loss in found.losses:
                 console.print(f"  {loss}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import time
 from typing import Any, Final
@@ -24,6 +25,7 @@ from ..local import (
     stop_detached,
     stop_detached_registry,
 )
+from . import arguments
 
 __all__ = ["local"]
 
@@ -91,9 +93,13 @@ def up(
 
 
 @local.command()
-def status() -> None:
+@arguments.as_json
+def status(*, as_json: bool) -> None:
     """Show the servers and their addresses; exit code 1 if no Pravega server is up."""
     server, registry = detached_server(), detached_registry()
+    if as_json:
+        click.echo(json.dumps({"pravega": _value(server), "registry": _value(registry)}))
+        raise SystemExit(server is None)
     if server is None:
         click.echo("No Pravega server is up; start one with: pravega-serde local up")
     for running in (server, registry):
@@ -156,6 +162,18 @@ def _describe_process(process: ClusterProcess) -> str:
     if not process.running:
         return f"  {process.name}  ended  log {process.log}"
     return f"  {process.name}  pid {process.pid}{'  paused' if process.paused else ''}  log {process.log}"
+
+
+def _value(server: DetachedServer | None) -> dict[str, Any] | None:
+    if server is None:
+        return None
+    found = {"uri": server.uri, "pid": server.pid, "started": server.started, "log": str(server.log)}
+    if server.processes:
+        found["processes"] = {
+            name: {"pid": each.pid, "running": each.running, "paused": each.paused, "log": str(each.log)}
+            for name, each in server.processes.items()
+        }
+    return found
 
 
 def _describe(server: DetachedServer) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.table import Table
 from ..options import CommonOptions, FormatOptions, RegistryOptions
 from ..sink import SinkOptions
 from ..source import SourceOptions
+from . import arguments
 
 __all__ = ["options", "options_page"]
 
@@ -52,8 +54,18 @@ def options_page() -> str:
 
 @click.command()
 @click.option("--markdown", is_flag=True, help="As a page of Markdown.")
-def options(markdown: bool) -> None:
+@arguments.as_json
+def options(*, markdown: bool, as_json: bool) -> None:
     """Show the options of spark.read and write for format("pravega")."""
+    if as_json:
+        sides = {
+            title: {
+                field.name: {"default": _default(field) or None, "meaning": field.metadata["doc"]} for field in side
+            }
+            for title, side in _sides()
+        }
+        click.echo(json.dumps(sides))
+        return
     if markdown:
         click.echo(options_page(), nl=False)
         return

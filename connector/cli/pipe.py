@@ -14,7 +14,6 @@ import click
 from pravega_serde.routing import ByConstant, EventRouter
 
 from ..client import MAX_EVENT_SIZE, PravegaClient, StreamName
-from ..config import PravegaConfig
 from ..errors import ConfigError
 from ..pipe import (
     FRAMES,
@@ -29,6 +28,7 @@ from ..pipe import (
     standard_input,
 )
 from . import arguments
+from .exit_codes import exit_code
 
 __all__ = ["pipe"]
 
@@ -49,6 +49,7 @@ _STDOUT: Final = 1
 @click.option("--acknowledge", is_flag=True, help="Tell how many events are durable: standard output, or the socket.")
 @click.option("--max-event-size", default=MAX_EVENT_SIZE, show_default=True, help="Largest event, in bytes.")
 @click.option("--buffer", default=MAX_UNACKNOWLEDGED, show_default=True, help="Bytes read and not durable, at most.")
+@arguments.create
 @arguments.failover_timeout
 @click.option("--quiet", is_flag=True, help="No summary.")
 def pipe(
@@ -64,21 +65,22 @@ def pipe(
     acknowledge: bool,
     max_event_size: int,
     buffer: int,
+    create: int | None,
     failover_timeout: float,
     quiet: bool,
 ) -> None:
     """Write standard input, or what comes over sockets, to a stream, as it comes.
 
-    Exit code 0: the input has ended (or SIGTERM or SIGINT has stopped it), and all events that were read are durable;
-    1: some are not, or a part of the input was no event; the summary counts them.
+    Exit code 0: the input has ended (or SIGTERM or SIGINT has stopped it), and all events that were read are durable.
+    Otherwise some are not, or a part of the input was no event (6); the summary counts them.
     """
     router = _router(key, key_field, key_pattern)
     opened = _input(listen, connect, acknowledge=acknowledge)
     with (
         contextlib.closing(opened),
-        PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=failover_timeout) as client,
+        arguments.client_of(controller, failover_timeout) as client,
         arguments.take_signals(functools.partial(_stop, opened)),
-        _Abandoned(client, stream, max_event_size=max_event_size, max_in_flight=buffer) as writer,
+        _Abandoned(client, stream, create, max_event_size=max_event_size, max_in_flight=buffer) as writer,
     ):
         if listen is not None:
             click.echo(f"listening at {opened.name}", err=True)
@@ -94,15 +96,17 @@ def pipe(
             job.run()
         finally:
             if not quiet:
-                _show(job.summary, StreamName.parse(stream), keyed=router is not None)
+                _show(job.summary, client.name(stream), keyed=router is not None)
     if job.summary.errors:
-        raise SystemExit(1)
+        raise SystemExit(exit_code(job.summary.errors[0]))
 
 
 class _Abandoned:
     """Writer that is abandoned at the end: the pipe has flushed it, or has given up."""
 
-    def __init__(self, client: PravegaClient, stream: str, **options: Any) -> None:
+    def __init__(self, client: PravegaClient, stream: str, create: int | None, **options: Any) -> None:
+        if create is not None:
+            client.create_stream(stream, create)
         self._writer = client.writer(stream, **options)
 
     def __enter__(self) -> Any:

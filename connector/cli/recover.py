@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from ..client import PravegaClient, StreamName
-from ..config import PravegaConfig
 from ..ledger import Finding, Ledger, Outcome, Recovery, ledger_name
 from . import arguments
 
@@ -33,6 +32,7 @@ _DESCRIPTIONS: Final = {
 @click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")
 @click.option("--discard", metavar="APP", help="Forget the open batch of APP; its visible rows will be written again.")
 @click.option("--abort", metavar="ID", multiple=True, type=click.UUID, help="Abort a transaction that was left open.")
+@arguments.as_json
 def recover(
     *,
     stream: str,
@@ -42,30 +42,48 @@ def recover(
     accept: str | None,
     discard: str | None,
     abort: tuple[uuid.UUID, ...],
+    as_json: bool,
 ) -> None:
     """Show which batches a stream has exactly once, and finish what a crash has left.
 
     Without an option it only looks. Stop the query first: what runs finishes its batches itself.
     """
-    target = StreamName.parse(stream)
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
+    with arguments.client_of(controller) as client:
+        target = client.name(stream)
         name = ledger_name(target, ledger)
         client.require_stream(name)
         for id_ in abort:
             client.transaction(target, id_).abort()
         with Ledger(client, name) as opened:
             recovery = Recovery(client, target, opened)
-            _change(recovery, finish=finish, accept=accept, discard=discard)
-            _show(recovery.survey(), recovery.left_open())
+            _change(recovery, finish=finish, accept=accept, discard=discard, as_json=as_json)
+            findings, left_open = recovery.survey(), recovery.left_open()
+    if as_json:
+        click.echo(json.dumps({"applications": list(map(_value, findings)), "left_open": list(map(str, left_open))}))
+    else:
+        _show(findings, left_open)
 
 
-def _change(recovery: Recovery, *, finish: bool, accept: str | None, discard: str | None) -> None:
+def _change(recovery: Recovery, *, finish: bool, accept: str | None, discard: str | None, as_json: bool) -> None:
     for app in [f.app.app for f in recovery.survey() if finish and f.app.open]:
-        click.echo(f"{app}: {_DESCRIPTIONS[recovery.finish(app)]}")
+        click.echo(f"{app}: {_DESCRIPTIONS[recovery.finish(app)]}", err=as_json)
     if accept is not None:
         recovery.resolve(accept, "accept")
     if discard is not None:
         recovery.resolve(discard, "discard")
+
+
+def _value(finding: Finding) -> dict[str, Any]:
+    app, prepared = finding.app, finding.app.open
+    content = app.content_of(app.last)
+    return {
+        "application": app.app,
+        "last_batch": app.last if app.last >= 0 else None,
+        "rows": content.rows if content else None,
+        "open_batch": prepared.batch if prepared else None,
+        "transactions": {state.value: finding.statuses.count(state) for state in dict.fromkeys(finding.statuses)},
+        "state": finding.verdict,
+    }
 
 
 def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:

@@ -27,6 +27,9 @@ from pravega_serde.registry import (
 )
 from pravega_serde.serializer import registry_formats
 
+from ..profiles import registry_environment
+from . import arguments
+
 __all__ = ["registry"]
 
 # Policies without versions as arguments.
@@ -46,33 +49,37 @@ def registry(
     context: click.Context, *, uri: str | None, namespace: str | None, ca_file: str | None, timeout: float
 ) -> None:
     """Look into a schema registry. Credentials: PRAVEGA_REGISTRY_USERNAME and _PASSWORD, or _TOKEN."""
-    context.obj = RegistryConfig.from_env(uri=uri, namespace=namespace, ca_file=ca_file, timeout=timeout)
+    context.obj = RegistryConfig.from_env(
+        registry_environment(), uri=uri, namespace=namespace, ca_file=ca_file, timeout=timeout
+    )
 
 
 @registry.command()
+@arguments.as_json
 @click.pass_obj
-def groups(config: RegistryConfig) -> None:
+def groups(config: RegistryConfig, *, as_json: bool) -> None:
     """List the groups."""
     with SchemaRegistryClient(config) as client:
         found = sorted(client.groups())
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (name, group.format.name, group.compatibility.policy, "many" if group.allow_multiple_types else "one")
         for name, group in found
     ]
-    _print_table(("group", "format", "policy", "types"), rows)
+    _print_table(("group", "format", "policy", "types"), rows, as_json=as_json)
 
 
 @registry.command()
 @click.argument("group")
 @click.option("--type", "schema_type", help="Schemas of this type only.")
 @click.option("--text", is_flag=True, help="With the schemas themselves.")
+@arguments.as_json
 @click.pass_obj
-def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text: bool) -> None:
+def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text: bool, as_json: bool) -> None:
     """Show the schemas of a group that are not deleted, in the order of their adding."""
     with SchemaRegistryClient(config) as client:
         history = client.history(group)
     chosen = [record for record in history if schema_type in (None, record.version.type)]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             str(record.version.id),
             record.version.type,
@@ -83,8 +90,12 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
         )
         for record in chosen
     ]
-    _print_table(("id", "type", "format", "version", "added", "under"), rows)
-    for record in chosen if text else ():
+    headings = ["id", "type", "format", "version", "added", "under"]
+    if as_json and text:
+        headings.append("schema")
+        rows = [(*row, record.schema_string) for row, record in zip(rows, chosen, strict=True)]
+    _print_table(headings, rows, as_json=as_json)
+    for record in chosen if text and not as_json else ():
         click.echo(f"\n# id {record.version.id}: {record.version.type}, version {record.version.version}")
         click.echo(_pretty(record.schema_string))
 
@@ -183,7 +194,10 @@ def _pretty(text: str) -> str:
         return text
 
 
-def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([dict(zip(headings, row, strict=True)) for row in rows]))
+        return
     widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
     for row in (headings, *rows):
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

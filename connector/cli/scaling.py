@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from ..client import PravegaClient, StreamName
-from ..config import PravegaConfig
 from ..insight import draw_history, scaling_history
 from . import arguments
 
@@ -26,8 +24,8 @@ def scaling(stream: str, output: Path | None, last: int | None, controller: str 
 
     Without --output or --json the picture goes to standard output.
     """
-    with PravegaClient(PravegaConfig.resolve(controller=controller)) as client:
-        history = scaling_history(client, StreamName.parse(stream), last_epochs=last)
+    with arguments.client_of(controller) as client:
+        history = scaling_history(client, client.name(stream), last_epochs=last)
     if as_json:
         click.echo(json.dumps(history.to_json()))
     if output is not None:

@@ -12,8 +12,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..client import PravegaClient, StreamName
-from ..config import PravegaConfig
 from ..insight import StreamView, StreamWatch, segment_label
 from . import arguments
 
@@ -33,8 +31,8 @@ def watch(
     stream: str, controller: str | None, failover_timeout: float, interval: float, *, once: bool, as_json: bool
 ) -> None:
     """Show the open segments of a stream, their keys, sizes and rates, until Ctrl-C."""
-    with PravegaClient(PravegaConfig.resolve(controller=controller), failover_timeout=failover_timeout) as client:
-        looker = StreamWatch(client, client.require_stream(StreamName.parse(stream)))
+    with arguments.client_of(controller, failover_timeout) as client:
+        looker = StreamWatch(client, client.require_stream(stream))
         view = looker.look()
         if as_json and not once:
             click.echo(json.dumps(view.to_json()))

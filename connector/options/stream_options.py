@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -22,6 +21,7 @@ from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_for
 
 from ..config import PravegaConfig
 from ..errors import ConfigError
+from ..profiles import registry_environment
 from ..wire import StreamName
 from .declaration import flag, number, option, text
 
@@ -238,11 +238,14 @@ class RegistryOptions(FormatOptions):
         return self.registry is not None or self.group is not None
 
     def registry_config(self, timeout: float) -> RegistryConfig:
-        """Configuration of the registry: these options, then the environment. Raises SerdeError for invalid ones."""
+        """Configuration of the registry: these options, then the environment, then the profile that it names.
+
+        Raises SerdeError for invalid ones, ConfigError for an invalid profile.
+        """
         from pravega_serde.registry import RegistryConfig  # noqa: PLC0415 - costs as much as all else here together
 
         given = (self.registry_username, self.registry_password, self.registry_token) != (None, None, None)
-        known = {k: v for k, v in os.environ.items() if not (given and k in _CREDENTIALS)}
+        known = {k: v for k, v in registry_environment().items() if not (given and k in _CREDENTIALS)}
         return RegistryConfig.from_env(
             known,
             uri=self.registry,

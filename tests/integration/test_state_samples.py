@@ -88,6 +88,8 @@ def test_recover_shows_and_finishes_what_is_open(
     assert before[of_open][4:] == [f"{parts} open", "all live"]
     if of_open == "query":
         assert before["loader"] == ["loader", "7", "4", "", "", "nothing to do"]
+    told = json.loads(cli("recover", str(target), "--json"))["applications"]
+    assert {each["application"]: each["state"] for each in told} == {app: row[5] for app, row in before.items()}
     assert f"{of_open}: committed" in cli("recover", str(target), "--finish")
     eventually(lambda: len(list(client.read(target))) == parts)
     after = {row[0]: row for row in rows()}

@@ -1,13 +1,17 @@
 """Spark's checkpoint folders, written here as Spark 4.2 and 4.3 write them (both versions of the offset log)."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from connector.checkpoint import committed_batch, committed_offset, committed_offsets, planned_offset
 from connector.errors import ConfigError
+from pravega_serde import MissingExtraError
 
 SETTINGS = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1795263411920, "conf": {"a": "v1\u2028"}})
 OTHER = '{"offset":10,"timestamp":2000}'
@@ -74,8 +78,38 @@ def test_no_checkpoint(tmp_path: Path):
         committed_offset(tmp_path / "nothing")
     with pytest.raises(ConfigError, match="no folder 'offsets'"):
         committed_offset(tmp_path)
-    with pytest.raises(ConfigError, match="is on s3a"):
+    with pytest.raises(ConfigError, match="nowhere://bucket/checkpoint is on an unknown file system"):
+        committed_offset("nowhere://bucket/checkpoint")
+    with pytest.raises(ConfigError, match="there is no checkpoint memory://none that can be read: it has no folder"):
+        committed_offset("memory://none")
+
+
+def test_on_another_file_system(write, request):
+    folder = write({8: [ours(1)], 9: [ours(2)], 10: [ours(3)]}, [8, 9])
+    files = fsspec.filesystem("memory")
+    files.put(str(folder), "/query", recursive=True)
+    request.addfinalizer(lambda: files.rm("/query", recursive=True))
+    assert committed_batch("memory://query") == 9
+    assert committed_offset("memory://query/") == committed_offset(folder)
+    assert planned_offset("memory://query")["streams"] == {"s/t": {"0.#epoch.0": 3}}
+    files.rm("/query/commits", recursive=True)
+    with pytest.raises(ConfigError, match="not finished a batch yet"):
+        committed_offset("memory://query")
+
+
+def test_another_file_system_without_its_packages(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(MissingExtraError, match=r"a checkpoint on s3a needs the package 'fsspec'.*\[checkpoints\]"):
         committed_offset("s3a://bucket/checkpoint")
+
+
+def test_whatever_another_file_system_raises_is_one_line(monkeypatch):
+    def refuse(*_: object, **__: object):
+        raise RuntimeError("no credentials")
+
+    monkeypatch.setattr(MemoryFileSystem, "ls", refuse)
+    with pytest.raises(ConfigError, match="memory://query that can be read: RuntimeError: no credentials"):
+        committed_offset("memory://query")
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v3\n{}\n" + ours(1), "\x00"])

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from connector import PravegaClient
+from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.cli.options import options_page
-from tools import layers, names_page
+from tools import command_page, layers, names_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -13,6 +14,15 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_options_page_is_up_to_date():
     written = (DOCS / "options.md").read_text()
     assert written == options_page(), "make it again: pravega-serde options --markdown > docs/options.md"
+
+
+def test_the_page_of_commands_is_up_to_date():
+    assert command_page.PAGE.read_text() == command_page.page(), "make it again: python -m tools.command_page"
+
+
+def test_the_table_of_exit_codes_is_that_of_the_code():
+    written = re.findall(r"^\| (\d+)(?: and more)? \| ", (DOCS / "cli.md").read_text(), re.MULTILINE)
+    assert [int(code) for code in written] == [*ExitCode, SIGNAL]
 
 
 def test_the_layers_are_drawn_as_they_are():

@@ -79,15 +79,22 @@ def test_sigterm_makes_durable_what_was_read(command, client, stream):
 
 def test_a_line_that_is_too_long_loses_nothing_before_it(command, client, stream):
     code, _, errors = fed(command("pipe", stream, "--max-event-size", 1000), b"one\ntwo\n" + b"x" * 5000 + b"\nno\n")
-    assert code == 1
+    assert code == 6
     assert "[PRAVEGA-EVENT-TOO-LARGE] standard input: a line of" in errors
     assert sorted(client.read(stream)) == [b"one", b"two"]
 
 
 def test_a_stream_that_is_not_there(command, scope):
     code, _, errors = fed(command("pipe", f"{scope}/missing"), b"one\n")
-    assert code == 1
+    assert code == 4
     assert "-NOT-FOUND]" in errors
+
+
+def test_a_stream_is_created_if_asked_for(command, client, stream_name):
+    for _ in range(2):
+        assert fed(command("pipe", stream_name, "--create", 3), b"one\n")[0] == 0
+    assert len(client.controller.current_segments(stream_name)) == 3
+    assert list(client.read(stream_name)) == [b"one"] * 2
 
 
 # ---------------------------------------------------------------- sockets
@@ -165,7 +172,7 @@ def test_a_broken_connection_does_not_end_the_others(client, stream, listening):
         broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # RST
     assert sent(address, b"\0\0\0\5three") == 1
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 1
+    assert process.wait(30) == 8
     errors = process.stderr.read().decode()
     assert "[PRAVEGA-INPUT-LOST] the connection from 127.0.0.1:" in errors
     assert "6 bytes at the end of an input were no whole event" in errors
@@ -181,7 +188,7 @@ def test_the_other_side_listens(command, client, stream):
     assert process.wait(30) == 0
     assert sorted(client.read(stream)) == [b"one", b"two"]
     nobody = command("pipe", stream, "--connect", "tcp://127.0.0.1:1")
-    assert (nobody.wait(30), b"PRAVEGA-INPUT-LOST" in nobody.stderr.read()) == (1, True)
+    assert (nobody.wait(30), b"PRAVEGA-INPUT-LOST" in nobody.stderr.read()) == (8, True)
 
 
 # ---------------------------------------------------------------- memory

@@ -147,7 +147,7 @@ def test_lag_sounds_an_alarm_for_whatever_is_wrong(run, client, stream_name, wri
     folder = checkpoint(write(10))
     write(4)
     assert run("lag", folder, "--max-bytes", 4 * SIZE).stderr == ""
-    told = run("lag", folder, "--max-bytes", 4 * SIZE - 1, code=2).stderr
+    told = run("lag", folder, "--max-bytes", 4 * SIZE - 1, code=5).stderr
     assert told == f"{4 * SIZE} bytes behind, more than {4 * SIZE - 1}\n"
     # Nothing is left to read, which is no reason to be green.
     client.truncate(client.tail(stream_name))
@@ -158,7 +158,7 @@ def test_lag_sounds_an_alarm_for_whatever_is_wrong(run, client, stream_name, wri
     client.create_stream(stream_name, 3)
     assert f"{stream_name} was deleted" in run("lag", folder, "--max-bytes", 1_000_000, code=4).stderr, "it is another"
     assert "PRAVEGA-CONFIG" in run("lag", tmp_path / "no such", "--max-bytes", 1_000_000, code=1).stderr
-    told = run("lag", folder, "--max-bytes", 1_000_000, "--controller", "tcp://127.0.0.1:1", code=1).stderr
+    told = run("lag", folder, "--max-bytes", 1_000_000, "--controller", "tcp://127.0.0.1:1", code=8).stderr
     assert "PRAVEGA-CONTROLLER-UNAVAILABLE" in told
 
 
@@ -214,11 +214,14 @@ def test_watching(run, client, stream_name, write):
     told = json.loads(run("watch", stream_name, "--once", "--json", "--interval", 0.1).output)
     assert [s["segment"] for s in told["segments"]] == ["0.#epoch.0", "1.#epoch.0"]
     assert "2 open segments" in run("watch", stream_name, "--once", "--interval", 0.1).output
-    assert "PRAVEGA-STREAM-NOT-FOUND" in run("watch", "no/stream", "--once", code=1).output
+    assert "PRAVEGA-STREAM-NOT-FOUND" in run("watch", "no/stream", "--once", code=4).output
 
 
 def test_subscribers(run, client, stream_name, write):
     client.subscriber(stream_name, "sales").publish(write(1))
     assert run("subscribers", stream_name).output == f"{stream_name.scope}/sales.{stream_name.stream}\n"
+    assert json.loads(run("subscribers", stream_name, "--json").output) == [
+        f"{stream_name.scope}/sales.{stream_name.stream}"
+    ]
     assert run("subscribers", stream_name, "--remove", "sales").output == ""
     assert "has no subscriber 'sales'" in run("subscribers", stream_name, "--remove", "sales", code=1).output

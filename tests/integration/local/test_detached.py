@@ -1,5 +1,6 @@
 """The server in the background: ``pravega-serde local up | status | down``."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -48,6 +49,8 @@ def test_up_status_down(cli, is_gone, eventually):
     code, output, _ = cli("status")
     assert code == 0
     assert output.startswith(f"{uri}  pid ")
+    told = json.loads(cli("status", "--json")[1])
+    assert (told["pravega"]["uri"], told["registry"]) == (uri, None)
     log = output.split("  log ")[1].strip()
     pid = int(Path(log).with_name("pid").read_text())
     assert not is_gone(pid)

@@ -700,7 +700,7 @@ def test_a_mirror_named_on_the_command_line(repository, start_python, tmp_path, 
     dead = f"http://127.0.0.1:{free_port}/other"
     process = start_python(CLI, "local", "up", "--port", "0", "--maven-repository", dead)
     output, errors = process.communicate(timeout=120)
-    assert (process.returncode, output) == (1, "")
+    assert (process.returncode, output) == (8, "")
     assert f"the rest from {dead}/" in errors
     assert re.search(rf"^\[PRAVEGA-JAR-DOWNLOAD\] cannot fetch .* from {dead}/: .*refused", errors, re.MULTILINE)
     assert not repository.connections

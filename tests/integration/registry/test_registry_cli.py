@@ -69,6 +69,7 @@ def test_groups(run, client):
         ["g", "Avro", "Full", "one"],
         ["many", "Any", "AllowAny", "many"],
     ]
+    assert [group["policy"] for group in json.loads(run("groups", "--json")[1])] == ["Full", "AllowAny"]
 
 
 def test_schemas(run, client):
@@ -83,8 +84,10 @@ def test_schemas(run, client):
     assert "0  " not in run("schemas", "g", "--type", "other")[1]
     client.delete_schema("g", 0)
     assert [line.split()[0] for line in run("schemas", "g")[1].splitlines()] == ["id", "1"]
+    (told,) = json.loads(run("schemas", "g", "--json", "--text")[1])
+    assert (told["type"], json.loads(told["schema"])) == ("n.R", TWO)
     code, _, errors = run("schemas", "nope")
-    assert code == 1
+    assert code == 4
     assert errors.startswith("[PRAVEGA-REGISTRY-NOT-FOUND] cannot read the history of group 'nope'")
 
 
@@ -161,7 +164,7 @@ def test_decode(run, client, config, tmp_path):
         code, output, errors = run(*args)
         assert (code, json.loads(output), errors) == (0, {"a": "AQI=", "d": "1.25"}, "n.R (Avro)\n")
     code, _, errors = run("decode", "g", "01000000ff00")
-    assert code == 1
+    assert code == 4
     assert "encoding id 255" in errors
     assert run("decode", "g", "xyz")[0] == run("decode", "g")[0] == 2
 

@@ -4,16 +4,24 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from connector.cli import ingest, pipe, watch
+from connector import client as package
+from connector.cli import ingest, pipe, read, watch, write
 
-COMMANDS = [(ingest, ingest.ingest, [__file__]), (pipe, pipe.pipe, []), (watch, watch.watch, [])]
+# Where each takes the client's class from, the command, its first arguments.
+COMMANDS = [
+    (ingest, ingest.ingest, [__file__]),
+    (package, pipe.pipe, []),
+    (read, read.read, []),
+    (package, watch.watch, []),
+    (write, write.write, []),
+]
 
 
 class AskedFor(Exception):
     pass
 
 
-@pytest.mark.parametrize(("module", "command", "before"), COMMANDS, ids=["ingest", "pipe", "watch"])
+@pytest.mark.parametrize(("module", "command", "before"), COMMANDS, ids=["ingest", "pipe", "read", "watch", "write"])
 def test_the_client_gets_it(module, command: click.Command, before, monkeypatch: pytest.MonkeyPatch):
     def client(_config, **options):
         raise AskedFor(options)

@@ -1,0 +1,30 @@
+"""Progress bar on standard error: bytes done of all, their rate, the time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(*, shown: bool) -> Iterator[Callable[[int, int], object]]:
+    """Function that takes the bytes done and all bytes; it shows them if ``shown`` and if there is a terminal."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only terminals have a bar
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda done, total: bar.update(task, completed=done, total=total)

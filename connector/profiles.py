@@ -1,0 +1,176 @@
+"""Profiles: settings of a cluster and its schema registry under a name, in a file of the user.
+
+The file is ``$XDG_CONFIG_HOME/pravega-serde/config.toml``, by default in ``~/.config``. Each table is a profile::
+
+    [staging]
+    controller = "tls://pravega.example.com:9090"
+    scope = "shop"
+    registry = "https://registry.example.com"
+
+What a program gives and what the environment has rule over a profile, see :class:`~connector.config.PravegaConfig`.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import ConfigError
+
+__all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "profile_names", "registry_environment"]
+
+#: Environment variable with the name of the profile.
+PROFILE_VARIABLE: Final = "PRAVEGA_PROFILE"
+#: Profile that the command line takes where none is named.
+DEFAULT_PROFILE: Final = "default"
+
+_logger: Final = logging.getLogger(__name__)
+# Fields of PravegaConfig; its credentials may also be given as a user's name and password.
+_CLUSTER: Final = (
+    "controller",
+    "scope",
+    "auth_method",
+    "auth_token",
+    "username",
+    "password",
+    "tls_ca_file",
+    "tls_server_name",
+    "tls_validate_hostname",
+)
+# Setting of the registry -> environment variable.
+_REGISTRY: Final = {
+    "registry": "PRAVEGA_REGISTRY_URI",
+    "registry_namespace": "PRAVEGA_REGISTRY_NAMESPACE",
+    "registry_username": "PRAVEGA_REGISTRY_USERNAME",
+    "registry_password": "PRAVEGA_REGISTRY_PASSWORD",
+    "registry_token": "PRAVEGA_REGISTRY_TOKEN",
+    "registry_ca_file": "PRAVEGA_REGISTRY_CA_FILE",
+}
+_KNOWN: Final = (*_CLUSTER, *_REGISTRY)
+_REGISTRY_CREDENTIALS: Final = frozenset(
+    _REGISTRY[name] for name in ("registry_username", "registry_password", "registry_token")
+)
+_SECRETS: Final = frozenset({"auth_token", "password", "registry_password", "registry_token"})
+_OTHERS_MAY_READ: Final = 0o077
+_warned: Final[set[Path]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One profile of the file. Secrets are in it: it has no text of its own."""
+
+    name: str
+    """Name of the profile."""
+    cluster: Mapping[str, Any]
+    """Fields of PravegaConfig."""
+    registry: Mapping[str, str]
+    """Settings of the schema registry, by the names of their environment variables."""
+
+    def __repr__(self) -> str:
+        return f"Profile({self.name!r})"
+
+
+def profile_names(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Names of the profiles, in the order of the file; none without a file. Raises ConfigError."""
+    return list(_tables(_file(os.environ if environment is None else environment)))
+
+
+def load_profile(name: str | None = None, environment: Mapping[str, str] | None = None) -> Profile | None:
+    """The profile of that name, else the one that ``PRAVEGA_PROFILE`` names; None if neither names one.
+
+    Raises ConfigError for a profile or a file that is not there, an unknown setting, a value of the wrong type. Secrets
+    in a file that other users may read are a warning in the log, once.
+    """
+    environment = os.environ if environment is None else environment
+    name = name or environment.get(PROFILE_VARIABLE)
+    if not name:
+        return None
+    file = _file(environment)
+    tables = _tables(file)
+    if name not in tables:
+        raise ConfigError(
+            f"there is no profile {name!r} in {file}{_near(name, tables)}"
+            + ("" if tables else f": write the file, with a table [{name}] and controller = 'tcp://host:port' in it")
+        )
+    table = tables[name]
+    where = f"profile {name!r} of {file}"
+    for key, value in table.items():
+        if key not in _KNOWN:
+            hint = _near(key, _KNOWN) or f"; known settings: {', '.join(_KNOWN)}"
+            raise ConfigError(f"{where} has an unknown setting {key!r}{hint}")
+        wanted = bool if key == "tls_validate_hostname" else str
+        if not isinstance(value, wanted):
+            form = "true or false, without quotes" if wanted is bool else "text in quotes"
+            raise ConfigError(f"{key} in {where} must be {form}")
+    if not _SECRETS.isdisjoint(table):
+        _check_readers(file)
+    registry = {variable: table[key] for key, variable in _REGISTRY.items() if table.get(key)}
+    return Profile(name, _cluster(table, where), registry)
+
+
+def registry_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment, and in it the registry's settings of its profile where it has none of its own.
+
+    The credentials are one setting. Raises ConfigError, as :func:`load_profile`.
+    """
+    known = dict(os.environ if environment is None else environment)
+    profile = load_profile(environment=known)
+    if profile is None:
+        return known
+    own = {name for name, value in known.items() if value}
+    if not own.isdisjoint(_REGISTRY_CREDENTIALS):
+        own |= _REGISTRY_CREDENTIALS
+    return known | {name: value for name, value in profile.registry.items() if name not in own}
+
+
+def _file(environment: Mapping[str, str]) -> Path:
+    home = environment.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "pravega-serde" / "config.toml"
+
+
+def _tables(file: Path) -> dict[str, dict[str, Any]]:
+    import tomllib  # noqa: PLC0415 - most processes have no profile
+
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"the profiles cannot be read from {file}: {error.strerror}") from None
+    except ValueError as error:  # neither UTF-8 nor TOML
+        raise ConfigError(f"invalid TOML in {file}: {error}") from None
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ConfigError(f"{name!r} in {file} is in no profile: put it below a line such as [{DEFAULT_PROFILE}]")
+    return tables
+
+
+def _cluster(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    found = {key: table[key] for key in _CLUSTER if table.get(key) not in (None, "")}
+    username, password = found.pop("username", None), found.pop("password", None)
+    if (username is None) != (password is None):
+        raise ConfigError(f"{where} has only one of username and password: give both")
+    if username is not None:
+        if "auth_token" in found or "auth_method" in found:
+            raise ConfigError(f"{where} has a username and an auth_token: give one of the two")
+        found["auth_method"] = "Basic"
+        found["auth_token"] = base64.b64encode(f"{username}:{password}".encode()).decode()
+    return found
+
+
+def _check_readers(file: Path) -> None:
+    if file not in _warned and os.name == "posix" and file.stat().st_mode & _OTHERS_MAY_READ:
+        _warned.add(file)
+        _logger.warning("%s holds secrets and other users may read it: chmod 600 %s", file, file)
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    import difflib  # noqa: PLC0415 - for errors only
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

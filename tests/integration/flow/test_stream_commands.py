@@ -1,0 +1,260 @@
+"""The life of a stream by commands alone: made, written, read, followed, changed, measured, sealed, deleted."""
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from connector.cli import command_line
+from connector.client import PravegaClient, StreamCut, StreamName
+from connector.config import PravegaConfig
+from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SchemaRegistryClient, SerializationFormat
+
+Run = Callable[..., Result]
+PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+SCHEMA = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    ],
+}
+
+
+@pytest.fixture
+def run(config: PravegaConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """``run(*arguments, code=0, input=None)``: the command line, with the server's address in the environment."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no profiles"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, code: int = 0, input: str | bytes | None = None) -> Result:  # noqa: A002 - as click calls it
+        environment = {"PRAVEGA_CONTROLLER_URI": config.controller, "COLUMNS": "160"}
+        result = CliRunner().invoke(command_line, list(map(str, arguments)), env=environment, input=input)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def objects(result: Result) -> list[dict]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_the_life_of_a_stream(run: Run, client: PravegaClient, scope: str, monkeypatch: pytest.MonkeyPatch):
+    run("scope", "create", scope)
+    assert "exists already" in run("scope", "create", scope, code=1).stderr
+    run("scope", "create", scope, "--exist-ok")
+    assert scope in json.loads(run("scope", "list", "--json").stdout)
+    stream = f"{scope}/life"
+    run("stream", "create", stream, "--segments", 2, "--retain-time", "7d", "--retain-at-most", "8d", "--tag", "a")
+    assert "exists already" in run("stream", "create", stream, code=1).stderr
+    assert run("stream", "list", scope).stdout == f"{stream}\n"
+    assert stream in run("stream", "list").stdout.splitlines()
+    assert "it has 1 streams" in run("scope", "delete", scope, "--yes", code=1).stderr
+
+    assert run("write", stream, "-K", ":", input="a:1\nb:2\nnone").stderr == f"3 events (6 bytes) are in {stream}\n"
+    assert sorted(run("read", stream).stdout.splitlines()) == ["1", "2", "none"]
+    (one,) = objects(run("read", stream, "--json", "--limit", 1))
+    assert one.keys() == {"scope", "stream", "segment", "segment_id", "offset", "bytes", "value"}
+    assert (one["scope"], one["stream"], one["offset"], one["bytes"]) == (scope, "life", 0, "base64")
+    assert sorted(run("read", stream, "--bytes", "hex", "--delimiter", ";").stdout) == sorted("31;32;6e6f6e65;")
+
+    told = json.loads(run("export", stream, "life.jsonl", "--columns", "event", "--json").stdout)
+    assert (told["rows"], told["file"], told["end"]) == (3, "life.jsonl", client.tail(stream).to_text())
+    told = json.loads(run("stream", "describe", stream, "--json").stdout)
+    assert (told["bytes"], told["sealed"], told["tags"]) == (6 + 3 * 8, False, ["a"])
+    assert told["retention"] == {"kind": "time", "least": 7 * 86_400_000, "most": 8 * 86_400_000}
+    assert [segment["keys"] for segment in told["segments"]] == [[0.0, 0.5], [0.5, 1.0]]
+    assert StreamCut.from_text(told["tail"]) == client.tail(stream)
+    assert "fixed, 2 segments" in run("stream", "describe", stream).stdout
+
+    run("stream", "update", stream, "--scale-kbytes", 100, "--scale-factor", 3, "--no-retention", "--no-tags")
+    config = client.controller.stream_config(StreamName.parse(stream))
+    assert (config.retention, config.tags) == (None, ())
+    assert (config.scaling.kind, config.scaling.target_rate, config.scaling.scale_factor) == ("kbytes", 100, 3)
+    assert "nothing would change" in run("stream", "update", stream, "--scale-kbytes", 100, code=2).stderr
+    run("stream", "update", stream, "--no-scaling", "--retain-size", "1GB")
+
+    before = run("cut", "of", stream, "--at", "latest").stdout
+    Path("before.cut").write_text(before)
+    assert "has 3 segments" in run("stream", "scale", stream, "--segments", 3).stderr
+    assert "has 4 segments" in run("stream", "scale", stream, "--split", "3.#epoch.1").stderr
+    assert "has 3 segments" in run("stream", "scale", stream, "--merge", 5, 6).stderr
+    assert "has no open segment '0'" in run("stream", "scale", stream, "--split", 0, code=1).stderr
+    run("write", stream, "--key", "k", input="later\n")
+    assert run("read", stream, "--start", "@before.cut").stdout == "later\n"
+    assert run("read", stream, "--start", "-", input=before).stdout == "later\n"
+
+    assert run("lag", "before.cut", "--max-bytes", 13).exit_code == 0
+    assert "13 bytes behind, more than 12" in run("lag", before.strip(), "--max-bytes", 12, code=5).stderr
+    assert json.loads(run("lag", "-", "--json", input=before).stdout)["bytes"] == 13
+    assert "nobody is there to say yes" in run("stream", "truncate", stream, "--at", "latest", code=2).stderr
+    run("stream", "truncate", stream, "--at", "latest", "--yes")
+    assert run("read", stream).stdout == ""
+    assert "has lost 13 bytes that were not read" in run("lag", "before.cut", code=3).stderr
+    assert "[PRAVEGA-DATA-LOSS]" in run("read", stream, "--start", "@before.cut", code=3).stderr
+
+    monkeypatch.setenv("PRAVEGA_SCOPE", scope)
+    assert run("read", "life").stdout == ""
+    assert run("stream", "list").stdout == f"{stream}\n"
+    run("stream", "seal", stream, "--yes")
+    assert "sealed" in run("stream", "describe", stream).stdout
+    assert "[PRAVEGA-STREAM-SEALED]" in run("write", stream, input="no\n", code=1).stderr
+    run("stream", "delete", stream, "--yes")
+    assert f"{stream} was deleted" in run("lag", "before.cut", code=4).stderr
+    for command in (("read",), ("write",), ("stream", "describe"), ("stream", "seal"), ("stream", "delete")):
+        assert "[PRAVEGA-STREAM-NOT-FOUND]" in run(*command, stream, input="", code=4).stderr
+    run("scope", "delete", scope, "--yes")
+    assert "[PRAVEGA-SCOPE-NOT-FOUND]" in run("scope", "delete", scope, "--yes", code=4).stderr
+
+
+def test_lines_as_typed_events(run: Run, stream_name: StreamName, client: PravegaClient):
+    Path("order.avsc").write_text(json.dumps(SCHEMA))
+    options = ("--format", "avro", "-o", "avro_schema=order.avsc")
+    good = [
+        '{"id": 1, "at": "2026-01-02T03:04:05Z", "price": 12.5}',
+        '{"id": 2, "at": "2026-01-02T03:04:06Z", "price": 3}',
+    ]
+    bad = '{"id": 3, "at": "2026-01-02T03:04:06Z", "prise": 3}'
+    Path("orders.jsonl").write_text("\n".join((*good, bad, good[0])))
+    told = run("write", stream_name, "orders.jsonl", *options, "--key-field", "id", "--create", 1, code=6)
+    assert told.stderr.splitlines()[0].startswith("2 events (")
+    assert "orders.jsonl, line 3 is no event: the events have no field 'prise'" in told.stderr
+    assert [each["value"] for each in objects(run("read", stream_name, *options, "--json"))] == [
+        {"id": 1, "at": "2026-01-02T03:04:05.000000Z", "price": 12.5},
+        {"id": 2, "at": "2026-01-02T03:04:06.000000Z", "price": 3.0},
+    ]
+    run("write", stream_name, input=b"\xff\n")
+    told = run("read", stream_name, *options, code=6)
+    assert len(told.stdout.splitlines()) == 2, "those before the bad one are written"
+    assert "[PRAVEGA-DESERIALIZATION]" in told.stderr
+    told = run("read", stream_name, *options, "--skip-bad")
+    assert len(told.stdout.splitlines()) == 2
+    assert told.stderr == "1 events could not be decoded and were left out\n"
+    for name, lines, line in (("string", b"ok\n\xff\n", 2), ("json", b"1\n2\n{\n", 3), ("cbor", b'{"a": 1}\n[\n', 2)):
+        told = run("write", f"{stream_name}-{name}", "--create", 1, "--format", name, input=lines, code=6)
+        assert f"line {line} is no event" in told.stderr
+        assert len(list(client.read(f"{stream_name}-{name}"))) == line - 1
+
+
+def test_events_of_a_registry(run: Run, registry: str, stream_name: StreamName):
+    """Which format and which schema, the registry tells both commands."""
+    other = {"type": "record", "name": "Refund", "fields": [{"name": "id", "type": "int"}]}
+    group = stream_name.stream
+    with SchemaRegistryClient(registry) as client:
+        client.add_group(group, GroupProperties(SerializationFormat.AVRO, Compatibility.ALLOW_ANY, True))
+        for schema in (SCHEMA, other):
+            client.add_schema(group, SchemaInfo(schema["name"], SerializationFormat.AVRO, json.dumps(schema).encode()))
+    at = ("--registry", registry)
+    line = '{"id": 1, "at": "2026-01-02T03:04:05Z", "price": 12.5}\n'
+    run("write", stream_name, "--create", 1, *at, "-o", "registry_type=Order", input=line)
+    run("write", stream_name, *at, "-o", "registry_type=Refund", input='{"id": 2}\n')
+    found = objects(run("read", stream_name, *at, "--json"))
+    assert [(each["type"], each["value"]["id"]) for each in found] == [("Order", 1), ("Refund", 2)]
+    assert run("read", stream_name, *at, "-o", "registry_type=Refund").stdout == '{"id":2}\n'
+    assert "[PRAVEGA-REGISTRY-NOT-FOUND]" in run("read", stream_name, *at, "--group", "none", code=4).stderr
+
+
+def test_a_transaction_is_all_or_nothing(run: Run, stream_name: StreamName, client: PravegaClient):
+    told = run("write", stream_name, "--create", 2, "--transaction", "--format", "json", input="1\n2\n{\n", code=6)
+    assert told.stderr.startswith("0 events (0 bytes)")
+    assert list(client.read(stream_name)) == []
+    run("write", stream_name, "--transaction", "--format", "json", input="1\n2\n")
+    assert list(client.read(stream_name)) == [b"1", b"2"]
+
+
+def test_a_reader_goes_on_where_it_ended(run: Run, stream_name: StreamName, client: PravegaClient):
+    """Across scaling, and by any number of events at a time."""
+    client.create_stream(stream_name)
+    written = 0
+    for segments in (3, 1, 2):
+        run(
+            "write",
+            stream_name,
+            "--key-field",
+            "k",
+            input="".join(f'{{"k": {i}}}\n' for i in range(written, written + 20)),
+        )
+        written += 20
+        run("stream", "scale", stream_name, "--segments", segments)
+    assert len(objects(run("read", stream_name, "--cut-file", "kept", "--limit", 7))) == 7
+    seen = [each["k"] for each in objects(run("read", stream_name, "--limit", 7))]
+    while found := objects(run("read", stream_name, "--cut-file", "kept", "--limit", 11)):
+        assert len(found) == 11 or len(seen) + len(found) == written
+        seen += [each["k"] for each in found]
+        run("lag", "kept")
+    assert sorted(seen) == list(range(written))
+    assert StreamCut.from_text(Path("kept").read_text().strip()) == client.tail(stream_name)
+
+
+def test_following_a_second_writer(
+    run: Run, stream_name: StreamName, client: PravegaClient, command: Callable[..., subprocess.Popen[bytes]]
+):
+    client.create_stream(stream_name)
+    run("write", stream_name, input="old\n")
+    reader = command("read", stream_name, "--follow", "--start", "earliest", "--cut-file", "kept", "--format", "string")
+    assert reader.stdout.readline() == b"old\n"
+    run("write", stream_name, input="new\n")
+    assert reader.stdout.readline() == b"new\n"
+    limited = command("read", stream_name, "--follow", "--limit", 1, "--start", "@kept", "--json")
+    reader.send_signal(signal.SIGTERM)
+    assert (reader.wait(60), reader.stderr.read()) == (143, b"")
+    kept = StreamCut.from_text(Path("kept").read_text().strip())
+    assert kept in (client.tail(stream_name), StreamCut(stream_name, {0: 3 + 8})), (
+        "what was being written may come again"
+    )
+    run("write", stream_name, input="last\n")
+    assert json.loads(limited.stdout.readline())["stream"] == stream_name.stream
+    assert limited.wait(60) == 0
+    run("stream", "seal", stream_name, "--yes")
+    assert run("read", stream_name, "--follow", "--start", "earliest").stdout == "old\nnew\nlast\n"
+
+
+def test_signals_and_a_closed_pipe(
+    stream_name: StreamName, client: PravegaClient, command: Callable[..., subprocess.Popen[bytes]]
+):
+    client.create_stream(stream_name)
+    writer = command("write", stream_name, bufsize=0)
+    writer.stdin.write(b"one\ntwo\nhalf")
+    with client.follow(stream_name, client.head(stream_name)) as reader:
+        seen = 0
+        while seen < 2:
+            batch = reader.poll(10)
+            seen += 0 if batch is None else len(batch.events)
+    writer.send_signal(signal.SIGINT)
+    assert (writer.wait(60), writer.stderr.read()) == (130, f"2 events (6 bytes) are in {stream_name}\n".encode())
+    held = command("write", stream_name, "--transaction", bufsize=0)
+    held.stdin.write(b"three\n")
+    held.send_signal(signal.SIGTERM)
+    assert held.wait(60) == 143 or held.returncode == -signal.SIGTERM
+    assert list(client.read(stream_name)) == [b"one", b"two"]
+    with client.writer(stream_name) as more:
+        for _ in range(64):
+            more.write(bytes(1 << 16))
+    closed = command("read", stream_name)
+    assert closed.stdout.readline() == b"one\n"
+    closed.stdout.close()
+    assert (closed.wait(60), closed.stderr.read()) == (141, b"")
+
+
+def test_the_commands_of_the_page_run_in_their_order(run: Run):
+    lines = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+    ]
+    assert len(lines) >= 30
+    for line in lines:
+        fed, _, rest = line.rpartition(" | ")
+        given = subprocess.run(["sh", "-c", fed], capture_output=True, check=True).stdout if fed else None
+        program, *arguments = shlex.split(rest)
+        assert program == "pravega-serde"
+        run(*arguments, input=given)

@@ -1,0 +1,164 @@
+"""What the command line says without servers: wrong words, wrong values, exit codes, profiles."""
+
+import errno
+import importlib
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from connector.cli import COMMANDS, command_line
+from connector.cli.arguments import DURATION, SIZE
+from connector.cli.exit_codes import ExitCode, exit_code
+from connector.errors import ConfigError, ControllerUnavailableError, DataLossError, SourceError, StreamNotFoundError
+from pravega_serde import DeserializationError
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    """No profile and no server but those of the test."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "nowhere://")
+    monkeypatch.delenv("PRAVEGA_PROFILE", raising=False)
+    monkeypatch.delenv("PRAVEGA_SCOPE", raising=False)
+
+
+def run(*args, **options):
+    result = CliRunner().invoke(command_line, args, **options)
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["raed"], "Did you mean 'read'?"),
+        (["stream", "creat"], "No such command 'creat'."),
+        (["read", "s/x", "--folow"], "--follow"),
+        (["read", "s/x", "--follow", "--end", "latest"], "--follow has no --end"),
+        (["read", "s/x", "--limit", "0"], "--limit"),
+        (["read", "s/x", "--json", "--bytes", "raw"], "JSON has no raw bytes"),
+        (["read", "s/x", "--delimiter", "\\x1"], "invalid --delimiter"),
+        (["read", "s/x", "--format", "avro", "-o", "avro_shema=x"], "did you mean 'avro_schema'?"),
+        (["write", "s/x", "--key", "a", "-K", ":"], "choose one"),
+        (["write", "s/x", "-K", ""], "--key-separator is empty"),
+        (["stream", "create", "s/x", "--retain-size", "10XB"], "'10XB' is no size: write it like 10GB"),
+        (["stream", "create", "s/x", "--retain-time", "week"], "'week' is no duration: write it like 7d"),
+        (["stream", "create", "s/x", "--retain-time", "7d", "--retain-size", "1GB"], "two policies: give one"),
+        (["stream", "create", "s/x", "--retain-at-most", "1GB"], "--retain-at-most needs --retain-size"),
+        (
+            ["stream", "create", "s/x", "--retain-time", "7d", "--retain-at-most", "1GB"],
+            "--retain-at-most: '1GB' is no duration",
+        ),
+        (["stream", "create", "s/x", "--scale-events", "1", "--scale-kbytes", "1"], "two policies: give one"),
+        (["stream", "create", "s/x", "--scale-factor", "3"], "--scale-factor needs --scale-events"),
+        (["stream", "scale", "s/x"], "give one of --segments, --split and --merge"),
+        (["stream", "scale", "s/x", "--segments", "1", "--split", "0"], "give one of"),
+        (["stream", "truncate", "s/x"], "--at"),
+    ],
+)
+def test_what_cannot_be_right(args, said):
+    code, output, errors = run(*args)
+    assert (code, output) == (ExitCode.USAGE, "")
+    assert said in errors
+
+
+def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
+    for args in (
+        ["scope", "list"],
+        ["stream", "describe", "s/x"],
+        ["read", "s/x"],
+        ["write", "s/x"],
+        ["lag", "s/x:0=5"],
+        ["cut", "of", "s/x"],
+        ["watch", "s/x"],
+        ["recover", "s/x"],
+        ["subscribers", "s/x"],
+        ["pipe", "s/x"],
+    ):
+        code, output, errors = run(*args, input="")
+        assert (code, output, errors.count("\n")) == (ExitCode.FAILED, "", 1), (args, errors)
+        assert errors.startswith("[PRAVEGA-CONFIG] the controller URI 'nowhere://' must begin with")
+
+
+def test_sizes_and_durations():
+    assert [SIZE.convert(text, None, None) for text in ("7", "1kB", "1.5 MB", "2GiB")] == [7, 1000, 1_500_000, 2 << 30]
+    assert [DURATION.convert(text, None, None) for text in ("500ms", "2s", "1.5h", "7d")] == [
+        500,
+        2000,
+        5_400_000,
+        7 * 86_400_000,
+    ]
+
+
+def test_an_error_has_its_code():
+    codes = {
+        ConfigError("x"): ExitCode.FAILED,
+        DataLossError("x"): ExitCode.DATA_LOSS,
+        StreamNotFoundError("x"): ExitCode.NOT_FOUND,
+        SourceError("x"): ExitCode.BAD_DATA,
+        DeserializationError("x"): ExitCode.BAD_DATA,
+        ControllerUnavailableError("x"): ExitCode.UNAVAILABLE,
+    }
+    assert {error: exit_code(error) for error in codes} == codes
+
+
+def test_an_interrupt_and_a_closed_pipe_are_quiet(monkeypatch):
+    for raised, code in ((KeyboardInterrupt(), 130), (BrokenPipeError(errno.EPIPE, "gone"), 141)):
+
+        def fail(*_: object, error: BaseException = raised, **__: object):
+            raise error
+
+        monkeypatch.setattr("connector.cli.local.detached_server", fail)
+        monkeypatch.setattr("connector.cli._end_output", lambda: None)
+        assert run("local", "status") == (code, "", "")
+
+
+def test_a_command_without_its_extra(monkeypatch):
+    real = importlib.import_module
+
+    def without(name: str, package: str | None = None):
+        if name.endswith("cli.export"):
+            raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql")
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    code, _, errors = run("export", "s/x", "file.parquet", "--to", "parquet")
+    assert code == ExitCode.FAILED
+    assert errors.startswith("[PRAVEGA-MISSING-EXTRA] pravega-serde export needs the package 'pyspark'; install it")
+
+
+def test_the_profile_that_is_named_else_the_default_one(monkeypatch, tmp_path):
+    monkeypatch.delenv("PRAVEGA_CONTROLLER_URI")
+    (tmp_path / "pravega-serde").mkdir()
+    file = tmp_path / "pravega-serde" / "config.toml"
+    file.write_text('[default]\ncontroller = "one://"\n[other]\ncontroller = "two://"\nregistry = "three://"\n')
+    assert "'one://'" in run("scope", "list")[2]
+    assert "'two://'" in run("--profile", "other", "scope", "list")[2]
+    assert "'two://'" in run("scope", "list", env={"PRAVEGA_PROFILE": "other"})[2]
+    assert "'four://'" in run("--profile", "other", "scope", "list", "--controller", "four://")[2]
+    assert "'three://'" in run("--profile", "other", "registry", "groups")[2]
+    assert "PRAVEGA_PROFILE" not in os.environ
+    code, _, errors = run("--profile", "othr", "scope", "list")
+    assert (code, errors.count("\n")) == (ExitCode.FAILED, 1)
+    assert "did you mean 'other'?" in errors
+
+
+def test_the_options_of_spark_as_json():
+    told = json.loads(run("options", "--json")[1])
+    assert told["Source"]["mode"]["default"] == "FAILFAST"
+
+
+def test_the_help_of_every_command():
+    for name in COMMANDS:
+        code, output, _ = run(name, "--help")
+        assert code == 0
+        assert output.startswith("Usage: ")
+
+
+def test_bash_completes_commands(monkeypatch):
+    words = {"_PRAVEGA_SERDE_COMPLETE": "bash_complete", "COMP_WORDS": "pravega-serde stre", "COMP_CWORD": "1"}
+    for name, value in words.items():
+        monkeypatch.setenv(name, value)
+    result = CliRunner().invoke(command_line, [], prog_name="pravega-serde", complete_var="_PRAVEGA_SERDE_COMPLETE")
+    assert result.output == "plain,stream\n"

@@ -1,0 +1,109 @@
+"""Profiles of the user's file: what they hold, what rules over them, what is said of mistakes."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connector.config import PravegaConfig
+from connector.errors import ConfigError
+from connector.options import CommonOptions, parse_options
+from connector.profiles import load_profile, profile_names, registry_environment
+
+Write = Callable[..., Path]
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """``write(text)``: the user's file, which nobody else may read."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("PRAVEGA_PROFILE", "PRAVEGA_CONTROLLER_URI", "PRAVEGA_REGISTRY_URI"):
+        monkeypatch.delenv(name, raising=False)
+
+    def write(text: str, mode: int = 0o600) -> Path:
+        file = tmp_path / "pravega-serde" / "config.toml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+        return file
+
+    return write
+
+
+def test_a_profile_rules_over_the_defaults_alone(write: Write, monkeypatch: pytest.MonkeyPatch):
+    write('[a]\ncontroller = "tls://a:1"\nscope = "s"\ntls_validate_hostname = false\n[b]\nscope = "t"\n')
+    assert profile_names() == ["a", "b"]
+    assert PravegaConfig.resolve() == PravegaConfig()
+    found = PravegaConfig.resolve(profile="a")
+    assert found == PravegaConfig(controller="tls://a:1", scope="s", tls_validate_hostname=False)
+    monkeypatch.setenv("PRAVEGA_PROFILE", "b")
+    assert PravegaConfig.resolve().scope == "t"
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://env:1")
+    assert PravegaConfig.resolve(profile="a").controller == "tcp://env:1"
+    assert PravegaConfig.resolve(profile="a", properties={"pravega.scope": "p"}).scope == "p"
+    assert PravegaConfig.resolve(profile="a", scope="explicit").scope == "explicit"
+    assert PravegaConfig.from_env() == PravegaConfig(controller="tcp://env:1"), "the environment alone"
+
+
+def test_credentials_are_one_setting_and_not_shown(write: Write, monkeypatch: pytest.MonkeyPatch):
+    write(f'[a]\nusername = "u"\npassword = "{SECRET}"\n')
+    assert PravegaConfig.resolve(profile="a") == PravegaConfig().with_credentials("u", SECRET)
+    assert SECRET not in repr(load_profile("a"))
+    monkeypatch.setenv("pravega_client_auth_method", "Bearer")
+    monkeypatch.setenv("pravega_client_auth_token", "t")
+    assert PravegaConfig.resolve(profile="a") == PravegaConfig().with_token("t")
+
+
+def test_settings_of_the_registry(write: Write, monkeypatch: pytest.MonkeyPatch):
+    write('[a]\nregistry = "http://a:1"\nregistry_token = "t"\nregistry_namespace = "n"\n')
+    options = parse_options(CommonOptions, {"path": "s/t", "group": "g"})
+    monkeypatch.setenv("PRAVEGA_PROFILE", "a")
+    found = options.registry_config(1.0)
+    assert (found.uri, found.namespace, found.token) == ("http://a:1", "n", "t")
+    monkeypatch.setenv("PRAVEGA_REGISTRY_USERNAME", "u")
+    monkeypatch.setenv("PRAVEGA_REGISTRY_PASSWORD", "p")
+    monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://env:1")
+    found = options.registry_config(1.0)
+    assert (found.uri, found.namespace, found.username, found.token) == ("http://env:1", "n", "u", None)
+    assert "PRAVEGA_REGISTRY_TOKEN" not in registry_environment()
+
+
+def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: pytest.LogCaptureFixture):
+    file = write('[a]\nscope = "s"\n[b]\nauth_method = "Bearer"\nauth_token = "t"\n', 0o644)
+    with caplog.at_level(logging.WARNING):
+        load_profile("a")
+        assert caplog.messages == []
+        load_profile("b")
+        load_profile("b")
+    assert caplog.messages == [f"{file} holds secrets and other users may read it: chmod 600 {file}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", r"there is no profile 'staging' in .*config.toml: write the file, with a table \[staging\]"),
+        ("[stagin]\n", "there is no profile 'staging' .*; did you mean 'stagin'"),
+        ('[staging]\ncontroler = "tcp://a:1"\n', "unknown setting 'controler'; did you mean 'controller'"),
+        ("[staging]\nqqq = 1\n", "unknown setting 'qqq'; known settings: controller, scope"),
+        ("[staging]\nscope = 1\n", "scope in profile 'staging' .* must be text in quotes"),
+        ('[staging]\ntls_validate_hostname = "no"\n', "must be true or false, without quotes"),
+        ('[staging]\nusername = "u"\n', "only one of username and password"),
+        ('[staging]\nusername = "u"\npassword = "p"\nauth_token = "t"\n', "a username and an auth_token"),
+        ('scope = "s"\n', r"'scope' in .* is in no profile: put it below a line such as \[default\]"),
+        ("[staging\n", "invalid TOML in "),
+    ],
+)
+def test_mistakes(write: Write, text: str, said: str):
+    write(text)
+    with pytest.raises(ConfigError, match=said):
+        PravegaConfig.resolve(profile="staging")
+
+
+def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert profile_names() == []
+    assert load_profile() is None
+    with pytest.raises(ConfigError, match="there is no profile 'x'"):
+        load_profile("x")

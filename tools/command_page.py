@@ -1,0 +1,74 @@
+"""Write ``docs/cli-options.md``, the arguments and options of all commands, from their declarations.
+
+Run ``python -m tools.command_page`` in a checkout after a command has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+from connector.cli import command_line
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "cli-options.md"
+
+
+def commands(command: click.Command, context: click.Context, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Each command with its name, those that have none below them."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from commands(below, context, f"{path} {name}")
+
+
+def page() -> str:
+    """The page as it is to be."""
+    lines = [
+        "# Arguments and options of the commands",
+        "",
+        "Made by `python -m tools.command_page` from the declarations of the commands; [cli.md](cli.md) has examples.",
+    ]
+    context = click.Context(command_line, info_name="pravega-serde")
+    for path, command in commands(command_line, context, "pravega-serde"):
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        arguments = [each for each in command.params if isinstance(each, click.Argument)]
+        usage = [path, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)]
+        lines += ["", f"## {path.removeprefix('pravega-serde ')}", "", f"`{' '.join(usage)}`", ""]
+        lines += [_escaped(command.get_short_help_str(200)), ""]
+        if options:
+            lines += ["| option | meaning |", "|---|---|"]
+            lines += [f"| `{_escaped(_names(each))}` | {_escaped(_meaning(each))} |" for each in options]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _argument(argument: click.Argument) -> str:
+    name = argument.metavar or (argument.name or "").upper()
+    return name if argument.required or name.startswith("[") else f"[{name}]"
+
+
+def _names(option: click.Option) -> str:
+    names = ", ".join(option.opts)
+    if option.is_flag:
+        return names
+    kind = option.type
+    choices = "|".join(map(str, kind.choices)) if isinstance(kind, click.Choice) else None
+    return f"{names} {option.metavar or choices or kind.name.split()[0].upper()}"
+
+
+def _meaning(option: click.Option) -> str:
+    shown = option.show_default and not option.is_flag
+    return (option.help or "") + (f"  [default: {option.default}]" if shown else "")
+
+
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
