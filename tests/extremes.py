@@ -19,11 +19,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from pravega_serde import Serializer, formats, serializer_for
-from pravega_serde.avro import AvroSerializer, avro_schema_of, avro_schema_of
+from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.cbor import CborSerializer
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.json import JsonSerializer
-from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of, protobuf_schema_of
+from pravega_serde.protobuf import ProtobufSerializer, protobuf_schema_of
 from pravega_serde.serializer import FORMATS as FORMAT_TABLE
 
 __all__ = ["FORMATS", "Format", "columns", "expected"]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde.errors import did_you_mean
 from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
 from ..config import PravegaConfig
@@ -39,7 +40,8 @@ def _known_format(name: str, value: str) -> str:
     lowered = value.strip().lower()
     if lowered not in formats():
         raise UnsupportedFormatError(
-            f"unknown format {value!r} in option {name!r}: choose one of {', '.join(formats())}"
+            f"unknown format {value!r} in option {name!r}{did_you_mean(value, formats())} (known formats: "
+            f"{', '.join(formats())})"
         )
     return lowered
 
@@ -293,6 +295,12 @@ class CommonOptions(RegistryOptions):
         "how long the first contact with the servers may take: a wrong address is an error then. Also how long a call "
         "to a schema registry may take",
         number(100, 3_600_000),
+    )
+    ignore_unknown_options: bool = option(
+        False,
+        "a misspelt option is an error; set it to true where options that look like one are for others: then they are "
+        "warnings, as all other unknown names are",
+        flag,
     )
     failover_timeout_ms: int = option(
         300_000,

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pravega_serde.errors import did_you_mean
+
 from ..config import PravegaConfig
 from ..errors import ConfigError
 from ..options import CommonOptions, choice, flag, number, option, registry_option
@@ -36,7 +38,8 @@ def _columns(name: str, value: str) -> tuple[str, ...]:
     known = (*METADATA_COLUMNS, _ENCODING_ID, *EVENT_TIME_COLUMNS)
     for column in columns:
         if column not in known:
-            raise ConfigError(f"option {name!r} has no column {column!r}; there are: {', '.join(known)}")
+            hint = did_you_mean(column, known)
+            raise ConfigError(f"option {name!r} has no column {column!r}{hint}; there are: {', '.join(known)}")
     if len(set(columns)) < len(columns):
         raise ConfigError(f"option {name!r} names a column twice: {value!r}")
     return columns

@@ -13,7 +13,6 @@ from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
 from connector.local import LocalPravega
-from connector.options import PravegaOptionWarning
 from connector.wire import StreamName
 from tests.integration.spark._errors import one_line
 
@@ -52,10 +51,16 @@ def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaCl
     assert not client.controller.stream_exists(stream_name)
 
 
-def test_unknown_option_warns_with_the_nearest_name(config: PravegaConfig, stream: StreamName):
-    options = {"controller": config.controller, "path": str(stream), "start_streamcut": "earliest"}
-    with pytest.warns(PravegaOptionWarning, match="'start_streamcut'.*did you mean 'start_stream_cut'"):
-        PravegaDataSource(options).schema()
+def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: StreamName):
+    for option, code, meant in (
+        ({"startStreamCuts": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),
+        ({"start_stream_cut": "earlyest"}, "PRAVEGA-MALFORMED-STREAM-CUT", "earliest"),
+        ({"format": "jsn"}, "PRAVEGA-UNSUPPORTED-FORMAT", "json"),
+    ):
+        with pytest.raises(PySparkException) as error:
+            load(stream, **option).count()
+        assert f"did you mean '{meant}'" in one_line(error, code)
+    assert load(stream, start_streamcut="latest", ignore_unknown_options="true").count() > 0
 
 
 def test_a_tables_options_are_for_both_sides(config: PravegaConfig, stream: StreamName):
