@@ -34,11 +34,13 @@ from .options import known_names, parse_options
 from .sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from .source import (
     Decoder,
+    MetadataReader,
     PravegaBatchReader,
     PravegaStreamReader,
     SourceOptions,
     batch_reader,
     decoded_fields,
+    metadata_columns,
     require_streams,
     schema_ids,
     schema_ids_of,
@@ -81,9 +83,12 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
         options = _source_options(self.options)
-        if not is_table(self.options):
+        if not is_table(self.options) and options.metadata != "Streams":
             # An error at load(), not when the first task is planned.
             require_streams(options)
+        if options.metadata is not None:
+            columns = from_arrow_schema(pa.schema(metadata_columns(options)))
+            return with_options(columns, self.options) if is_table(self.options) else columns
         ids = schema_ids(options)
         serializer = serializer_of(options, None, ids)
         fields = decoded_fields(options, serializer)
@@ -93,8 +98,11 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         fields = with_never_null(fields, options, serializer)
         return with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
-    def reader(self, schema: StructType) -> PravegaBatchReader:
+    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         """Reader of a batch query."""
+        options = _source_options(options_to_read(self.options, schema))
+        if options.metadata is not None:
+            return MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
         return batch_reader(*self._reader_arguments(schema))
 
     def streamReader(self, schema: StructType) -> PravegaStreamReader:  # noqa: N802
@@ -113,6 +121,10 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
         options = _source_options(options_to_read(self.options, schema))
+        if options.metadata is not None:
+            raise UnsupportedModeError(
+                f"metadata={options.metadata} is for batch reads: write spark.read, or leave it out"
+            )
         arrow = to_arrow_schema(schema, timezone="UTC")
         # An error for columns that cannot be decoded, before any task.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))

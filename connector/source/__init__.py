@@ -4,7 +4,8 @@
 read, ``positions`` their beginnings and ends, ``planner`` the end of the next micro-batch within the limits that
 ``admission`` keeps; ``offsets`` is its form in the checkpoint, ``progress`` what others are told of it. ``columns``
 makes record batches of events, with ``registry`` where a schema registry describes them, ``bad_records`` treats those
-that cannot be decoded, and ``data_loss`` what is gone. ``options`` has the options of all.
+that cannot be decoded, and ``data_loss`` what is gone.
+``metadata`` has what is known about streams instead of their events. ``options`` has the options of all.
 """
 
 from .bad_records import CORRUPT_TYPES, corrupt_names, decode
@@ -19,6 +20,7 @@ from .columns import (
     with_never_null,
     with_schema_ids,
 )
+from .metadata import MetadataReader, metadata_columns
 from .options import CORRUPT_RECORD, METADATA_COLUMNS, SourceOptions
 from .positions import Positions
 from .readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
@@ -29,6 +31,7 @@ __all__ = [
     "METADATA_COLUMNS",
     "VALUE",
     "Decoder",
+    "MetadataReader",
     "Positions",
     "PravegaBatchReader",
     "PravegaStreamReader",
@@ -38,6 +41,7 @@ __all__ = [
     "corrupt_names",
     "decode",
     "decoded_fields",
+    "metadata_columns",
     "require_streams",
     "schema_ids",
     "schema_ids_of",

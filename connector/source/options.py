@@ -111,6 +111,13 @@ class SourceOptions(CommonOptions):
         "writers (their `timestampAggregationTimeout`), see docs/event-time.md",
         _columns,
     )
+    metadata: str | None = option(
+        None,
+        "batch: what is known about streams instead of their events: `StreamInfo` has one row with the stream's "
+        "`head_stream_cut` and `tail_stream_cut` as text, `Streams` a row for each stream of the scopes, with "
+        "`scope_name` and `stream_name`",
+        choice("StreamInfo", "Streams"),
+    )
     mode: str = option(
         "FAILFAST",
         "what to do with events that cannot be decoded: `FAILFAST` stops with their coordinates, `PERMISSIVE` gives "
@@ -199,6 +206,14 @@ class SourceOptions(CommonOptions):
             return _items(self.scope)
         scope = super().config().scope
         return () if scope is None else (scope,)
+
+    def scopes_to_list(self) -> tuple[str, ...]:
+        """Scopes for ``metadata=Streams``: those of ``scope``, or of the path or ``stream``. Raises ConfigError."""
+        given = self.path or self.stream or ""
+        scopes = self.scopes() or tuple(dict.fromkeys(each.strip("/").split("/")[0] for each in _items(given)))
+        if not scopes:
+            raise ConfigError("metadata=Streams needs a scope: set option 'scope', or load('scope')")
+        return scopes
 
     def stream_names(self) -> tuple[StreamName, ...]:
         """The streams that are named, sorted. Raises ConfigError if none is, or two options name different ones."""

@@ -118,3 +118,23 @@ def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, eve
         assert spark.sql(f"SELECT COUNT(*) FROM {name} WHERE event = CAST('from SQL' AS BINARY)").first()[0] == 1
     finally:
         spark.sql(f"DROP TABLE {name}")
+
+
+def test_the_scala_connectors_tables_of_metadata(
+    spark: SparkSession, load: Load, client: PravegaClient, stream: StreamName, events: Events
+):
+    (row,) = load(stream, metadata="StreamInfo").collect()
+    assert client.head(stream).to_text() == row.head_stream_cut
+    assert client.tail(stream).to_text() == row.tail_stream_cut
+    assert load(stream, start_stream_cut=row.head_stream_cut, end_stream_cut=row.tail_stream_cut).count() == len(events)
+    other = StreamName(stream.scope, "another")
+    client.create_stream(other)
+    for place in (stream.scope, stream):
+        names = load(place, metadata="Streams").collect()
+        assert names == sorted((name.scope, name.stream) for name in (stream, other))
+    with pytest.raises(PySparkException, match="PRAVEGA-SCOPE-NOT-FOUND"):
+        load("no-such-scope", metadata="Streams").collect()
+    columns = spark.range(0).selectExpr("'' AS name").schema
+    reader = spark.read.format("pravega").option("controller", client.config.controller).schema(columns)
+    with pytest.raises(PySparkException, match="head_stream_cut, tail_stream_cut"):
+        reader.option("metadata", "StreamInfo").load(str(stream)).collect()
