@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pyarrow as pa
 
@@ -339,11 +339,13 @@ class CommonOptions(RegistryOptions):
             client.health.service = True
         return client
 
+    _NO_STREAM: ClassVar[str] = "no stream is given: set option 'stream', or load('scope/stream')"
+
     def stream_name(self) -> StreamName:
         """Name of the stream. Raises ConfigError if the options give none, or two different ones."""
         given = self.stream or self.path
         if given is None:
-            raise ConfigError("no stream is given: set option 'stream', or load('scope/stream')")
+            raise ConfigError(self._NO_STREAM)
         if self.stream and self.path and self.stream != self.path and not self.path.endswith("/" + self.stream):
             raise ConfigError(
                 f"two streams are given: option 'stream' is {self.stream!r} and the path is {self.path!r}"
