@@ -21,7 +21,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import fields
+from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyspark
@@ -30,7 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from .errors import ConfigError, UnsupportedModeError
-from .options import known_names, parse_options
+from .options import CommonOptions, known_names, parse_options
 from .sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from .source import (
     Decoder,
@@ -55,10 +56,8 @@ __all__ = ["PravegaDataSource"]
 _OLDEST_SPARK: Final = (4, 2)
 _SOURCE_NAMES: Final = known_names(SourceOptions)
 _SINK_NAMES: Final = known_names(SinkOptions)
-
-
-def _source_options(raw: Mapping[str, str]) -> SourceOptions:
-    return parse_options(SourceOptions, raw, also_known=_SINK_NAMES)
+# Options by which the servers know their user.
+_CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
 
 
 class PravegaDataSource(DataSource):  # type: ignore[misc]
@@ -66,6 +65,9 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     ``spark.read.format("pravega").load("scope/stream")``; see the options of SourceOptions and SinkOptions.
     """
+
+    #: Options of every read and write that does not give them, nor its table: those of the session.
+    defaults: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -82,7 +84,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
-        options = _source_options(self.options)
+        options = self._source_options(self.options)
         if not is_table(self.options) and options.metadata != "Streams":
             # An error at load(), not when the first task is planned.
             require_streams(options)
@@ -100,7 +102,7 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         """Reader of a batch query."""
-        options = _source_options(options_to_read(self.options, schema))
+        options = self._source_options(options_to_read(self.options, schema))
         if options.metadata is not None:
             return MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
         return batch_reader(*self._reader_arguments(schema))
@@ -119,8 +121,16 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
         return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
 
+    def _source_options(self, raw: Mapping[str, str]) -> SourceOptions:
+        return parse_options(SourceOptions, self._with_defaults(raw), also_known=_SINK_NAMES)
+
+    def _with_defaults(self, raw: Mapping[str, str]) -> dict[str, str]:
+        """Options, and the defaults of what they do not give; credentials are one setting."""
+        others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in raw) else frozenset()
+        return {name: value for name, value in self.defaults.items() if name not in others} | dict(raw)
+
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
-        options = _source_options(options_to_read(self.options, schema))
+        options = self._source_options(options_to_read(self.options, schema))
         if options.metadata is not None:
             raise UnsupportedModeError(
                 f"metadata={options.metadata} is for batch reads: write spark.read, or leave it out"
@@ -130,7 +140,8 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
     def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
-        options = parse_options(SinkOptions, options_to_write(self.options, schema), also_known=_SOURCE_NAMES)
+        raw = options_to_write(self.options, schema)
+        options = parse_options(SinkOptions, self._with_defaults(raw), also_known=_SOURCE_NAMES)
         options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)
 
@@ -139,7 +150,10 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
-_SECRET: Final = frozenset({"username", "password", "registry_username", "registry_password", "registry_token"})
+_SECRET: Final = frozenset(
+    {"username", "registry_username", "auth_method"}
+    | {f.name for f in fields(CommonOptions) if f.metadata.get("secret")}
+)
 _SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
 # Spark's own options of a write; one with only these was given none.
 _OF_QUERIES: Final = frozenset({"checkpointlocation", "queryname"})

@@ -169,6 +169,8 @@ class FormatOptions:
 
 
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+# Options that go together, each a way to give credentials.
+_PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"))
 # Variables that credentials in the options replace, all together.
 _CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_PASSWORD", "PRAVEGA_REGISTRY_TOKEN"})
 
@@ -187,8 +189,8 @@ def codec_names(name: str, value: str) -> tuple[str, ...]:
     return places
 
 
-def _secret(doc: str) -> Any:
-    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": True})
+def _secret(doc: str, *, registry: bool = True) -> Any:
+    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": registry, "secret": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,10 +287,12 @@ class CommonOptions(RegistryOptions):
     scope: str | None = option(None, "scope of the stream")
     controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
     username: str | None = option(None, "user name, where the server asks for credentials")
-    password: str | None = field(
-        default=None, repr=False, metadata={"doc": "password that goes with `username`", "parse": text}
-    )
+    password: str | None = _secret("password that goes with `username`", registry=False)
+    token: str | None = _secret("bearer token, instead of a user name and a password", registry=False)
+    auth_method: str | None = option(None, "the server's name for another kind of credentials, with `auth_token`")
+    auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False)
     tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
+    tls_server_name: str | None = option(None, "name to expect in the servers' certificate, if it is not their host")
     tls_validate_hostname: bool | None = option(None, "whether a certificate must be of its host (default true)", flag)
     timeout_ms: int = option(
         15_000,
@@ -315,12 +319,24 @@ class CommonOptions(RegistryOptions):
             controller=self.controller,
             scope=self.scope,
             tls_ca_file=self.tls_ca_file,
+            tls_server_name=self.tls_server_name,
             tls_validate_hostname=self.tls_validate_hostname,
         )
-        if self.username is not None:
-            if self.password is None:
-                raise ConfigError("option 'username' needs option 'password'")
-            config = config.with_credentials(self.username, self.password)
+        given = [pair for pair in _PAIRS if any(getattr(self, name) is not None for name in pair)]
+        if len(given) > 1:
+            ways = " and ".join(repr(pair[-1]) for pair in given)
+            raise ConfigError(f"options {ways} both are credentials: set only one of them")
+        for pair in given:
+            missing = [name for name in pair if getattr(self, name) is None]
+            if missing:
+                (other,) = set(pair) - set(missing)
+                raise ConfigError(f"option {other!r} needs option {missing[0]!r}")
+        if self.username is not None and self.password is not None:
+            return config.with_credentials(self.username, self.password)
+        if self.token is not None:
+            return config.with_token(self.token)
+        if self.auth_method is not None and self.auth_token is not None:
+            return config.with_token(self.auth_token, method=self.auth_method)
         return config
 
     def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:

@@ -2,11 +2,12 @@
 
 import tempfile
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from connector.client import RetentionPolicy, ScalingPolicy, note_answer
+from connector.config import PravegaConfig
 from connector.errors import ConfigError, InvalidNameError, UnknownOptionError
 from connector.options import PravegaOptionWarning, known_names, parse_options
 from connector.sink import SinkOptions
@@ -171,9 +172,38 @@ def test_a_password_is_never_shown():
     assert options.config().authorization is not None
 
 
-def test_a_username_needs_its_password():
-    with pytest.raises(ConfigError, match="password"):
-        source(path="a/b", username="me").config()
+def test_every_setting_of_a_cluster_is_an_option():
+    given = {
+        "controller": "tls://pravega:9091",
+        "scope": "a",
+        "auth_method": "Custom",
+        "auth_token": "s3cret-word",
+        "tls_ca_file": "/ca.pem",
+        "tls_server_name": "pravega.example",
+        "tls_validate_hostname": "false",
+    }
+    assert given.keys() == {each.name for each in fields(PravegaConfig)}
+    for options in (source(path="a/b", **given), sink(path="a/b", **given)):
+        assert options.config() == PravegaConfig(**(given | {"tls_validate_hostname": False}))
+        assert "s3cret-word" not in repr(options)
+    options = source(path="a/b", token="s3cret-word")
+    assert options.config().authorization == "Bearer s3cret-word"
+    assert "s3cret-word" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"username": "me"}, "'username' needs option 'password'"),
+        ({"password": "s3cret-word"}, "'password' needs option 'username'"),
+        ({"auth_token": "s3cret-word"}, "'auth_token' needs option 'auth_method'"),
+        ({"token": "s3cret-word", "username": "me"}, "set only one"),
+    ],
+)
+def test_credentials_that_cannot_be(options: dict[str, str], words: str):
+    with pytest.raises(ConfigError, match=words) as error:
+        source(path="a/b", **options).config()
+    assert "s3cret-word" not in str(error.value)
 
 
 def test_a_misspelt_writer_mode_names_the_right_one():
