@@ -43,6 +43,7 @@ from .source import (
     decoded_fields,
     metadata_columns,
     require_streams,
+    sampled_columns,
     schema_ids,
     schema_ids_of,
     serializer_of,
@@ -85,14 +86,17 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
     def schema(self) -> StructType:
         """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
         options = self._source_options(self.options)
-        if not is_table(self.options) and options.metadata != "Streams":
+        wanted = None
+        if options.metadata != "Streams" and (options.infer_schema or not is_table(self.options)):
             # An error at load(), not when the first task is planned.
-            require_streams(options)
+            streams = require_streams(options)
+            if options.infer_schema:
+                wanted = sampled_columns(options.client(), options, streams)
         if options.metadata is not None:
             columns = from_arrow_schema(pa.schema(metadata_columns(options)))
             return with_options(columns, self.options) if is_table(self.options) else columns
         ids = schema_ids(options)
-        serializer = serializer_of(options, None, ids)
+        serializer = serializer_of(options, wanted, ids)
         fields = decoded_fields(options, serializer)
         if is_table(self.options):
             # Nullable: each query may read the table in another mode.

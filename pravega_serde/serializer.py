@@ -191,7 +191,13 @@ FORMATS: Final[Mapping[str, Format]] = {
             registry="pravega_serde.avro.registry:AvroRegistry",
         ),
         Format("bytes", "pravega_serde.text:ByteArraySerializer"),
-        Format("cbor", "pravega_serde.cbor:CborSerializer", needs_columns=True, always_record=True),
+        Format(
+            "cbor",
+            "pravega_serde.cbor:CborSerializer",
+            needs_columns=True,
+            always_record=True,
+            infer="pravega_serde.cbor.rows:infer_columns",
+        ),
         Format("java", "pravega_serde.java:JavaSerializer", options=_JAVA, needs_columns=True),
         Format(
             "json",

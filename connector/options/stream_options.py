@@ -159,9 +159,10 @@ class FormatOptions:
         if declared.needs_columns and not told:
             ways = [f"{each.name!r} ({each.tells_columns})" for each in declared.options if each.tells_columns]
             options = f"set option {' or '.join(ways)}, or " if ways else ""
+            sample = ", or its infer_schema=true" if declared.infer else ""
             raise ConfigError(
                 f"events of format {declared.name!r} do not name their columns: {options}give a schema with the "
-                "fields that you want (.schema('name STRING, …') of a reader)"
+                f"fields that you want (.schema('name STRING, …') of a reader{sample})"
             )
         serializer = self.serializer(wanted)
         _ = serializer.arrow_type

@@ -111,6 +111,14 @@ class SourceOptions(CommonOptions):
         "writers (their `timestampAggregationTimeout`), see docs/event-time.md",
         _columns,
     )
+    infer_schema: bool = option(
+        False,
+        "with `format` `json` or `cbor`: take the columns from the first events of each stream, up to 1000, instead of "
+        "`.schema(…)`; what is null in all of them is a STRING. Other formats, and registries, name their columns "
+        "themselves. Also `inferSchema`, as Spark has it",
+        flag,
+        alias="inferSchema",
+    )
     metadata: str | None = option(
         None,
         "batch: what is known about streams instead of their events: `StreamInfo` has one row with the stream's "
@@ -171,6 +179,8 @@ class SourceOptions(CommonOptions):
             for name in ("stream", "path", "paths"):
                 if getattr(self, name) is not None:
                     raise ConfigError(f"options 'stream_pattern' and {name!r} both say what to read: set only one")
+        if self.infer_schema and self.format is None and not self.from_registry:
+            raise ConfigError("option 'infer_schema' needs option 'format' or 'registry': raw events are one column")
         if self.dead_letter_stream is not None and self.dead_letter_path is not None:
             raise ConfigError("options 'dead_letter_stream' and 'dead_letter_path' both take bad events: set only one")
         if self.has_dead_letters and self.format is None and not self.from_registry:

@@ -106,12 +106,14 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
 }
 
 
-def require_streams(options: SourceOptions) -> None:
-    """Raise StreamNotFoundError for a missing stream, ControllerUnavailableError if no controller answers."""
+def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
+    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
     # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
     client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
-    Streams(client, options).require()
+    streams = Streams(client, options)
+    streams.require()
     note_answer(client.config)
+    return streams.now()
 
 
 @dataclass(frozen=True)
