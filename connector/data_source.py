@@ -30,10 +30,13 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
+from pravega_serde import PravegaError
+
 from .errors import ConfigError, UnsupportedModeError
 from .options import CommonOptions, known_names, parse_options
 from .sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from .source import (
+    BrokenStreamReader,
     Decoder,
     MetadataReader,
     PravegaBatchReader,
@@ -50,6 +53,7 @@ from .source import (
     with_never_null,
     with_schema_ids,
 )
+from .spark_calls import in_one_line
 
 __all__ = ["PravegaDataSource"]
 
@@ -61,6 +65,7 @@ _SINK_NAMES: Final = known_names(SinkOptions)
 _CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
 
 
+@in_one_line("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
     """Reads and writes Pravega streams.
 
@@ -111,9 +116,12 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
             return MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
         return batch_reader(*self._reader_arguments(schema))
 
-    def streamReader(self, schema: StructType) -> PravegaStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
         """Reader of a streaming query."""
-        return PravegaStreamReader(*self._reader_arguments(schema))
+        try:
+            return PravegaStreamReader(*self._reader_arguments(schema))
+        except PravegaError as error:
+            return BrokenStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
         """Writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""

@@ -248,6 +248,11 @@ class RegistryOptions(FormatOptions):
 
         given = (self.registry_username, self.registry_password, self.registry_token) != (None, None, None)
         known = {k: v for k, v in os.environ.items() if not (given and k in _CREDENTIALS)}
+        if self.registry is None and not known.get("PRAVEGA_REGISTRY_URI"):
+            raise ConfigError(
+                f"option 'group' ({self.group!r}) needs a schema registry, and none is given: set option 'registry', "
+                "such as http://localhost:9092, or PRAVEGA_REGISTRY_URI where queries are planned"
+            )
         return RegistryConfig.from_env(
             known,
             uri=self.registry,

@@ -25,13 +25,14 @@ from .inference import columns_in, sampled_columns
 from .metadata import MetadataReader, metadata_columns
 from .options import CORRUPT_RECORD, METADATA_COLUMNS, SourceOptions
 from .positions import Positions
-from .readers import PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
+from .readers import BrokenStreamReader, PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
 
 __all__ = [
     "CORRUPT_RECORD",
     "CORRUPT_TYPES",
     "METADATA_COLUMNS",
     "VALUE",
+    "BrokenStreamReader",
     "Decoder",
     "MetadataReader",
     "Positions",

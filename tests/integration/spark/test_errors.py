@@ -14,7 +14,7 @@ from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
 from connector.local import LocalPravega
 from connector.wire import StreamName
-from tests.integration.spark._errors import one_line
+from tests.integration.spark._errors import last_and_once, one_line
 
 Load = Callable[..., DataFrame]
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"long"},{"name":"s","type":"string"}]}'
@@ -149,6 +149,30 @@ def test_options_that_cannot_be(save: Callable[..., None], stream: StreamName, o
     with pytest.raises(PySparkException) as error:
         save("SELECT 'x' AS event", stream, **options)
     one_line(error, code)
+
+
+def test_the_line_comes_last_and_once(
+    spark: SparkSession,
+    load: Load,
+    save: Callable[..., None],
+    config: PravegaConfig,
+    stream: StreamName,
+    checkpoint: str,
+):
+    queries = spark.readStream.format("pravega").option("controller", config.controller).option("metadata", "Streams")
+    query = queries.load(str(stream)).writeStream.format("noop").option("checkpointLocation", checkpoint)
+    for code, run in (
+        ("PRAVEGA-STREAM-NOT-FOUND", lambda: load("a/b").count()),
+        ("PRAVEGA-CONFIG", lambda: load(stream, group="g").count()),
+        ("PRAVEGA-MALFORMED-STREAM-CUT", lambda: load(stream, start_stream_cut="no cut").count()),
+        ("PRAVEGA-DESERIALIZATION", lambda: load(stream, format="java", java_type="long").count()),
+        ("PRAVEGA-COLUMN-TYPE", lambda: save("SELECT 1 AS event", stream)),
+        ("PRAVEGA-NULL-EVENT", lambda: save("SELECT CAST(NULL AS STRING) AS event", stream)),
+        ("PRAVEGA-UNSUPPORTED-MODE", lambda: query.start().awaitTermination()),
+    ):
+        with pytest.raises(PySparkException) as error:
+            run()
+        last_and_once(error, code)
 
 
 def test_overwrite_is_refused(spark: SparkSession, config: PravegaConfig, stream: StreamName):
