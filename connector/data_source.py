@@ -21,7 +21,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import fields
+from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyspark
@@ -29,23 +30,30 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
+from pravega_serde import PravegaError
+
 from .errors import ConfigError, UnsupportedModeError
-from .options import known_names, parse_options
+from .options import CommonOptions, known_names, parse_options
 from .sink import EventEncoder, PravegaBatchWriter, PravegaStreamWriter, SinkOptions, encoder_for
 from .source import (
+    BrokenStreamReader,
     Decoder,
+    MetadataReader,
     PravegaBatchReader,
     PravegaStreamReader,
     SourceOptions,
     batch_reader,
     decoded_fields,
+    metadata_columns,
     require_streams,
+    sampled_columns,
     schema_ids,
     schema_ids_of,
     serializer_of,
     with_never_null,
     with_schema_ids,
 )
+from .spark_calls import in_one_line
 
 __all__ = ["PravegaDataSource"]
 
@@ -53,17 +61,19 @@ __all__ = ["PravegaDataSource"]
 _OLDEST_SPARK: Final = (4, 2)
 _SOURCE_NAMES: Final = known_names(SourceOptions)
 _SINK_NAMES: Final = known_names(SinkOptions)
+# Options by which the servers know their user.
+_CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
 
 
-def _source_options(raw: Mapping[str, str]) -> SourceOptions:
-    return parse_options(SourceOptions, raw, also_known=_SINK_NAMES)
-
-
+@in_one_line("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
     """Reads and writes Pravega streams.
 
     ``spark.read.format("pravega").load("scope/stream")``; see the options of SourceOptions and SinkOptions.
     """
+
+    #: Options of every read and write that does not give them, nor its table: those of the session.
+    defaults: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -80,12 +90,18 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> StructType:
         """Columns of a read without ``.schema(…)``. Raises StreamNotFoundError, ControllerUnavailableError."""
-        options = _source_options(self.options)
-        if not is_table(self.options):
+        options = self._source_options(self.options)
+        wanted = None
+        if options.metadata != "Streams" and (options.infer_schema or not is_table(self.options)):
             # An error at load(), not when the first task is planned.
-            require_streams(options)
+            streams = require_streams(options)
+            if options.infer_schema:
+                wanted = sampled_columns(options.client(), options, streams)
+        if options.metadata is not None:
+            columns = from_arrow_schema(pa.schema(metadata_columns(options)))
+            return with_options(columns, self.options) if is_table(self.options) else columns
         ids = schema_ids(options)
-        serializer = serializer_of(options, None, ids)
+        serializer = serializer_of(options, wanted, ids)
         fields = decoded_fields(options, serializer)
         if is_table(self.options):
             # Nullable: each query may read the table in another mode.
@@ -93,13 +109,19 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         fields = with_never_null(fields, options, serializer)
         return with_schema_ids(from_arrow_schema(pa.schema(fields)), options, ids)
 
-    def reader(self, schema: StructType) -> PravegaBatchReader:
+    def reader(self, schema: StructType) -> PravegaBatchReader | MetadataReader:
         """Reader of a batch query."""
+        options = self._source_options(options_to_read(self.options, schema))
+        if options.metadata is not None:
+            return MetadataReader(options, to_arrow_schema(schema, timezone="UTC"))
         return batch_reader(*self._reader_arguments(schema))
 
-    def streamReader(self, schema: StructType) -> PravegaStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> PravegaStreamReader | BrokenStreamReader:  # noqa: N802
         """Reader of a streaming query."""
-        return PravegaStreamReader(*self._reader_arguments(schema))
+        try:
+            return PravegaStreamReader(*self._reader_arguments(schema))
+        except PravegaError as error:
+            return BrokenStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> PravegaBatchWriter:
         """Writer of a batch query. Raises ColumnTypeError, StreamNotFoundError before any task starts."""
@@ -111,14 +133,27 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
         """Writer of a streaming query; in complete mode each micro-batch appends the whole result."""
         return PravegaStreamWriter(*self._writer_arguments(schema, streaming=True))
 
+    def _source_options(self, raw: Mapping[str, str]) -> SourceOptions:
+        return parse_options(SourceOptions, self._with_defaults(raw), also_known=_SINK_NAMES)
+
+    def _with_defaults(self, raw: Mapping[str, str]) -> dict[str, str]:
+        """Options, and the defaults of what they do not give; credentials are one setting."""
+        others = _CREDENTIALS if any(name.lower() in _CREDENTIALS for name in raw) else frozenset()
+        return {name: value for name, value in self.defaults.items() if name not in others} | dict(raw)
+
     def _reader_arguments(self, schema: StructType) -> tuple[SourceOptions, pa.Schema, Decoder]:
-        options = _source_options(options_to_read(self.options, schema))
+        options = self._source_options(options_to_read(self.options, schema))
+        if options.metadata is not None:
+            raise UnsupportedModeError(
+                f"metadata={options.metadata} is for batch reads: write spark.read, or leave it out"
+            )
         arrow = to_arrow_schema(schema, timezone="UTC")
         # An error for columns that cannot be decoded, before any task.
         return options, arrow, serializer_of(options, arrow, schema_ids_of(schema, options))
 
     def _writer_arguments(self, schema: StructType, *, streaming: bool) -> tuple[SinkOptions, EventEncoder]:
-        options = parse_options(SinkOptions, options_to_write(self.options, schema), also_known=_SOURCE_NAMES)
+        raw = options_to_write(self.options, schema)
+        options = parse_options(SinkOptions, self._with_defaults(raw), also_known=_SOURCE_NAMES)
         options.mode(streaming=streaming)
         return options, encoder_for(to_arrow_schema(schema, timezone="UTC"), options, streaming=streaming)
 
@@ -127,7 +162,10 @@ class PravegaDataSource(DataSource):  # type: ignore[misc]
 
 _KEY: Final = "pravega.options"
 # Schemas are shown and logged: secrets stay out of them and come from the environment of the processes.
-_SECRET: Final = frozenset({"username", "password", "registry_username", "registry_password", "registry_token"})
+_SECRET: Final = frozenset(
+    {"username", "registry_username", "auth_method"}
+    | {f.name for f in fields(CommonOptions) if f.metadata.get("secret")}
+)
 _SPARKS_OWN: Final = frozenset({"provider", "owner", "path"})
 # Spark's own options of a write; one with only these was given none.
 _OF_QUERIES: Final = frozenset({"checkpointlocation", "queryname"})

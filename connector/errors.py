@@ -5,6 +5,7 @@
     PravegaError                             (pravega_serde.errors)
     └── ConnectorError
         ├── ConfigError                      a setting or an option that cannot be right
+        │   ├── UnknownOptionError           an option of Spark's that is misspelt
         │   ├── InvalidNameError             a scope or stream name that the server would refuse
         │   ├── MalformedStreamCutError      text or bytes that are not a stream cut
         │   ├── UnsupportedModeError         asked for something that this version does not do
@@ -127,6 +128,7 @@ __all__ = [
     "TransactionExpiredError",
     "TransactionUnknownError",
     "UnfinishedBatchError",
+    "UnknownOptionError",
     "UnsupportedModeError",
     "VersionMismatchError",
     "WrongHostError",
@@ -143,6 +145,12 @@ class ConfigError(ConnectorError):
     """A setting or an option cannot be right."""
 
     code = "PRAVEGA-CONFIG"
+
+
+class UnknownOptionError(ConfigError):
+    """An option has a name that there is not."""
+
+    code = "PRAVEGA-UNKNOWN-OPTION"
 
 
 class InvalidNameError(ConfigError):

@@ -26,12 +26,12 @@ import pyarrow.parquet as pq
 from pravega_serde import SchemaError
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.json import JsonSerializer
-from pravega_serde.serializer import FORMATS, imported
+from pravega_serde.serializer import FORMATS
 
 from .client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
 from .errors import ColumnTypeError, ConfigError
 from .options import parse_options
-from .source import Decoder, Positions, RowBuilder, SourceOptions, decoded_fields, serializer_of
+from .source import Decoder, Positions, RowBuilder, SourceOptions, columns_in, decoded_fields, serializer_of
 from .whole_file import WholeFile
 
 __all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
@@ -184,34 +184,17 @@ def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, St
 def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
     """Schema of the rows, and their decoder.
 
-    ``wanted`` are the decoded columns, if given. Where a format does not name them but can infer them (JSON), without
-    ``wanted`` and without a registry all events of the range are read once to find them.
+    ``wanted`` are the decoded columns, if given. Where a format does not name them but can infer them (JSON, CBOR),
+    without ``wanted`` and without a registry all events of the range are read once to find them.
 
     Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
     """
-    infer = "" if options.format is None else FORMATS[options.format].infer
-    if wanted is None and infer and not options.from_registry:
+    if wanted is None and options.format is not None and FORMATS[options.format].infer and not options.from_registry:
+        otherwise = "name the columns (schema=), or leave 'format' out to export their bytes"
         with closing(events()) as batches:
-            wanted = _inferred(batches, imported(infer), options.format)
+            wanted = columns_in(batches, options.format, otherwise)
     decoder = serializer_of(options, wanted)
     return pa.schema(decoded_fields(options, decoder)), decoder
-
-
-def _inferred(events: Iterator[EventBatch], infer: Callable[[pa.Array], pa.Schema], name: str | None) -> pa.Schema:
-    """Columns of all events together."""
-    found = pa.schema([])
-    for batch in events:
-        try:
-            found = pa.unify_schemas([found, infer(batch.events)], promote_options="permissive")
-        except (SchemaError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            reason = error.message if isinstance(error, SchemaError) else error
-            raise ColumnTypeError(
-                f"the events of {batch.stream} do not have columns in common ({reason}): name the columns (schema=), "
-                "or leave 'format' out to export their bytes"
-            ) from None
-    if not len(found):
-        raise ColumnTypeError(f"the range has no {name} events to take columns from: name the columns (schema=)")
-    return found
 
 
 def avro_schema_of_rows(schema: pa.Schema, decoder: Decoder, *, nullable: bool) -> str | None:

@@ -28,11 +28,12 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_serde import DeserializationError, Serializer
+from pravega_serde.errors import did_you_mean
 from pravega_serde.routing import segment_keys
 
-from .errors import ConfigError
+from .errors import ConfigError, UnknownOptionError
 from .exchange import Portable
-from .options import RegistryOptions, nearest
+from .options import RegistryOptions
 from .sink import SinkOptions
 from .source import (
     CORRUPT_RECORD,
@@ -124,7 +125,8 @@ def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]
     values = {} if format_name is None else {"format": _parsed(known["format"], format_name)}
     for name, value in given.items():
         if name not in known:
-            raise ConfigError(f"unknown option {name!r}; {nearest(name, known)}")
+            hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
+            raise UnknownOptionError(f"unknown option {name!r}{hint}")
         values[name] = _parsed(known[name], value)
     options = kind(**values)
     if options.from_registry and options.group is None:

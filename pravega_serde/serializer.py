@@ -5,14 +5,13 @@ Nothing here imports a codec: a format's module, and pyarrow with it, is loaded 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, overload
 
-from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
+from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -202,7 +201,13 @@ FORMATS: Final[Mapping[str, Format]] = {
             registry="pravega_serde.avro.registry:AvroRegistry",
         ),
         Format("bytes", "pravega_serde.text:ByteArraySerializer"),
-        Format("cbor", "pravega_serde.cbor:CborSerializer", needs_columns=True, always_record=True),
+        Format(
+            "cbor",
+            "pravega_serde.cbor:CborSerializer",
+            needs_columns=True,
+            always_record=True,
+            infer="pravega_serde.cbor.rows:infer_columns",
+        ),
         Format("java", "pravega_serde.java:JavaSerializer", options=_JAVA, needs_columns=True),
         Format(
             "json",
@@ -290,7 +295,7 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     """
     name = format_name.strip().lower()
     if name not in FORMATS:
-        hint = _nearest(name, FORMATS)
+        hint = did_you_mean(name, FORMATS)
         raise UnsupportedFormatError(f"unknown format {format_name!r}{hint}; known formats: {', '.join(formats())}")
     factory = imported(FORMATS[name].serializer)
     _check_options(name, inspect.signature(factory), options)
@@ -302,12 +307,7 @@ def _check_options(name: str, signature: inspect.Signature, options: Mapping[str
     known = signature.parameters
     for option in options:
         if option not in known:
-            raise SerdeError(f"format {name!r} has no option {option!r}{_nearest(option, known)}")
+            raise SerdeError(f"format {name!r} has no option {option!r}{did_you_mean(option, known)}")
     missing = [key for key, p in known.items() if p.default is inspect.Parameter.empty and key not in options]
     if missing:
         raise SerdeError(f"format {name!r} needs the option {missing[0]!r}")
-
-
-def _nearest(name: str, known: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""

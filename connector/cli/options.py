@@ -43,8 +43,8 @@ def options_page() -> str:
         "# Options",
         "",
         "Made by `pravega-serde options --markdown` from the declarations of the options. Names are not case",
-        "sensitive. An unknown name is a warning that gives the nearest known one; a value that cannot be right is an",
-        "error before anything is read or written.",
+        "sensitive. A name that is misspelt by a letter or two is an error that gives the right one, any other unknown",
+        "name a warning; a value that cannot be right is an error before anything is read or written.",
     ]
     for title, side in _sides():
         lines += ["", f"## {title}", "", "| option | default | meaning |", "|---|---|---|"]

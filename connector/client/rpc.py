@@ -41,6 +41,7 @@ from .health import Attempts, ClusterHealth
 _SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
 if "grpc" not in sys.modules:
     os.environ.setdefault(_SETTING, "0")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # a line for each failed handshake says less than our error
 
 import grpc  # noqa: E402 - after the environment is set
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, field, fields
 from typing import Any, Final, TypeVar
 
-from ..errors import ConfigError
+from pravega_serde.errors import did_you_mean
+
+from ..errors import ConfigError, UnknownOptionError
 
 __all__ = [
     "PravegaOptionWarning",
     "choice",
     "flag",
     "known_names",
-    "nearest",
+    "misspelt",
     "number",
     "option",
     "parse_options",
@@ -26,6 +27,23 @@ T = TypeVar("T")
 
 # Options that Spark itself adds (tables, checkpoints, names of queries).
 _SPARKS_OWN: Final = frozenset({"checkpointlocation", "provider", "owner", "queryname", "serialization.format"})
+# What Kafka's users write, in the spelling that Spark hands on, and what it is called here.
+_KAFKAS: Final = {
+    "kafka.bootstrap.servers": "controller",
+    "topic": "stream",
+    "subscribe": "stream",
+    "subscribepattern": "stream_pattern",
+    "startingoffsets": "start_stream_cut",
+    "endingoffsets": "end_stream_cut",
+    "startingtimestamp": "start_stream_cut",
+    "endingtimestamp": "end_stream_cut",
+    "maxoffsetspertrigger": "max_rows_per_trigger",
+}
+# The option by which misspelt names have no effect.
+_IGNORE: Final = "ignore_unknown_options"
+# A name of so many letters may have two edits; a shorter one has one, and the shortest none: 'host' is not 'path'.
+_TWO_EDITS: Final = 8
+_ONE_EDIT: Final = 4
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
 
@@ -47,7 +65,7 @@ def flag(name: str, value: str) -> bool:
         return True
     if lowered in _FALSE:
         return False
-    raise ConfigError(f"option {name!r} must be true or false, not {value!r}")
+    raise ConfigError(f"option {name!r} must be true or false, not {value!r}{did_you_mean(value, ('true', 'false'))}")
 
 
 def number(least: int, most: int) -> Callable[[str, str], int]:
@@ -72,7 +90,8 @@ def choice(*allowed: str) -> Callable[[str, str], str]:
         for word in allowed:
             if value.strip().lower() == word.lower():
                 return word
-        raise ConfigError(f"option {name!r} must be one of {', '.join(allowed)}, not {value!r}")
+        hint = did_you_mean(value, allowed)
+        raise ConfigError(f"option {name!r} must be one of {', '.join(allowed)}, not {value!r}{hint}")
 
     return parse
 
@@ -86,17 +105,25 @@ def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collecti
     """Parse the options of a source or a sink as Spark passes them; names are not case sensitive.
 
     ``also_known`` are names of the other side: a table has the options of both. Raises ConfigError for an invalid
-    value. An unknown name is a PravegaOptionWarning that gives the nearest known one, not an error: Spark itself adds
-    options.
+    value, UnknownOptionError for a misspelt name. Any other unknown name is a PravegaOptionWarning, because Spark and
+    its users add options that are for others; with the option ``ignore_unknown_options`` a misspelt one is, too.
     """
     known = _known(kind)
     values: dict[str, Any] = {}
+    unknown: list[str] = []
     for name, value in sorted((key.lower(), value) for key, value in raw.items()):
         if name in known:
             values[known[name].name] = known[name].metadata["parse"](name, value)
         elif name not in _SPARKS_OWN and name not in also_known and not name.startswith("option."):
-            message = f"[PRAVEGA-UNKNOWN-OPTION] unknown option {name!r} has no effect; {nearest(name, known)}"
-            warnings.warn(message, PravegaOptionWarning, stacklevel=2)
+            unknown.append(name)
+    for name in unknown:
+        meant = misspelt(name, {*known, *also_known})
+        if meant is not None and not values.get(_IGNORE, False):
+            raise UnknownOptionError(
+                f"unknown option {name!r}: did you mean {meant!r}? If it is for others, set {_IGNORE}=true"
+            )
+        hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
+        warnings.warn(str(UnknownOptionError(f"unknown option {name!r} has no effect{hint}")), PravegaOptionWarning, 2)
     return kind(**values)
 
 
@@ -110,7 +137,33 @@ def _known(kind: type[Any]) -> dict[str, Field[Any]]:
     return {f.name: f for f in declared} | {f.metadata["alias"]: f for f in declared if f.metadata.get("alias")}
 
 
-def nearest(name: str, known: Collection[str]) -> str:
-    """Hint for an unknown name: the nearest known option, or all of them."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known options: {', '.join(sorted(known))}"
+def misspelt(name: str, known: Collection[str]) -> str | None:
+    """Known option that an unknown name, in lower case, certainly means; None if there is none.
+
+    It differs by an edit or two, or by underscores alone (Spark hands on ``startStreamCut`` in lower case), or is what
+    Kafka's source calls it.
+    """
+    if name in _KAFKAS:
+        return _KAFKAS[name] if _KAFKAS[name] in known else None
+    plain = _letters(name)
+    allowed = (len(plain) >= _ONE_EDIT) + (len(plain) >= _TWO_EDITS)
+    edits, near = min(((_edits(plain, _letters(each)), each) for each in known), default=(allowed + 1, None))
+    return near if edits <= allowed else None
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").replace("-", "").replace(".", "")
+
+
+def _edits(one: str, other: str) -> int:
+    """Letters to add, to drop, to replace, or to swap with their neighbour, to make one word of another."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and one[i - 2 : i] == wanted + other[j - 2]:
+                row[-1] = min(row[-1], before[j - 2] + 1)
+        before, last = last, row
+    return last[-1]

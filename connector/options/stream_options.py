@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import pyarrow as pa
 
 from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde.errors import did_you_mean
 from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
 from ..config import PravegaConfig
@@ -39,7 +40,8 @@ def _known_format(name: str, value: str) -> str:
     lowered = value.strip().lower()
     if lowered not in formats():
         raise UnsupportedFormatError(
-            f"unknown format {value!r} in option {name!r}: choose one of {', '.join(formats())}"
+            f"unknown format {value!r} in option {name!r}{did_you_mean(value, formats())} (known formats: "
+            f"{', '.join(formats())})"
         )
     return lowered
 
@@ -157,9 +159,10 @@ class FormatOptions:
         if declared.needs_columns and not told:
             ways = [f"{each.name!r} ({each.tells_columns})" for each in declared.options if each.tells_columns]
             options = f"set option {' or '.join(ways)}, or " if ways else ""
+            sample = ", or its infer_schema=true" if declared.infer else ""
             raise ConfigError(
                 f"events of format {declared.name!r} do not name their columns: {options}give a schema with the "
-                "fields that you want (.schema('name STRING, …') of a reader)"
+                f"fields that you want (.schema('name STRING, …') of a reader{sample})"
             )
         serializer = self.serializer(wanted)
         _ = serializer.arrow_type
@@ -167,6 +170,8 @@ class FormatOptions:
 
 
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+# Options that go together, each a way to give credentials.
+_PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"))
 # Variables that credentials in the options replace, all together.
 _CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_PASSWORD", "PRAVEGA_REGISTRY_TOKEN"})
 
@@ -185,8 +190,8 @@ def codec_names(name: str, value: str) -> tuple[str, ...]:
     return places
 
 
-def _secret(doc: str) -> Any:
-    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": True})
+def _secret(doc: str, *, registry: bool = True) -> Any:
+    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": registry, "secret": True})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,6 +251,11 @@ class RegistryOptions(FormatOptions):
 
         given = (self.registry_username, self.registry_password, self.registry_token) != (None, None, None)
         known = {k: v for k, v in registry_environment().items() if not (given and k in _CREDENTIALS)}
+        if self.registry is None and not known.get("PRAVEGA_REGISTRY_URI"):
+            raise ConfigError(
+                f"option 'group' ({self.group!r}) needs a schema registry, and none is given: set option 'registry', "
+                "such as http://localhost:9092, or PRAVEGA_REGISTRY_URI where queries are planned"
+            )
         return RegistryConfig.from_env(
             known,
             uri=self.registry,
@@ -286,16 +296,24 @@ class CommonOptions(RegistryOptions):
     scope: str | None = option(None, "scope of the stream")
     controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
     username: str | None = option(None, "user name, where the server asks for credentials")
-    password: str | None = field(
-        default=None, repr=False, metadata={"doc": "password that goes with `username`", "parse": text}
-    )
+    password: str | None = _secret("password that goes with `username`", registry=False)
+    token: str | None = _secret("bearer token, instead of a user name and a password", registry=False)
+    auth_method: str | None = option(None, "the server's name for another kind of credentials, with `auth_token`")
+    auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False)
     tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
+    tls_server_name: str | None = option(None, "name to expect in the servers' certificate, if it is not their host")
     tls_validate_hostname: bool | None = option(None, "whether a certificate must be of its host (default true)", flag)
     timeout_ms: int = option(
         15_000,
         "how long the first contact with the servers may take: a wrong address is an error then. Also how long a call "
         "to a schema registry may take",
         number(100, 3_600_000),
+    )
+    ignore_unknown_options: bool = option(
+        False,
+        "a misspelt option is an error; set it to true where options that look like one are for others: then they are "
+        "warnings, as all other unknown names are",
+        flag,
     )
     failover_timeout_ms: int = option(
         300_000,
@@ -310,12 +328,24 @@ class CommonOptions(RegistryOptions):
             controller=self.controller,
             scope=self.scope,
             tls_ca_file=self.tls_ca_file,
+            tls_server_name=self.tls_server_name,
             tls_validate_hostname=self.tls_validate_hostname,
         )
-        if self.username is not None:
-            if self.password is None:
-                raise ConfigError("option 'username' needs option 'password'")
-            config = config.with_credentials(self.username, self.password)
+        given = [pair for pair in _PAIRS if any(getattr(self, name) is not None for name in pair)]
+        if len(given) > 1:
+            ways = " and ".join(repr(pair[-1]) for pair in given)
+            raise ConfigError(f"options {ways} both are credentials: set only one of them")
+        for pair in given:
+            missing = [name for name in pair if getattr(self, name) is None]
+            if missing:
+                (other,) = set(pair) - set(missing)
+                raise ConfigError(f"option {other!r} needs option {missing[0]!r}")
+        if self.username is not None and self.password is not None:
+            return config.with_credentials(self.username, self.password)
+        if self.token is not None:
+            return config.with_token(self.token)
+        if self.auth_method is not None and self.auth_token is not None:
+            return config.with_token(self.auth_token, method=self.auth_method)
         return config
 
     def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:
@@ -334,11 +364,13 @@ class CommonOptions(RegistryOptions):
             client.health.service = True
         return client
 
+    _NO_STREAM: ClassVar[str] = "no stream is given: set option 'stream', or load('scope/stream')"
+
     def stream_name(self) -> StreamName:
         """Name of the stream. Raises ConfigError if the options give none, or two different ones."""
         given = self.stream or self.path
         if given is None:
-            raise ConfigError("no stream is given: set option 'stream', or load('scope/stream')")
+            raise ConfigError(self._NO_STREAM)
         if self.stream and self.path and self.stream != self.path and not self.path.endswith("/" + self.stream):
             raise ConfigError(
                 f"two streams are given: option 'stream' is {self.stream!r} and the path is {self.path!r}"

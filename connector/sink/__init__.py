@@ -1,8 +1,8 @@
 """The Spark sink: batch and streaming writes to a stream.
 
 ``options`` and ``encoding`` (rows as events; ``registry`` for those of a schema registry) need no Spark, and load none.
-``writers`` is what Spark calls, ``exactly_once`` the transactions of its tasks and their commit, ``contents`` the
-totals by which a repeated batch is compared with the committed one.
+``writers`` is what Spark calls, ``targets`` the streams that rows go to, ``exactly_once`` the transactions of its tasks
+and their commit, ``contents`` the totals by which a repeated batch is compared with the committed one.
 """
 
 from typing import TYPE_CHECKING, Any

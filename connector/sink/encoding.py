@@ -16,10 +16,12 @@ from ..errors import ColumnTypeError, ConfigError, NullEventError
 from ..exchange import Portable
 from .options import SinkOptions
 
-__all__ = ["EventEncoder", "EventTime", "LatestTime", "encoder_for"]
+__all__ = ["TARGET_STREAM", "EventEncoder", "EventTime", "LatestTime", "encoder_for"]
 
 _EVENT: Final = "event"
 _ROUTING_KEY: Final = "routing_key"
+#: Column that names the stream of each row, where the options name none.
+TARGET_STREAM: Final = "target_stream"
 _MILLIS: Final = pa.timestamp("ms")
 
 
@@ -72,6 +74,7 @@ class EventEncoder:
     serializer: Portable[Serializer[Any]] | None  # None where the column holds events
     router: EventRouter
     event_time: EventTime | None = None
+    target: str | None = None  # column that names the stream of each row
 
     def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
         """(events, routing keys or None), ready for a writer's ``write_column``.
@@ -93,8 +96,32 @@ def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = Fa
 
     Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
     """
-    event_time = _event_time(schema, options)
-    return replace(_encoder(schema, options, streaming=streaming), event_time=event_time)
+    event_time, target = _event_time(schema, options), _target(schema, options)
+    if target is not None:
+        _check_target(schema, options, streaming=streaming)
+    rows = schema if target is None else schema.remove(schema.get_field_index(target))
+    return replace(_encoder(rows, options, streaming=streaming), event_time=event_time, target=target)
+
+
+def _target(schema: pa.Schema, options: SinkOptions) -> str | None:
+    """The column that names streams, if the options name none."""
+    named = options.stream is not None or options.path is not None
+    return TARGET_STREAM if TARGET_STREAM in schema.names and not named else None
+
+
+def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> None:
+    kind = schema.field(TARGET_STREAM).type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise ColumnTypeError(f"column {TARGET_STREAM!r} is {kind}, not a string: cast it")
+    if options.mode(streaming=streaming) == "exactly_once":
+        raise ConfigError(
+            f"rows cannot go exactly once to the streams of column {TARGET_STREAM!r}: the ledger of committed batches "
+            "lies beside one stream. Set option 'stream' (a write for each stream), or writer_mode=at_least_once"
+        )
+    if options.from_registry and options.group is None:
+        raise ConfigError(
+            f"column {TARGET_STREAM!r} names the streams: with a schema registry, set option 'group' for the schema"
+        )
 
 
 def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:

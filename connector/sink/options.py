@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 from ..client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
-from ..errors import ConfigError
+from ..errors import ConfigError, InvalidNameError
 from ..options import CommonOptions, choice, codec_names, flag, number, option, registry_option
+from ..wire import StreamName
 
 __all__ = ["SinkOptions"]
 
@@ -143,6 +144,21 @@ class SinkOptions(CommonOptions):
     default_retention_size_bytes: int | None = option(
         None, "created streams keep this many bytes", number(1, _MAX_LONG)
     )
+
+    _NO_STREAM: ClassVar[str] = (
+        "no stream is given: set option 'stream', or save('scope/stream'), or name one in each row, in a column "
+        "'target_stream'"
+    )
+
+    def stream_named(self, text: str | None) -> StreamName:
+        """Stream by its text in a row; None is that of the options. Raises InvalidNameError, ConfigError."""
+        if text is None:
+            return self.stream_name()
+        if not text.strip("/ "):
+            raise InvalidNameError(
+                "the name of a stream is empty: write 'scope/stream', or 'stream' with option 'scope'"
+            )
+        return replace(self, stream=text, path=None).stream_name()
 
     @property
     def commit_timeout(self) -> float:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,12 +21,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pravega_serde.per_process import PerProcess
 
 from ..client import EventWriter, PravegaClient, StreamName, note_answer
-from ..errors import ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
+from ..errors import AuthenticationError, ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
 from ..exchange import Exchanged
 from ..ledger import note_batch, writer_of
-from .encoding import EventEncoder, LatestTime
+from ..spark_calls import in_one_line
+from .encoding import EventEncoder
 from .exactly_once import ExactlyOnce
 from .options import SinkOptions
+from .targets import TargetWriters, Written, parts_of
 
 __all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]
 
@@ -33,23 +36,25 @@ _log: Final = logging.getLogger(__name__)
 
 _Messages = Sequence[WriterCommitMessage | None]
 # Streams that are ready to be written to: Spark makes writers anew for every micro-batch.
-_ready: Final[PerProcess[tuple[PravegaClient, StreamName], None]] = PerProcess()
+_ready: Final[PerProcess[tuple[PravegaClient, StreamName | None], None]] = PerProcess()
 
 
 @dataclass(frozen=True)
 class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
     """Message of one task; ``dropped`` counts the events that ``best_effort`` gave up.
 
-    ``event_time`` is what is to be noted for its rows (milliseconds), ``query`` the streaming query that it works for.
+    ``event_times`` is what is to be noted for the rows of each stream (milliseconds), ``query`` the streaming query
+    that it works for.
     """
 
     rows: int
     bytes: int
     dropped: int = 0
-    event_time: int | None = None
+    event_times: tuple[tuple[StreamName, int], ...] = ()
     query: str = ""
 
 
+@in_one_line("write")
 class _Writer(Exchanged):
     """Base of both writers: rows in, durable events out."""
 
@@ -58,7 +63,10 @@ class _Writer(Exchanged):
         self.mode = options.mode(streaming=streaming)
         self._exactly_once: ExactlyOnce | None = None
         client = options.client()
-        _ready.get((client, options.stream_name()), lambda: prepare_stream(client, options))
+        if encoder.target is None:
+            self._prepare(client, options.stream_name())
+        else:
+            _ready.get((client, None), lambda: _reach(client))
         if self.mode == "exactly_once":
             self._exactly_once = ExactlyOnce(options, encoder, streaming=streaming)
             self._exactly_once.prepare(client)
@@ -76,44 +84,43 @@ class _Writer(Exchanged):
         return self._write_at_least_once(iterator)
 
     def _write_at_least_once(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
-        writer, latest = self._event_writer(), LatestTime(self.encoder.event_time)
         rows = size = 0
-        with writer:
-            for batch in iterator:
-                rows, size = rows + batch.num_rows, size + self._write_batch(writer, batch)
-                latest.add(batch)
-            writer.flush()
-        return TaskWritten(rows, size, event_time=latest.millis, query=_query())
+        with closing(TargetWriters(self._event_writer, self.encoder)) as writers:
+            for part in self._parts(iterator):
+                rows, size = rows + len(part.events), size + writers.write(part)
+                writers.note(part)
+            writers.flush()
+            return TaskWritten(rows, size, event_times=writers.times(), query=_query())
 
     def _write_best_effort(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         rows = size = dropped = 0
-        writer, latest = self._event_writer(), LatestTime(self.encoder.event_time)
-        try:
-            for batch in iterator:
+        with closing(TargetWriters(self._event_writer, self.encoder)) as writers:
+            for part in self._parts(iterator):
                 try:
-                    size += self._write_batch(writer, batch)
-                    writer.flush()
-                    rows += batch.num_rows
-                    latest.add(batch)
-                except EventError:
+                    size += writers.write(part)
+                    writers.flush()
+                    rows += len(part.events)
+                    writers.note(part)
+                except (EventError, StreamNotFoundError, ScopeNotFoundError):
                     raise  # a row that can never be written is the query's fault, not the servers'
                 except ConnectorError as error:
-                    _log.warning("%d events for stream %s were dropped: %s", batch.num_rows, writer.stream, error)
-                    dropped += batch.num_rows
-                    writer.abandon()
-                    writer = self._event_writer()
-        finally:
-            writer.abandon()
-        return TaskWritten(rows, size, dropped, latest.millis, _query())
+                    _log.warning("%d events for stream %s were dropped: %s", len(part.events), part.stream, error)
+                    dropped += len(part.events)
+                    writers.drop(part.stream)
+            return TaskWritten(rows, size, dropped, writers.times(), _query())
 
-    def _write_batch(self, writer: EventWriter[bytes], batch: pa.RecordBatch) -> int:
-        events, keys = self.encoder.encode(batch)
-        writer.write_column(events, keys)
-        return int(events.nbytes)
+    def _parts(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[Written]:
+        return (part for batch in iterator for part in parts_of(batch, self.encoder, self.options.stream_named))
 
-    def _event_writer(self) -> EventWriter[bytes]:
-        return self._client().writer(
-            self.options.stream_name(),
+    def _prepare(self, client: PravegaClient, stream: StreamName) -> None:
+        _ready.get((client, stream), lambda: prepare_stream(client, stream, self.options))
+
+    def _event_writer(self, stream: StreamName) -> EventWriter[bytes]:
+        client = self._client()
+        if self.encoder.target is not None:  # else the driver has prepared it
+            self._prepare(client, stream)
+        return client.writer(
+            stream,
             max_event_size=self.options.max_event_size,
             timeout=self.options.write_timeout,
         )
@@ -136,20 +143,23 @@ class _Writer(Exchanged):
         written = [message for message in messages if isinstance(message, TaskWritten)]
         self._note_time(written)
         if dropped := sum(message.dropped for message in written):
-            _log.warning("%d events for stream %s were dropped (best_effort)", dropped, self.options.stream_name())
+            _log.warning("%d events were dropped (best_effort)", dropped)
 
     def _note_time(self, written: Sequence[TaskWritten]) -> None:
         """Note the time of rows that can be read already."""
-        times = [message.event_time for message in written if message.event_time is not None]
-        if not times:
+        latest: dict[StreamName, int] = {}
+        for message in written:
+            for stream, millis in message.event_times:
+                latest[stream] = max(millis, latest.get(stream, millis))
+        if not latest:
             return
-        client, stream = self._committing(), self.options.stream_name()
-        query = written[0].query
+        client, query = self._committing(), written[0].query
         writer = writer_of(query or str(uuid.uuid4()))
-        note_batch(client, stream, writer, max(times))
-        if not query:
-            with contextlib.suppress(ConnectorError):  # this writer never comes again
-                client.controller.remove_writer(stream, writer)
+        for stream, millis in latest.items():
+            note_batch(client, stream, writer, millis)
+            if not query:
+                with contextlib.suppress(ConnectorError):  # this writer never comes again
+                    client.controller.remove_writer(stream, writer)
 
     def _abort(self, messages: _Messages, batch: int) -> None:
         if self._exactly_once is not None:
@@ -162,6 +172,7 @@ def _query() -> str:
     return "" if context is None else context.getLocalProperty("sql.streaming.queryId") or ""
 
 
+@in_one_line("commit", "abort")
 class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """Appends the rows of a DataFrame to a stream."""
 
@@ -177,6 +188,7 @@ class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
         self._abort(messages, self.options.txn_version or 0)
 
 
+@in_one_line("commit", "abort")
 class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Appends the rows of each micro-batch to a stream."""
 
@@ -192,12 +204,17 @@ class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore
         self._abort(messages, batchId)
 
 
-def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
+def _reach(client: PravegaClient) -> None:
+    """Make sure that servers answer, where no stream is known yet. Raises ControllerUnavailableError."""
+    with contextlib.suppress(AuthenticationError):  # an answer; what is permitted shows with the streams
+        client.controller.scope_exists(client.config.scope or "_system")
+
+
+def prepare_stream(client: PravegaClient, stream: StreamName, options: SinkOptions) -> None:
     """Make sure that the stream exists, creating it only if that is allowed.
 
     Raises ScopeNotFoundError, StreamNotFoundError.
     """
-    stream = options.stream_name()
     controller = client.controller
     if options.allow_create_scope:
         controller.create_scope(stream.scope)
@@ -209,14 +226,13 @@ def prepare_stream(client: PravegaClient, options: SinkOptions) -> None:
         controller.create_stream(stream, options.scaling(), options.retention())
     elif not controller.stream_exists(stream):
         raise StreamNotFoundError(f"stream {stream} does not exist; create it, or set allow_create_stream to true")
-    check_aggregation(client, options)
+    check_aggregation(client, stream, options)
 
 
-def check_aggregation(client: PravegaClient, options: SinkOptions) -> None:
+def check_aggregation(client: PravegaClient, stream: StreamName, options: SinkOptions) -> None:
     """Warn of a stream whose watermarks wait for no writer: of several writers the fastest alone makes them then."""
     if options.event_time_column is None:
         return
-    stream = options.stream_name()
     try:
         config = client.controller.stream_config(stream)
     except ConnectorError as error:  # times are advice to readers: they are no reason not to write

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pravega_serde.errors import did_you_mean
+
 from ..config import PravegaConfig
 from ..errors import ConfigError
 from ..options import CommonOptions, choice, flag, number, option, registry_option
@@ -36,7 +38,8 @@ def _columns(name: str, value: str) -> tuple[str, ...]:
     known = (*METADATA_COLUMNS, _ENCODING_ID, *EVENT_TIME_COLUMNS)
     for column in columns:
         if column not in known:
-            raise ConfigError(f"option {name!r} has no column {column!r}; there are: {', '.join(known)}")
+            hint = did_you_mean(column, known)
+            raise ConfigError(f"option {name!r} has no column {column!r}{hint}; there are: {', '.join(known)}")
     if len(set(columns)) < len(columns):
         raise ConfigError(f"option {name!r} names a column twice: {value!r}")
     return columns
@@ -108,6 +111,21 @@ class SourceOptions(CommonOptions):
         "writers (their `timestampAggregationTimeout`), see docs/event-time.md",
         _columns,
     )
+    infer_schema: bool = option(
+        False,
+        "with `format` `json` or `cbor`: take the columns from the first events of each stream, up to 1000, instead of "
+        "`.schema(…)`; what is null in all of them is a STRING. Other formats, and registries, name their columns "
+        "themselves. Also `inferSchema`, as Spark has it",
+        flag,
+        alias="inferSchema",
+    )
+    metadata: str | None = option(
+        None,
+        "batch: what is known about streams instead of their events: `StreamInfo` has one row with the stream's "
+        "`head_stream_cut` and `tail_stream_cut` as text, `Streams` a row for each stream of the scopes, with "
+        "`scope_name` and `stream_name`",
+        choice("StreamInfo", "Streams"),
+    )
     mode: str = option(
         "FAILFAST",
         "what to do with events that cannot be decoded: `FAILFAST` stops with their coordinates, `PERMISSIVE` gives "
@@ -161,6 +179,8 @@ class SourceOptions(CommonOptions):
             for name in ("stream", "path", "paths"):
                 if getattr(self, name) is not None:
                     raise ConfigError(f"options 'stream_pattern' and {name!r} both say what to read: set only one")
+        if self.infer_schema and self.format is None and not self.from_registry:
+            raise ConfigError("option 'infer_schema' needs option 'format' or 'registry': raw events are one column")
         if self.dead_letter_stream is not None and self.dead_letter_path is not None:
             raise ConfigError("options 'dead_letter_stream' and 'dead_letter_path' both take bad events: set only one")
         if self.has_dead_letters and self.format is None and not self.from_registry:
@@ -196,6 +216,14 @@ class SourceOptions(CommonOptions):
             return _items(self.scope)
         scope = super().config().scope
         return () if scope is None else (scope,)
+
+    def scopes_to_list(self) -> tuple[str, ...]:
+        """Scopes for ``metadata=Streams``: those of ``scope``, or of the path or ``stream``. Raises ConfigError."""
+        given = self.path or self.stream or ""
+        scopes = self.scopes() or tuple(dict.fromkeys(each.strip("/").split("/")[0] for each in _items(given)))
+        if not scopes:
+            raise ConfigError("metadata=Streams needs a scope: set option 'scope', or load('scope')")
+        return scopes
 
     def stream_names(self) -> tuple[StreamName, ...]:
         """The streams that are named, sorted. Raises ConfigError if none is, or two options name different ones."""

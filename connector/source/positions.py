@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pravega_serde import PravegaError
+from pravega_serde.errors import did_you_mean
 
 from ..checkpoint import committed_offset
 from ..client import PravegaClient, StreamCut, StreamName
@@ -19,6 +20,8 @@ __all__ = ["Positions"]
 _OPEN: Final = "unbounded"
 _TIMESTAMP: Final = "timestamp:"
 _CHECKPOINT: Final = "checkpoint:"
+_WORDS: Final = ("earliest", "latest", _OPEN)
+_LONGEST_WORD: Final = 20  # no stream cut is as short
 _OTHERS: Final = "*"  # in JSON: every stream that has no entry of its own
 
 
@@ -78,7 +81,16 @@ class Positions:
             return self._client.cut_at(stream, self._millis(text), end=self._is_end)
         if word.startswith(_CHECKPOINT):
             return self._from_checkpoint(stream, text[len(_CHECKPOINT) :].strip())
-        return self._valid(StreamCut.from_text(text, stream))
+        try:
+            cut = StreamCut.from_text(text, stream)
+        except MalformedStreamCutError as error:
+            if len(text) > _LONGEST_WORD:
+                raise
+            raise MalformedStreamCutError(
+                f"option {self._name!r} has no place {text!r}{did_you_mean(text, _WORDS)} (it takes 'earliest', "
+                "'latest', a stream cut as text, timestamp:2026-11-21T10:00:00Z, checkpoint:/path, or JSON with these)"
+            ) from error
+        return self._valid(cut)
 
     def _from_checkpoint(self, stream: StreamName, path: str) -> StreamCut:
         if path not in self._checkpoints:

@@ -27,6 +27,8 @@ from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
+from pravega_serde import PravegaError
+
 from ..client import (
     EventBatch,
     PravegaClient,
@@ -41,6 +43,7 @@ from ..client import (
 )
 from ..errors import DataLossError
 from ..exchange import Exchanged
+from ..spark_calls import in_one_line
 from .admission import Boundaries, divide
 from .bad_records import check_letter_box, letter_box
 from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
@@ -53,6 +56,7 @@ from .progress import Progress, PublishedPosition
 from .streams import Streams
 
 __all__ = [
+    "BrokenStreamReader",
     "PravegaBatchReader",
     "PravegaStreamReader",
     "Pushed",
@@ -106,12 +110,14 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
 }
 
 
-def require_streams(options: SourceOptions) -> None:
-    """Raise StreamNotFoundError for a missing stream, ControllerUnavailableError if no controller answers."""
+def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
+    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
     # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
     client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
-    Streams(client, options).require()
+    streams = Streams(client, options)
+    streams.require()
     note_answer(client.config)
+    return streams.now()
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,7 @@ def _before(batch: EventBatch, stop: int) -> EventBatch:
     return replace(batch, events=batch.events.slice(0, count), offsets=batch.offsets[:count])
 
 
+@in_one_line("read")
 class _Reader(Exchanged):
     """Base of both readers: options and schema in, record batches out.
 
@@ -198,6 +205,7 @@ class _Reader(Exchanged):
         return times_along(self.options.client(), slices, ends)
 
 
+@in_one_line("partitions")
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
     """Reads streams between two cuts of each, one partition for each part of a segment."""
 
@@ -225,6 +233,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         return [SlicePartition(part, times, stop) for part, times in zip(parts, self._times(parts), strict=True)]
 
 
+@in_one_line("pushFilters")
 class PravegaFilteringReader(PravegaBatchReader):
     """The batch reader where Spark hands over filters."""
 
@@ -266,6 +275,9 @@ def _in_background(step: Callable[[], T]) -> Future[T]:
     return outcome
 
 
+@in_one_line(
+    "initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "partitions", "reportLatestOffset", "commit"
+)
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads streams from a cut of each on, in micro-batches that keep the order per routing key.
 
@@ -395,6 +407,32 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
             check_letter_box(self._client, self.options)
             self._own_plan = QueryPlan(self._client, self.options)
         return self._own_plan
+
+
+class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Stands for a reader that cannot be made: whatever Spark asks of it is the error.
+
+    Raised any earlier, Spark would put an error of its own behind it, about the reader that it has not got.
+    """
+
+    def __init__(self, error: PravegaError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Raise the error."""
+        raise self._error.with_traceback(None)
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ARG002, N802
+        """Raise the error."""
+        raise self._error.with_traceback(None)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002
+        """Raise the error: a query that goes on from its checkpoint may begin here."""
+        raise self._error.with_traceback(None)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Raise the error."""
+        raise self._error.with_traceback(None)
 
 
 # ---- filters on metadata columns -------------------------------------------------------------------------------------

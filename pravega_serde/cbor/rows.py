@@ -31,9 +31,9 @@ from pravega_serde.cbor.convert import EXACT, converter
 from pravega_serde.cbor.scan import MAX_DEPTH, REFERENCES, check, check_cost
 from pravega_serde.columnar import MalformedError
 from pravega_serde.columnar.limits import ItemLimit
-from pravega_serde.errors import DeserializationError
+from pravega_serde.errors import DeserializationError, SchemaError
 
-__all__ = ["TypedReader", "parse", "parse_for_column", "parse_together"]
+__all__ = ["TypedReader", "infer_columns", "parse", "parse_for_column", "parse_together"]
 
 #: Bytes of a bignum: some 2,400 digits, which Python still writes as text.
 _MAX_BIGNUM: Final = 1024
@@ -52,6 +52,21 @@ _Read = Callable[[Any, bool], Any]
 def parse(data: bytes) -> Any:
     """Python value of an event. Raises :class:`DeserializationError`."""
     return _parse(bytes(data), _ROWS)
+
+
+def infer_columns(events: pa.BinaryArray) -> pa.Schema:
+    """Columns that some events have together, which are maps with texts for keys.
+
+    Raises :class:`SchemaError` for events that have none in common, and for other ones.
+    """
+    try:
+        values = [parse(event) for event in events.drop_null().to_pylist()]
+        if not all(isinstance(value, dict) for value in values):
+            raise SchemaError("an event is no map")
+        kind = pa.array(values).type
+    except (DeserializationError, pa.ArrowException, TypeError, OverflowError) as error:
+        raise SchemaError(getattr(error, "message", str(error))) from error
+    return pa.schema(list(kind) if pa.types.is_struct(kind) else [])
 
 
 def parse_for_column(data: bytes) -> Any:

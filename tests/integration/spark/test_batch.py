@@ -118,3 +118,52 @@ def test_sql(spark: SparkSession, config: PravegaConfig, stream: StreamName, eve
         assert spark.sql(f"SELECT COUNT(*) FROM {name} WHERE event = CAST('from SQL' AS BINARY)").first()[0] == 1
     finally:
         spark.sql(f"DROP TABLE {name}")
+
+
+def test_the_scala_connectors_tables_of_metadata(
+    spark: SparkSession, load: Load, client: PravegaClient, stream: StreamName, events: Events
+):
+    (row,) = load(stream, metadata="StreamInfo").collect()
+    assert client.head(stream).to_text() == row.head_stream_cut
+    assert client.tail(stream).to_text() == row.tail_stream_cut
+    assert load(stream, start_stream_cut=row.head_stream_cut, end_stream_cut=row.tail_stream_cut).count() == len(events)
+    other = StreamName(stream.scope, "another")
+    client.create_stream(other)
+    for place in (stream.scope, stream):
+        names = load(place, metadata="Streams").collect()
+        assert names == sorted((name.scope, name.stream) for name in (stream, other))
+    with pytest.raises(PySparkException, match="PRAVEGA-SCOPE-NOT-FOUND"):
+        load("no-such-scope", metadata="Streams").collect()
+    columns = spark.range(0).selectExpr("'' AS name").schema
+    reader = spark.read.format("pravega").option("controller", client.config.controller).schema(columns)
+    with pytest.raises(PySparkException, match="head_stream_cut, tail_stream_cut"):
+        reader.option("metadata", "StreamInfo").load(str(stream)).collect()
+
+
+def test_rows_go_to_the_streams_that_they_name(
+    spark: SparkSession, config: PravegaConfig, scope: str, client: PravegaClient, checkpoint: str
+):
+    names = [StreamName(scope, name) for name in "ab"]
+    for name in names:
+        client.create_stream(name, 2)
+    rows = spark.range(0, 100, 1, 2).selectExpr(
+        "CAST(id AS STRING) AS event", f"CONCAT('{scope}/', IF(id % 2 = 0, 'a', 'b')) AS target_stream"
+    )
+    writer = rows.write.format("pravega").option("controller", config.controller).mode("append")
+    writer.save()
+    assert [sorted(map(int, client.read(name))) for name in names] == [[*range(0, 100, 2)], [*range(1, 100, 2)]]
+    writer = rows.selectExpr("event", f"'{scope}/c' AS target_stream").write.format("pravega").mode("append")
+    with pytest.raises(PySparkException, match=r"STREAM-NOT-FOUND.* stream .*/c does not exist"):
+        writer.option("controller", config.controller).save()
+    # A streaming query is exactly once unless it says otherwise.
+    source = spark.readStream.format("pravega").option("controller", config.controller)
+    copied = (
+        source.option("start_stream_cut", "earliest")
+        .load(str(names[0]))
+        .selectExpr("event", f"'{names[1]}' AS target_stream")
+    )
+    query = copied.writeStream.format("pravega").option("controller", config.controller).trigger(availableNow=True)
+    with pytest.raises(PySparkException, match="writer_mode=at_least_once"):
+        query.option("checkpointLocation", checkpoint).start().awaitTermination()
+    query.option("writer_mode", "at_least_once").start().awaitTermination()
+    assert sorted(map(int, client.read(names[1]))) == [*range(100)]

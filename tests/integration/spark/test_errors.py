@@ -13,9 +13,8 @@ from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
 from connector.local import LocalPravega
-from connector.options import PravegaOptionWarning
 from connector.wire import StreamName
-from tests.integration.spark._errors import one_line
+from tests.integration.spark._errors import last_and_once, one_line
 
 Load = Callable[..., DataFrame]
 AVRO = '{"type":"record","name":"R","fields":[{"name":"n","type":"long"},{"name":"s","type":"string"}]}'
@@ -52,10 +51,16 @@ def test_reading_what_is_not_there_creates_nothing(load: Load, client: PravegaCl
     assert not client.controller.stream_exists(stream_name)
 
 
-def test_unknown_option_warns_with_the_nearest_name(config: PravegaConfig, stream: StreamName):
-    options = {"controller": config.controller, "path": str(stream), "start_streamcut": "earliest"}
-    with pytest.warns(PravegaOptionWarning, match="'start_streamcut'.*did you mean 'start_stream_cut'"):
-        PravegaDataSource(options).schema()
+def test_a_misspelt_option_or_value_names_the_right_one(load: Load, stream: StreamName):
+    for option, code, meant in (
+        ({"startStreamCuts": "earliest"}, "PRAVEGA-UNKNOWN-OPTION", "start_stream_cut"),
+        ({"start_stream_cut": "earlyest"}, "PRAVEGA-MALFORMED-STREAM-CUT", "earliest"),
+        ({"format": "jsn"}, "PRAVEGA-UNSUPPORTED-FORMAT", "json"),
+    ):
+        with pytest.raises(PySparkException) as error:
+            load(stream, **option).count()
+        assert f"did you mean '{meant}'" in one_line(error, code)
+    assert load(stream, start_streamcut="latest", ignore_unknown_options="true").count() > 0
 
 
 def test_a_tables_options_are_for_both_sides(config: PravegaConfig, stream: StreamName):
@@ -144,6 +149,30 @@ def test_options_that_cannot_be(save: Callable[..., None], stream: StreamName, o
     with pytest.raises(PySparkException) as error:
         save("SELECT 'x' AS event", stream, **options)
     one_line(error, code)
+
+
+def test_the_line_comes_last_and_once(
+    spark: SparkSession,
+    load: Load,
+    save: Callable[..., None],
+    config: PravegaConfig,
+    stream: StreamName,
+    checkpoint: str,
+):
+    queries = spark.readStream.format("pravega").option("controller", config.controller).option("metadata", "Streams")
+    query = queries.load(str(stream)).writeStream.format("noop").option("checkpointLocation", checkpoint)
+    for code, run in (
+        ("PRAVEGA-STREAM-NOT-FOUND", lambda: load("a/b").count()),
+        ("PRAVEGA-CONFIG", lambda: load(stream, group="g").count()),
+        ("PRAVEGA-MALFORMED-STREAM-CUT", lambda: load(stream, start_stream_cut="no cut").count()),
+        ("PRAVEGA-DESERIALIZATION", lambda: load(stream, format="java", java_type="long").count()),
+        ("PRAVEGA-COLUMN-TYPE", lambda: save("SELECT 1 AS event", stream)),
+        ("PRAVEGA-NULL-EVENT", lambda: save("SELECT CAST(NULL AS STRING) AS event", stream)),
+        ("PRAVEGA-UNSUPPORTED-MODE", lambda: query.start().awaitTermination()),
+    ):
+        with pytest.raises(PySparkException) as error:
+            run()
+        last_and_once(error, code)
 
 
 def test_overwrite_is_refused(spark: SparkSession, config: PravegaConfig, stream: StreamName):

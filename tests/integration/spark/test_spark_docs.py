@@ -6,6 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from connector.config import PravegaConfig
+from connector.data_source import PravegaDataSource
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 
@@ -13,4 +14,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig):
     program = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
     assert program.count("assert ") >= 3
-    exec(compile(program, str(PAGE), "exec"), {"spark": spark, "controller": config.controller})
+    try:
+        exec(compile(program, str(PAGE), "exec"), {"spark": spark, "controller": config.controller})
+    finally:
+        spark.conf.unset("spark.pravega.controller.uri")
+        spark.dataSource.register(PravegaDataSource)

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from pravega_serde import DeserializationError, LimitExceededError, MissingExtraError, SchemaError, SerializationError
 from pravega_serde.adapters import arrow_type_of, typed
 from pravega_serde.cbor import CborSerializer
+from pravega_serde.cbor.rows import infer_columns
 
 ROWS = CborSerializer()
 SHORTEST = CborSerializer(deterministic=True)
@@ -565,3 +566,23 @@ def test_types_that_cbor_has_not() -> None:
 
 def test_floats_have_eight_bytes() -> None:
     assert ROWS.serialize(1.5) == b"\xfb" + struct.pack(">d", 1.5)
+
+
+def test_columns_that_events_have_together() -> None:
+    write = CborSerializer().serialize
+    events = [{"id": 1, "tags": ["x"], "in": {"a": None}}, {"id": 2.5, "raw": b"x", "in": {"b": "y"}}]
+    found = infer_columns(pa.array([*map(write, events), None], pa.binary()))
+    assert {field.name: str(field.type) for field in found} == {
+        "id": "double",
+        "tags": "list<item: string>",
+        "in": "struct<a: null, b: string>",
+        "raw": "binary",
+    }
+
+
+@pytest.mark.parametrize("events", [[{"a": 1}, {"a": "x"}], [[1]], [{1: 2}], [{"a": 2**70}]])
+def test_events_without_columns_in_common(events: list[Any]) -> None:
+    with pytest.raises(SchemaError):
+        infer_columns(pa.array(list(map(CborSerializer().serialize, events)), pa.binary()))
+    with pytest.raises(SchemaError):
+        infer_columns(pa.array([b"\xff"], pa.binary()))

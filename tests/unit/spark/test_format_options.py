@@ -55,6 +55,8 @@ def test_options_that_cannot_be(options: dict[str, str], words: str):
 def test_an_unknown_format_names_the_known_ones():
     with pytest.raises(UnsupportedFormatError, match=r"'xml'.*avro.*json"):
         made(format="xml")
+    with pytest.raises(UnsupportedFormatError, match=r"'jsn'.*did you mean 'json'"):
+        made(format="jsn")
 
 
 @pytest.mark.parametrize(

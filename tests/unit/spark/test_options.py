@@ -2,13 +2,14 @@
 
 import tempfile
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from connector.client import RetentionPolicy, ScalingPolicy, note_answer
-from connector.errors import ConfigError, InvalidNameError
-from connector.options import PravegaOptionWarning, parse_options
+from connector.config import PravegaConfig
+from connector.errors import ConfigError, InvalidNameError, UnknownOptionError
+from connector.options import PravegaOptionWarning, known_names, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
 from connector.source.streams import StreamPattern
@@ -109,9 +110,35 @@ def test_refuses_names_that_pravega_refuses():
         source(path="a/b c").stream_name()
 
 
-def test_unknown_option_warns_with_the_nearest_name():
-    with pytest.warns(PravegaOptionWarning, match="'start_streamcut'.*did you mean 'start_stream_cut'"):
-        source(path="a/b", start_streamcut="earliest")
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("start_stream_cuts", "start_stream_cut"),
+        ("startStreamCut", "start_stream_cut"),
+        ("MAX-ROWS-PER-TRIGGER", "max_rows_per_trigger"),
+        ("strat_stream_cut", "start_stream_cut"),
+        ("formt", "format"),
+        ("columsn", "columns"),
+        ("failOnDataLoss", "fail_on_data_loss"),
+        ("startingOffsets", "start_stream_cut"),
+        ("kafka.bootstrap.servers", "controller"),
+        ("allow_create_steam", "allow_create_stream"),  # the sink's: a table has the options of both
+    ],
+)
+def test_a_misspelt_option_is_an_error_that_names_the_right_one(name: str, meant: str):
+    with pytest.raises(UnknownOptionError, match=f"'{name.lower()}': did you mean '{meant}'") as error:
+        parse_options(SourceOptions, {"path": "a/b", name: "1"}, also_known=known_names(SinkOptions))
+    assert "\n" not in str(error.value)
+    with pytest.warns(PravegaOptionWarning, match=f"'{name.lower()}' has no effect"):
+        source(path="a/b", ignore_unknown_options="true", **{name: "1"})
+
+
+@pytest.mark.parametrize(
+    "name", ["host", "user", "header", "mergeSchema", "multiLine", "url", "includeHeaders", "dbtable"]
+)
+def test_an_option_that_is_for_others_is_a_warning(name: str):
+    with pytest.warns(PravegaOptionWarning, match=f"'{name.lower()}' has no effect"):
+        source(path="a/b", **{name: "1"})
 
 
 def test_sparks_own_options_do_not_warn():
@@ -124,6 +151,9 @@ def test_sparks_own_options_do_not_warn():
     ("options", "word"),
     [
         ({"mode": "whatever"}, "mode"),
+        ({"mode": "permisive"}, "did you mean 'PERMISSIVE'"),
+        ({"columns": "event,ofset"}, "did you mean 'offset'"),
+        ({"fail_on_data_loss": "flase"}, "did you mean 'false'"),
         ({"columns": "event,nothing"}, "nothing"),
         ({"columns": "event,event"}, "twice"),
         ({"max_rows_per_trigger": "0"}, "max_rows_per_trigger"),
@@ -142,9 +172,43 @@ def test_a_password_is_never_shown():
     assert options.config().authorization is not None
 
 
-def test_a_username_needs_its_password():
-    with pytest.raises(ConfigError, match="password"):
-        source(path="a/b", username="me").config()
+def test_every_setting_of_a_cluster_is_an_option():
+    given = {
+        "controller": "tls://pravega:9091",
+        "scope": "a",
+        "auth_method": "Custom",
+        "auth_token": "s3cret-word",
+        "tls_ca_file": "/ca.pem",
+        "tls_server_name": "pravega.example",
+        "tls_validate_hostname": "false",
+    }
+    assert given.keys() == {each.name for each in fields(PravegaConfig)}
+    for options in (source(path="a/b", **given), sink(path="a/b", **given)):
+        assert options.config() == PravegaConfig(**(given | {"tls_validate_hostname": False}))
+        assert "s3cret-word" not in repr(options)
+    options = source(path="a/b", token="s3cret-word")
+    assert options.config().authorization == "Bearer s3cret-word"
+    assert "s3cret-word" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"username": "me"}, "'username' needs option 'password'"),
+        ({"password": "s3cret-word"}, "'password' needs option 'username'"),
+        ({"auth_token": "s3cret-word"}, "'auth_token' needs option 'auth_method'"),
+        ({"token": "s3cret-word", "username": "me"}, "set only one"),
+    ],
+)
+def test_credentials_that_cannot_be(options: dict[str, str], words: str):
+    with pytest.raises(ConfigError, match=words) as error:
+        source(path="a/b", **options).config()
+    assert "s3cret-word" not in str(error.value)
+
+
+def test_a_misspelt_writer_mode_names_the_right_one():
+    with pytest.raises(ConfigError, match="did you mean 'exactly_once'"):
+        sink(writer_mode="exactly-once")
 
 
 _IDS = {"txn_app_id": "job", "txn_version": "7"}

@@ -5,8 +5,8 @@ import re
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from connector.errors import ConfigError
-from connector.options import PravegaOptionWarning, parse_options
+from connector.errors import ConfigError, UnknownOptionError
+from connector.options import parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions, schema_ids_of, with_schema_ids
 from pravega_serde import SerdeError
@@ -79,7 +79,7 @@ def test_schema_ids_travel_in_the_columns():
 
 
 def test_a_near_name_is_told():
-    with pytest.warns(PravegaOptionWarning, match="'regsitry'.*did you mean 'registry'"):
+    with pytest.raises(UnknownOptionError, match=r"'regsitry'.*did you mean 'registry'"):
         parse_options(SourceOptions, {"path": "a/b", "regsitry": "http://x:1"})
 
 

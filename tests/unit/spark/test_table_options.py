@@ -7,7 +7,14 @@ from connector.data_source import is_table, options_to_read, options_to_write, w
 from connector.errors import ConfigError
 
 COLUMNS = StructType([StructField("id", LongType(), metadata={"k": "v"}), StructField("item", StringType())])
-OPTIONS = {"stream": "a/b", "password": "secret", "provider": "pravega", "option.stream": "a/b", "path": "/warehouse/t"}
+OPTIONS = {
+    "stream": "a/b",
+    "password": "secret",
+    "auth_token": "secret",
+    "provider": "pravega",
+    "option.stream": "a/b",
+    "path": "/warehouse/t",
+}
 VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 

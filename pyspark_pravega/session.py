@@ -1,0 +1,10 @@
+"""Once for a Spark session: ``from pyspark_pravega.session import configure, register_streams``."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connector.spark_session import configure, register_streams
+else:
+    from pravega_connector.spark_session import configure, register_streams
+
+__all__ = ["configure", "register_streams"]

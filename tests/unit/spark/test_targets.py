@@ -1,0 +1,136 @@
+"""Rows by the streams that a column of theirs names."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from connector.errors import ColumnTypeError, ConfigError, InvalidNameError
+from connector.options import parse_options
+from connector.sink import SinkOptions, encoder_for
+from connector.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
+from connector.wire import StreamName
+
+FIRST = dt.datetime(2026, 1, 1)
+
+
+def rows(targets: list[str | None], kind: pa.DataType | None = None) -> pa.RecordBatch:
+    numbers = [str(i) for i in range(len(targets))]
+    return pa.record_batch(
+        {
+            "event": pa.array([number.encode() for number in numbers], pa.binary()),
+            "routing_key": pa.array([f"key {number}" for number in numbers]),
+            "target_stream": pa.array(targets, kind or pa.string()),
+            "at": pa.array([FIRST + dt.timedelta(i) for i in range(len(targets))], pa.timestamp("us")),
+        }
+    )
+
+
+def parts(targets: list[str | None], **options: str) -> list[Written]:
+    batch = rows(targets)
+    parsed = parse_options(SinkOptions, {"scope": "a", "event_time_column": "at", **options})
+    return list(parts_of(batch, encoder_for(batch.schema, parsed), parsed.stream_named))
+
+
+def test_rows_of_a_stream_stay_in_their_order_with_their_keys_and_times():
+    found = parts(["x", "b/y", "a/x", "b/y", "x"])
+    assert {part.stream: part.events.to_pylist() for part in found} == {
+        StreamName("a", "x"): [b"0", b"2", b"4"],
+        StreamName("b", "y"): [b"1", b"3"],
+    }
+    for part in found:
+        numbers = [int(event) for event in part.events.to_pylist()]
+        assert part.keys is not None
+        assert part.keys.to_pylist() == [f"key {number}" for number in numbers]
+        assert part.rows.column("at").to_pylist() == [FIRST + dt.timedelta(number) for number in numbers]
+    (only,) = parts(["x"] * 3)
+    assert only.events.to_pylist() == [b"0", b"1", b"2"]
+    assert parts([]) == []
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        (["x", "y", None], "row 2 of column 'target_stream' is null"),
+        (["x", "a b"], "row 1 of column 'target_stream'.*a b"),
+        (["x", ""], "row 1 of column 'target_stream'"),
+        (["x/y/z"], "row 0 of column 'target_stream'"),
+    ],
+)
+def test_a_row_without_a_stream_is_an_error_with_its_place(targets: list[str | None], words: str):
+    with pytest.raises(InvalidNameError, match=words):
+        parts(targets)
+
+
+def test_the_column_counts_only_where_no_option_names_a_stream():
+    batch = rows(["x"]).drop_columns(["at"])
+    typed = parse_options(SinkOptions, {"path": "a/b", "format": "json"})
+    assert encoder_for(batch.schema, typed).target is None
+    assert "target_stream" in encoder_for(batch.schema, typed).columns
+    chosen = encoder_for(batch.schema, parse_options(SinkOptions, {"format": "json"}))
+    assert chosen.target == "target_stream"
+    assert chosen.columns == ("event",)
+    with pytest.raises(ColumnTypeError, match="columns target_stream would not be written"):
+        encoder_for(batch.schema, parse_options(SinkOptions, {"path": "a/b"}))
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming", "words"),
+    [
+        ({}, True, "writer_mode=at_least_once"),
+        ({"txn_app_id": "me", "txn_version": "1"}, False, "writer_mode=at_least_once"),
+        ({"registry": "http://localhost:1"}, False, "set option 'group'"),
+    ],
+)
+def test_what_a_column_of_streams_does_not_go_with(options: dict[str, str], streaming: bool, words: str):
+    schema = rows(["x"]).drop_columns(["at"]).schema
+    with pytest.raises(ConfigError, match=words):
+        encoder_for(schema, parse_options(SinkOptions, options), streaming=streaming)
+    assert encoder_for(schema, parse_options(SinkOptions, {"writer_mode": "at_least_once"}), streaming=True).target
+
+
+def test_a_column_of_streams_is_text():
+    with pytest.raises(ColumnTypeError, match="'target_stream' is int64"):
+        encoder_for(rows([], pa.int64()).schema.remove(3), parse_options(SinkOptions, {}))
+
+
+class Opened:
+    """What a task has of a writer."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+        self.ended = ""
+
+    def write_column(self, events: pa.Array, _keys: pa.Array | None) -> None:
+        self.events += events.to_pylist()
+
+    def flush(self) -> None:
+        assert not self.ended
+
+    def close(self) -> None:
+        self.ended = "close"
+
+    def abandon(self) -> None:
+        self.ended = "abandon"
+
+
+def test_a_task_has_no_more_writers_than_it_may_and_loses_nothing():
+    opened: dict[StreamName, list[Opened]] = {}
+
+    def make(stream: StreamName) -> Opened:
+        opened.setdefault(stream, []).append(Opened())
+        return opened[stream][-1]
+
+    batch = rows([f"s{i}" for i in range(MAX_TARGETS + 3)] + ["s0"]).drop_columns(["at"])
+    options = parse_options(SinkOptions, {"scope": "a"})
+    encoder = encoder_for(batch.schema, options)
+    writers = TargetWriters(make, encoder)  # type: ignore[arg-type]
+    for _ in range(2):
+        for part in parts_of(batch, encoder, options.stream_named):
+            writers.write(part)
+    writers.flush()
+    every = [writer for several in opened.values() for writer in several]
+    assert sum(not writer.ended for writer in every) == MAX_TARGETS
+    assert {writer.ended for writer in every} == {"", "close"}  # closing makes durable
+    written = sorted(event for writer in every for event in writer.events)
+    assert written == sorted(2 * [str(i).encode() for i in range(len(batch))])
