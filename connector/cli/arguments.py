@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from pravega_serde.errors import did_you_mean
+
 from .exit_codes import SIGNAL
 
 if TYPE_CHECKING:
@@ -121,12 +123,12 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
 
     Raises click.UsageError for an unknown name, ConfigError for a value that cannot be right.
     """
-    from ..options import known_names, nearest, parse_options  # noqa: PLC0415 - most commands need none
+    from ..options import known_names, parse_options  # noqa: PLC0415 - most commands need none
 
     known = known_names(kind)
     for name in more:
         if name.lower() not in known:
-            raise click.UsageError(f"No such option -o {name}: {nearest(name.lower(), known)}")
+            raise click.UsageError(f"No such option -o {name}{did_you_mean(name, known)}")
     given = {name: value for name, value in named.items() if value is not None}
     return parse_options(kind, {"path": stream, **given, **more})
 

@@ -39,7 +39,7 @@ def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iter
 
 def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
     rows = size = 0
-    with closing(client.read_columns(stream)) as batches:
+    with closing(iter(client.read_columns(stream))) as batches:
         for batch in batches:
             yield EventBatch(
                 batch.stream,
