@@ -195,8 +195,8 @@ class Administration(HintedNames):
         head = self.controller.head_cut(name)
         segments = tuple(self.controller.current_segments(name))
         tail = tail_cut(self.stores, name)
-        size = sum(piece.end - piece.start for piece in slices_between(self.stores, head, tail))
-        return StreamDescription(name, config, segments, head, tail, size)
+        slices = slices_between(self.stores, head, tail, skip_lost=True)  # retention goes on meanwhile
+        return StreamDescription(name, config, segments, head, tail, sum(each.end - each.start for each in slices))
 
     def require_stream(self, stream: Stream) -> StreamName:
         """The full name of a stream that exists. Raises StreamNotFoundError."""

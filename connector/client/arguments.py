@@ -162,6 +162,12 @@ def wait(what: str, value: Any) -> None:
         raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
 
 
+def number(what: str, value: Any) -> None:
+    """Raise ConfigError unless the value is a number of seconds, or None. One below 0 is a time that is over."""
+    if value is not None and not _is_number(value):
+        raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
+
+
 def count(what: str, value: Any, least: int = 0) -> None:
     """Raise ConfigError unless the value is a whole number from ``least`` on, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):

@@ -92,5 +92,7 @@ def test_a_writer_says_what_its_events_and_keys_are(client, stream):
             writer.write("text")
         with pytest.raises(ConfigError, match=r"write has no argument 'key'; did you mean 'routing_key'\?"):
             writer.write(b"text", key="k")
+        with pytest.raises(ConfigError, match="argument 'timeout' must be a number of seconds, not 'long'"):
+            writer.flush(timeout="long")
     with pytest.raises(ConfigError, match=r"'router' must be a EventRouter \(ByColumn"):
         client.writer(stream.name, router="name")
