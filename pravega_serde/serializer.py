@@ -230,6 +230,19 @@ FORMATS: Final[Mapping[str, Format]] = {
     )
 }
 
+# What a format is called elsewhere.
+_ELSEWHERE: Final = {
+    "utf8": "string",
+    "utf-8": "string",
+    "utf8string": "string",
+    "text": "string",
+    "str": "string",
+    "bytearray": "bytes",
+    "binary": "bytes",
+    "raw": "bytes",
+    "proto": "protobuf",
+}
+
 
 def formats() -> tuple[str, ...]:
     """Names that :func:`serializer_for` knows, sorted."""
@@ -293,9 +306,13 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     Raises :class:`UnsupportedFormatError` for an unknown name, :class:`SerdeError` for an unknown or missing option;
     both name the nearest known one.
     """
+    if not isinstance(format_name, str):
+        raise UnsupportedFormatError(
+            f"a format is named by a str, not by {type(format_name).__name__}; known formats: {', '.join(formats())}"
+        )
     name = format_name.strip().lower()
     if name not in FORMATS:
-        hint = did_you_mean(name, FORMATS)
+        hint = did_you_mean(name, FORMATS) if name not in _ELSEWHERE else f"; did you mean {_ELSEWHERE[name]!r}?"
         raise UnsupportedFormatError(f"unknown format {format_name!r}{hint}; known formats: {', '.join(formats())}")
     factory = imported(FORMATS[name].serializer)
     _check_options(name, inspect.signature(factory), options)

@@ -25,6 +25,7 @@ from ..wire import (
     StreamName,
     segment_name,
 )
+from . import arguments
 from .connection import Connection
 from .stores import SegmentStores, error_of
 
@@ -70,14 +71,14 @@ class EventBatch:
         return table(name, ["offset", "event"], rows, len(self.events))
 
     def values(self, serializer: Any = None) -> Iterator[Any]:
-        """Yield the events one by one, deserialized if a serializer is given.
+        """Yield the events one by one, deserialized if a serializer, or the name of its format, is given.
 
         Raises DeserializationError that names stream, segment and offset of the event.
         """
         if serializer is None:
             yield from self.events.to_pylist()
             return
-        deserialize = serializer.deserialize
+        deserialize = arguments.serializer_of(serializer, "deserialize").deserialize
         for row, event in enumerate(self.events.to_pylist()):
             try:
                 value = deserialize(event)
