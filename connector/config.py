@@ -211,10 +211,10 @@ class PravegaConfig(HintedNames):
             raise ConfigError("the credentials are given twice, as auth_token and by username or token")
         explicit |= named
         environment = os.environ if environment is None else environment
-        named = load_profile(profile, environment)
+        profiled = load_profile(profile, environment)
         settings: dict[str, Any] = {}
         for layer in (
-            {} if named is None else named.cluster,
+            {} if profiled is None else profiled.cluster,
             _environment_layer(environment),
             {} if properties is None else _properties_layer(properties),
             _arguments_layer(arguments)[0],

@@ -192,7 +192,7 @@ class _Following(_Source):
     """Events as they arrive, until the stream is sealed."""
 
     def __init__(self, client: PravegaClient, start: StreamCut) -> None:
-        self._reader = client.follow(start.stream, start)
+        self._reader = client.follow(start.stream, start=start)
 
     def batches(self) -> Generator[EventBatch | None, None, None]:
         with self._reader as reader:
