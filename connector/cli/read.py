@@ -287,6 +287,7 @@ class _Printer:
 
     def _lines(self, batch: EventBatch) -> Iterator[tuple[int, bytes | None]]:
         """Row and text of each event; None for one that is left out."""
+        place, offsets = _place(batch), batch.offsets.tolist()
         for row, event in enumerate(batch.events.to_pylist()):
             try:
                 decoded = _Decoded(event) if self._decode is None else self._decode(event)
@@ -298,7 +299,7 @@ class _Printer:
             if decoded is None:
                 yield row, None
             elif self._as_json:
-                yield row, self._object(batch, row, decoded)
+                yield row, self._object(place, offsets[row], decoded)
             else:
                 yield row, self._text(decoded.value)
 
@@ -307,21 +308,27 @@ class _Printer:
             return _as_text(value, self._form) if self._form != "raw" else value
         return value.encode(errors="replace") if isinstance(value, str) else _json.serialize(value)
 
-    def _object(self, batch: EventBatch, row: int, decoded: _Decoded) -> bytes:
-        value, stream = decoded.value, batch.stream
-        found = {
-            "scope": stream.scope,
-            "stream": stream.stream,
-            "segment": segment_label(stream, batch.segment_id),
-            "segment_id": batch.segment_id,
-            "offset": int(batch.offsets[row]),
-        }
-        if decoded.type is not None:
-            found["type"] = decoded.type
+    def _object(self, place: bytes, offset: int, decoded: _Decoded) -> bytes:
+        value = decoded.value
+        named = b"" if decoded.type is None else b',"type":' + _json.serialize(decoded.type)
         if isinstance(value, bytes):
-            found["bytes"] = self._form
-            value = _as_text(value, self._form).decode()
-        return _json.serialize({**found, "value": value})
+            named += b',"bytes":"%b"' % self._form.encode()
+            text = b'"%b"' % _as_text(value, self._form)
+        else:
+            text = _json.serialize(value)
+        return b'%b,"offset":%d%b,"value":%b}' % (place, offset, named, text)
+
+
+def _place(batch: EventBatch) -> bytes:
+    """Beginning of the JSON object of each event of a batch."""
+    stream = batch.stream
+    found = {
+        "scope": stream.scope,
+        "stream": stream.stream,
+        "segment": segment_label(stream, batch.segment_id),
+        "segment_id": batch.segment_id,
+    }
+    return _json.serialize(found)[:-1]
 
 
 def _as_text(value: bytes, form: str) -> bytes:
