@@ -31,7 +31,7 @@ _MAX_ID: Final = 2**63 - 1
 _MAX_OFFSET: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,19})\s*", re.ASCII)
 # StreamCut.__str__, with a blank behind each comma or none.
-_SHOWN: Final = re.compile(r"([^:]+/[^:]+):((?:[0-9]+\.#epoch\.[0-9]+=-?[0-9]+(?:, ?|$))*)")
+_SHOWN: Final = re.compile(r"([^:/]+/[^:/]+):((?:[0-9]{1,10}\.#epoch\.[0-9]{1,10}=-?[0-9]{1,19}(?:, ?|$))*)")
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 _BYTES_HEADER: Final = bytes((0, 1, 1, 0))  # format 0, version 1, one revision, its id 0
 
@@ -94,7 +94,7 @@ class StreamCut(HintedNames):
         """
         if not isinstance(text, str):
             raise _malformed(f"the text of a cut is a str, not a {type(text).__name__}")
-        shown = _SHOWN.fullmatch(text.strip())
+        shown = _SHOWN.fullmatch(text.strip()) if len(text) <= MAX_CUT_BYTES else None
         cut = _parse_text(_unpack(text)) if shown is None else _parse_shown(shown[1], shown[2])
         if stream is not None and cut.stream != stream:
             raise MalformedStreamCutError(f"the stream cut is of {cut.stream}, not of {stream}")

@@ -225,6 +225,13 @@ def test_text_that_is_not_packed_is_refused(text, word):
     refused(StreamCut.from_text, text, word)
 
 
+@pytest.mark.parametrize("offset", ["9" * 19, "9" * 5000, "", "x", "1, 0.#epoch.0=2"])
+def test_what_str_never_makes_of_a_cut_is_refused(offset):
+    assert StreamCut.from_text("s/t:0.#epoch.0=1") == StreamCut(STREAM, {0: 1})
+    with pytest.raises(MalformedStreamCutError):
+        StreamCut.from_text(f"s/t:0.#epoch.0={offset}")
+
+
 def test_text_cut_short_anywhere_is_refused():
     raw = gzip.compress(b"0:s/t:0,1,2:0,0,1:123,456,789")
     for end in range(1, len(raw)):
