@@ -101,9 +101,11 @@ class _Writer(Exchanged):
                     writers.flush()
                     rows += len(part.events)
                     writers.note(part)
-                except (EventError, StreamNotFoundError, ScopeNotFoundError):
+                except EventError:
                     raise  # a row that can never be written is the query's fault, not the servers'
                 except ConnectorError as error:
+                    if self.encoder.target is not None and isinstance(error, StreamNotFoundError | ScopeNotFoundError):
+                        raise  # and so is one that names what is not there
                     _log.warning("%d events for stream %s were dropped: %s", len(part.events), part.stream, error)
                     dropped += len(part.events)
                     writers.drop(part.stream)
