@@ -29,13 +29,16 @@ if TYPE_CHECKING:
     from .client import StateSynchronizer as StateSynchronizer
     from .client import StreamConfig as StreamConfig
     from .client import StreamCut as StreamCut
+    from .client import StreamDescription as StreamDescription
     from .client import StreamName as StreamName
+    from .client import StreamsReader as StreamsReader
     from .client import Subscriber as Subscriber
     from .client import TailReader as TailReader
     from .client import TimeWindow as TimeWindow
     from .client import Transaction as Transaction
     from .client import TransactionalWriter as TransactionalWriter
     from .client import TransactionStatus as TransactionStatus
+    from .client import ValueReader as ValueReader
     from .client import Watermark as Watermark
     from .config import PravegaConfig as PravegaConfig
     from .data_source import PravegaDataSource as PravegaDataSource

@@ -15,10 +15,12 @@ from __future__ import annotations
 import base64
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from pravega_serde.errors import did_you_mean
 
 from .errors import ConfigError
 
@@ -94,14 +96,14 @@ def load_profile(name: str | None = None, environment: Mapping[str, str] | None 
     tables = _tables(file)
     if name not in tables:
         raise ConfigError(
-            f"there is no profile {name!r} in {file}{_near(name, tables)}"
+            f"there is no profile {name!r} in {file}{did_you_mean(name, tables)}"
             + ("" if tables else f": write the file, with a table [{name}] and controller = 'tcp://host:port' in it")
         )
     table = tables[name]
     where = f"profile {name!r} of {file}"
     for key, value in table.items():
         if key not in _KNOWN:
-            hint = _near(key, _KNOWN) or f"; known settings: {', '.join(_KNOWN)}"
+            hint = did_you_mean(key, _KNOWN) or f"; known settings: {', '.join(_KNOWN)}"
             raise ConfigError(f"{where} has an unknown setting {key!r}{hint}")
         wanted = bool if key == "tls_validate_hostname" else str
         if not isinstance(value, wanted):
@@ -167,10 +169,3 @@ def _check_readers(file: Path) -> None:
     if file not in _warned and os.name == "posix" and file.stat().st_mode & _OTHERS_MAY_READ:
         _warned.add(file)
         _logger.warning("%s holds secrets and other users may read it: chmod 600 %s", file, file)
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    import difflib  # noqa: PLC0415 - for errors only
-
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -25,8 +25,9 @@ else:
             "checkpoint": "",
             "client": (
                 "EventBatch EventColumns EventWriter LeaseKeeper PravegaClient RetentionPolicy Revision "
-                "RevisionedStreamClient ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamName "
-                "Subscriber TailReader TimeWindow Transaction TransactionStatus TransactionalWriter Watermark"
+                "RevisionedStreamClient ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamDescription "
+                "StreamName StreamsReader Subscriber TailReader TimeWindow Transaction TransactionalWriter "
+                "TransactionStatus ValueReader Watermark"
             ),
             "config": "PravegaConfig",
             "data_source": "PravegaDataSource",

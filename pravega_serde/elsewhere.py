@@ -25,7 +25,8 @@ _TRANSACTIONS: Final = "`PravegaClient.transactions(stream, serializer)` makes a
 _BYTES: Final = "`PravegaClient.byte_reader` and `PravegaClient.byte_writer` give file objects"
 _CLIENT: Final = "a `PravegaClient(controller)` makes writers and readers itself"
 _MANAGE: Final = (
-    "`PravegaClient.create_stream` creates streams and scopes; the client's controller lists and deletes them"
+    "`PravegaClient.create_stream`, `PravegaClient.streams`, `PravegaClient.scopes`, `PravegaClient.describe` and "
+    "`PravegaClient.delete_stream`"
 )
 _CONFIG: Final = "use `PravegaConfig` (controller, scope, credentials, TLS) and `PravegaClient(config)`"
 _CREDENTIALS: Final = "use `PravegaConfig.with_credentials(username, password)`"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from pravega_serde.errors import MissingExtraError, PravegaError
+from pravega_serde.errors import MissingExtraError, PravegaError, did_you_mean
 
 __all__ = ["COMMANDS", "command_line", "main"]
 
@@ -63,10 +63,7 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and args[0][:1].isalnum():
-            import difflib  # noqa: PLC0415 - for this error only
-
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

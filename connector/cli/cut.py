@@ -14,7 +14,7 @@ from ..client import StreamCut, StreamName
 from ..insight import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
 from ..wire import segment_epoch, segment_number
 from . import arguments
-from .places import PLACES, place
+from .place_argument import PLACES, place
 
 __all__ = ["cut"]
 

@@ -20,7 +20,7 @@ from ..errors import MalformedStreamCutError
 from ..insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
 from . import arguments
 from .exit_codes import ExitCode
-from .places import read_cut_file
+from .place_argument import read_cut_file
 
 __all__ = ["lag"]
 

@@ -22,7 +22,7 @@ from ..insight import segment_label
 from ..options import CommonOptions
 from ..whole_file import WholeFile
 from . import arguments
-from .places import PLACES, place, read_cut_file
+from .place_argument import PLACES, place, read_cut_file
 from .progress import progress_bar
 
 __all__ = ["read"]

@@ -16,7 +16,7 @@ from ..client import PravegaClient, RetentionPolicy, ScalingPolicy, StreamConfig
 from ..errors import ConfigError
 from ..insight import compare_cuts, segment_label
 from . import arguments
-from .places import PLACES, place
+from .place_argument import PLACES, place
 
 __all__ = ["stream"]
 

@@ -43,6 +43,8 @@ first(serializer_for("bytes"))  # error: arg-type
 with PravegaClient() as client:
     orders = typed(serializer_for("json"), Order)
     reveal_type(client.writer("s/x", orders))  # connector.client.event_writer.EventWriter[user.Order]
+    reveal_type(client.read("s/x", orders))  # typing.Iterator[user.Order]
+    reveal_type(client.read("s/x", "string"))  # typing.Iterator[str]
     reveal_type(client.head("s/x"))  # connector.wire.cuts.StreamCut
     client.writer("s/x", serializer_for("string")).write(5)  # error: arg-type
 reveal_type(pravega_connector.PravegaClient())  # connector.client.pravega_client.PravegaClient

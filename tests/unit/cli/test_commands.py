@@ -32,7 +32,7 @@ def run(*args, **options):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["raed"], "Did you mean 'read'?"),
+        (["raed"], "did you mean 'read'?"),
         (["stream", "creat"], "No such command 'creat'."),
         (["read", "s/x", "--folow"], "--follow"),
         (["read", "s/x", "--follow", "--end", "latest"], "--follow has no --end"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 from typing import Final
 
-from ..client import PravegaClient, StreamCut, StreamName
+from ..client import PravegaClient, StreamCut, StreamName, parse_place, valid_cut
 from ..errors import ConfigError, MalformedStreamCutError
 from ..insight import parse_time, read_cut
 
@@ -15,8 +14,6 @@ __all__ = ["PLACES", "place", "read_cut_file"]
 
 #: Metavariable of an option that names a place.
 PLACES: Final = "PLACE"
-_HEAD: Final = ("earliest", "head")
-_TAIL: Final = ("latest", "tail")
 _FILE: Final = "@"
 
 
@@ -28,20 +25,20 @@ def place(client: PravegaClient, stream: StreamName, text: str, *, end: bool = F
 
     Raises MalformedStreamCutError, TimeUnknownError, ConfigError, StreamNotFoundError.
     """
-    client.require_stream(stream)
-    word = text.strip().lower()
-    if word in _HEAD:
-        return client.head(stream)
-    if word in _TAIL:
-        return client.tail(stream)
-    if (millis := _time(text)) is not None:
-        return client.cut_at(stream, millis, end=end)
-    cut = _cut(text, stream)
-    if not client.controller.is_cut_valid(cut):
-        raise MalformedStreamCutError(
-            f"the stream cut does not cover stream {stream} exactly once: take one that Pravega gave for this stream"
-        )
-    return cut
+    if text == "-":
+        found = read_cut(sys.stdin.read(), stream)
+    elif text.startswith(_FILE):
+        found = read_cut_file(Path(text[len(_FILE) :]), stream)
+    elif (millis := _time(text)) is not None:
+        return client.cut_at(client.require_stream(stream), millis, end=end)
+    else:
+        try:
+            found = read_cut(text, stream)
+        except MalformedStreamCutError:
+            cut = parse_place(client, stream, text, "the command line", end=end, also=", @file with one")
+            assert cut is not None
+            return cut
+    return valid_cut(client, found)
 
 
 def read_cut_file(path: Path, stream: StreamName | None = None) -> StreamCut:
@@ -59,21 +56,3 @@ def _time(text: str) -> int | None:
         return parse_time(text)
     except ConfigError:
         return None
-
-
-def _cut(text: str, stream: StreamName) -> StreamCut:
-    if text == "-":
-        cut = read_cut(sys.stdin.read(), stream)
-    elif text.startswith(_FILE):
-        cut = read_cut_file(Path(text[len(_FILE) :]), stream)
-    else:
-        try:
-            cut = read_cut(text, stream)
-        except MalformedStreamCutError as error:
-            if near := difflib.get_close_matches(text.strip().lower(), (*_HEAD, *_TAIL), n=1):
-                raise ConfigError(f"{text!r} is no place in a stream: did you mean {near[0]!r}?") from None
-            raise MalformedStreamCutError(
-                f"{error.message}; a place is earliest, latest, a time, a stream cut or @file with one"
-            ) from None
-    # Java puts -1 for a segment that has not begun, which no server takes.
-    return StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
