@@ -59,9 +59,11 @@ _TRANSITIONS: Final = {
     (AppendState.READY, "disconnected"): AppendState.IDLE,
     (AppendState.SEALED, "disconnected"): AppendState.SEALED,
     (AppendState.DRAINING, "disconnected"): AppendState.SEALED,
-    # Every append in flight is refused on its own once the segment is sealed.
+    # Every append in flight is refused on its own once the segment is sealed, the last ones perhaps after the answer to
+    # the set-up behind them: a store does not answer in the order in which it was asked.
     (AppendState.SEALED, "sealed"): AppendState.SEALED,
     (AppendState.DRAINING, "sealed"): AppendState.DRAINING,
+    (AppendState.DONE, "sealed"): AppendState.DONE,
 }
 
 

@@ -301,6 +301,18 @@ def test_a_reply_out_of_place_is_a_protocol_error_that_names_the_segment():
         session.receive(AppendSetup(1, session.segment, WRITER, 1))
 
 
+def test_a_refusal_that_comes_after_the_end_is_known_says_nothing_new():
+    """A store may answer the set-up before it refuses the last of the appends in flight."""
+    session = ready(*(block_of([b"%d" % i]) for i in range(3)))
+    assert len(sent(session)) == 3
+    session.sealed()
+    session.setup(2, "")
+    session.receive(AppendSetup(2, session.segment, WRITER, 1))
+    session.sealed()
+    assert session.state is AppendState.DONE
+    assert [split_events(bytes(block.data)) for block in session.take_unacknowledged()] == [[b"1"], [b"2"]]
+
+
 def test_a_block_is_split_by_target_with_the_order_kept():
     block = block_of([b"a", b"", b"ccc", b"dd"])
     parts = dict(block.split(np.array([7, 9, 7, 9])))
