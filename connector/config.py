@@ -107,6 +107,13 @@ class PravegaConfig(HintedNames):
         """Secret ``authorization`` header of every call; None without credentials."""
         return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
 
+    def unreadable_ca(self, error: OSError) -> ConfigError:
+        """Error for a file of CA certificates that cannot be read, or that holds none."""
+        return ConfigError(
+            f"the CA certificates cannot be read from {self.tls_ca_file}: {error.strerror or error}; "
+            "check pravega.tls.ca.file"
+        )
+
     # ---- explicit settings ----
 
     def with_controller(self, uri: str) -> PravegaConfig:

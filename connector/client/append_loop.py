@@ -57,7 +57,7 @@ from .errands import Errands
 from .health import Attempts
 from .stores import SegmentStores, error_of
 
-__all__ = ["AppendLoop"]
+__all__ = ["AppendLoop", "writer_closed"]
 
 # Bytes on the wire and not acknowledged, for each segment: enough to keep a server busy, little to send again.
 SEGMENT_WINDOW: Final = 8 << 20
@@ -72,6 +72,11 @@ _LARGE_SECONDS: Final = 30.0
 # Bytes of one append of it.
 _PIECE: Final = 4 << 20
 _logger: Final = logging.getLogger(__name__)
+
+
+def writer_closed(stream: StreamName) -> ConfigError:
+    """Error of a writer that is used after its end."""
+    return ConfigError(f"the writer of stream {stream} is closed")
 
 
 @dataclass(slots=True)
@@ -153,7 +158,7 @@ class AppendLoop:
         """End the thread; what is not durable is given up."""
         with self._changed:
             self._closing = True
-            self._failure = self._failure or ConfigError(f"the writer of stream {self._stream} is closed")
+            self._failure = self._failure or writer_closed(self._stream)
             self._changed.notify_all()
         self.wake()
         self._thread.join()

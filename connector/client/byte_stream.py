@@ -28,6 +28,10 @@ BUFFER_SIZE: Final = 1 << 20
 _LONGEST_PAUSE: Final = 1.0
 
 
+def _not_of_bytes(stream: StreamName, segments: int) -> ConfigError:
+    return ConfigError(f"stream {stream} has {segments} segments; a stream of bytes has one")
+
+
 class RawByteReader(io.RawIOBase):
     """Reads the bytes of a stream of one segment. Positions are offsets in the stream. Not thread safe.
 
@@ -39,7 +43,7 @@ class RawByteReader(io.RawIOBase):
         """``start`` is the offset to begin at, the stream's head if None. Raises StreamNotFoundError, ConfigError."""
         positions = stores.controller.head_cut(stream).positions
         if len(positions) != 1:
-            raise ConfigError(f"stream {stream} has {len(positions)} segments; a stream of bytes has one")
+            raise _not_of_bytes(stream, len(positions))
         (self._id,) = positions
         self._stores, self._stream, self._wait = stores, stream, wait
         self._calls = SegmentCalls(stores, stream, self._id)
@@ -164,7 +168,7 @@ class RawByteWriter(io.RawIOBase):
         if not segments:
             raise StreamSealedError.of(stream)
         if len(segments) != 1:
-            raise ConfigError(f"stream {stream} has {len(segments)} segments; a stream of bytes has one")
+            raise _not_of_bytes(stream, len(segments))
         self._calls = SegmentCalls(stores, stream, segments[0].id)
         self._appender = _RawAppender(stores, stream, segments[0].id)
         self._doubtful = b""

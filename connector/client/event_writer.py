@@ -27,7 +27,7 @@ from ..errors import (
 from ..hints import HintedNames
 from ..wire import Block, StreamName
 from . import arguments
-from .append_loop import AppendLoop
+from .append_loop import AppendLoop, writer_closed
 from .deadline import Deadline
 from .destinations import Destination, Routes, StreamDestination
 from .events import (
@@ -265,7 +265,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ConfigError(f"the writer of stream {self.stream} is closed")
+            raise writer_closed(self.stream)
 
     def _too_large(self, size: int) -> EventTooLargeError:
         return EventTooLargeError(

@@ -575,9 +575,6 @@ def _tls(config: PravegaConfig) -> Tls | None:
     try:
         context = ssl.create_default_context(cafile=config.tls_ca_file)
     except OSError as error:  # ssl.SSLError, for what is no certificate, is one too
-        raise ConfigError(
-            f"the CA certificates cannot be read from {config.tls_ca_file}: {error.strerror or error}; "
-            "check pravega.tls.ca.file"
-        ) from None
+        raise config.unreadable_ca(error) from None
     context.check_hostname = config.tls_validate_hostname
     return Tls(context, config.tls_server_name)

@@ -26,7 +26,6 @@ from google.protobuf.message import Message
 from ..config import PravegaConfig
 from ..errors import (
     AuthenticationError,
-    ConfigError,
     ConnectorError,
     ControllerError,
     ControllerFailureError,
@@ -301,9 +300,7 @@ class ControllerChannel:
         if not config.uses_tls:
             return grpc.insecure_channel(target, options=_OPTIONS)
         override = (("grpc.ssl_target_name_override", config.tls_server_name),) if config.tls_server_name else ()
-        return grpc.secure_channel(
-            target, grpc.ssl_channel_credentials(_read_ca(config.tls_ca_file)), options=_OPTIONS + override
-        )
+        return grpc.secure_channel(target, grpc.ssl_channel_credentials(_read_ca(config)), options=_OPTIONS + override)
 
     def _error(
         self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, tried: float
@@ -337,12 +334,10 @@ def _quote(details: str | None) -> str:
     return f": {line[:QUOTED]}" if line else ""
 
 
-def _read_ca(path: str | None) -> bytes | None:
-    if path is None:
+def _read_ca(config: PravegaConfig) -> bytes | None:
+    if config.tls_ca_file is None:
         return None
     try:
-        return Path(path).read_bytes()
+        return Path(config.tls_ca_file).read_bytes()
     except OSError as error:
-        raise ConfigError(
-            f"the CA certificates cannot be read from {path}: {error.strerror}; check pravega.tls.ca.file"
-        ) from None
+        raise config.unreadable_ca(error) from None

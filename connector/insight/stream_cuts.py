@@ -21,6 +21,7 @@ from ..checkpoint import committed_offset
 from ..client import PravegaClient, sealed_lengths
 from ..errors import ConfigError, InvalidNameError, MalformedStreamCutError
 from ..wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
+from ..wire.cuts import malformed_cut
 
 __all__ = [
     "CUT_FORMS",
@@ -85,16 +86,12 @@ def parse_time(text: str) -> int:
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _malformed(reason: str) -> MalformedStreamCutError:
-    return MalformedStreamCutError(f"invalid stream cut: {reason}")
-
-
 def _chosen(cuts: Mapping[StreamName, StreamCut], stream: StreamName | None) -> StreamCut:
     if stream is not None and stream in cuts:
         return cuts[stream]
     if stream is not None or len(cuts) != 1:
         names = ", ".join(map(str, cuts)) or "no stream"
-        raise _malformed(f"expected one of {stream or 'a single stream'}, found {names}")
+        raise malformed_cut(f"expected one of {stream or 'a single stream'}, found {names}")
     return next(iter(cuts.values()))
 
 
@@ -102,10 +99,10 @@ def _from_json(text: str) -> dict[StreamName, StreamCut]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise _malformed(f"invalid JSON ({error})") from None
+        raise malformed_cut(f"invalid JSON ({error})") from None
     streams = value.get("streams", value)
     if not isinstance(streams, dict):
-        raise _malformed('write {"scope/stream": {"0.#epoch.0": 120}}')
+        raise malformed_cut('write {"scope/stream": {"0.#epoch.0": 120}}')
     return cuts_of({"streams": streams})
 
 
@@ -121,7 +118,7 @@ def _cut(name: str, positions: Any) -> StreamCut:
         stream = StreamName.parse(name)
         return StreamCut(stream, {_segment(stream, key): int(at) for key, at in positions.items()})
     except (AttributeError, TypeError, ValueError, InvalidNameError) as error:
-        raise _malformed(
+        raise malformed_cut(
             f'write {{"scope/stream": {{"0.#epoch.0": 120}}}} or scope/stream:0.#epoch.0=120 ({error})'
         ) from None
 

@@ -36,7 +36,8 @@ _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 _BYTES_HEADER: Final = bytes((0, 1, 1, 0))  # format 0, version 1, one revision, its id 0
 
 
-def _malformed(reason: str) -> MalformedStreamCutError:
+def malformed_cut(reason: str) -> MalformedStreamCutError:
+    """Error of what is no stream cut."""
     return MalformedStreamCutError(f"invalid stream cut: {reason}")
 
 
@@ -55,9 +56,9 @@ class StreamCut(HintedNames):
     def __post_init__(self) -> None:
         for segment, offset in self.positions.items():
             if not 0 <= segment <= _MAX_ID or segment_number(segment) >= 2**31:
-                raise _malformed(f"segment id {segment} is out of range (stream {self.stream})")
+                raise malformed_cut(f"segment id {segment} is out of range (stream {self.stream})")
             if not FUTURE_OFFSET <= offset <= _MAX_OFFSET:
-                raise _malformed(f"offset {offset} of segment {segment} is out of range (stream {self.stream})")
+                raise malformed_cut(f"offset {offset} of segment {segment} is out of range (stream {self.stream})")
         object.__setattr__(self, "positions", MappingProxyType(dict(sorted(self.positions.items()))))
 
     def __hash__(self) -> int:
@@ -93,7 +94,7 @@ class StreamCut(HintedNames):
         Raises MalformedStreamCutError, also for ``UNBOUNDED``, which callers pass as None.
         """
         if not isinstance(text, str):
-            raise _malformed(f"the text of a cut is a str, not a {type(text).__name__}")
+            raise malformed_cut(f"the text of a cut is a str, not a {type(text).__name__}")
         shown = _SHOWN.fullmatch(text.strip()) if len(text) <= MAX_CUT_BYTES else None
         cut = _parse_text(_unpack(text)) if shown is None else _parse_shown(shown[1], shown[2])
         if stream is not None and cut.stream != stream:
@@ -120,53 +121,53 @@ class StreamCut(HintedNames):
         """Read the bytes of a cut. Raises MalformedStreamCutError, also for ``UNBOUNDED``, which has none."""
         raw = bytes(data)
         if not raw:
-            raise _malformed("empty bytes are Java's UNBOUNDED: pass None")
+            raise malformed_cut("empty bytes are Java's UNBOUNDED: pass None")
         try:
             return _parse_bytes(CompactReader(raw))
         except InvalidNameError as error:
-            raise _malformed(error.message) from None
+            raise malformed_cut(error.message) from None
         except ValueError as error:
-            raise _malformed(str(error)) from None
+            raise malformed_cut(str(error)) from None
 
 
 def _unpack(text: str) -> str:
     """Unpack the text of a cut, into MAX_CUT_BYTES at most."""
     stripped = text.strip()
     if stripped == UNBOUNDED_TEXT:
-        raise _malformed("UNBOUNDED has no positions: pass None")
+        raise malformed_cut("UNBOUNDED has no positions: pass None")
     if not stripped:
-        raise _malformed("the text is empty")
+        raise malformed_cut("the text is empty")
     if len(stripped) > MAX_CUT_BYTES:
-        raise _malformed(f"the text has {len(stripped)} characters; {MAX_CUT_BYTES} are allowed")
+        raise malformed_cut(f"the text has {len(stripped)} characters; {MAX_CUT_BYTES} are allowed")
     unpacker = zlib.decompressobj(wbits=_GZIP_WBITS)
     try:
         packed = base64.b64decode(stripped + "=" * (-len(stripped) % 4), validate=True)
         unpacked = unpacker.decompress(packed, MAX_CUT_BYTES + 1)
     except (binascii.Error, ValueError) as error:
-        raise _malformed(f"invalid base64 ({error})") from None
+        raise malformed_cut(f"invalid base64 ({error})") from None
     except zlib.error as error:
-        raise _malformed(f"invalid gzip ({error})") from None
+        raise malformed_cut(f"invalid gzip ({error})") from None
     if len(unpacked) > MAX_CUT_BYTES:
-        raise _malformed(f"it unpacks to more than {MAX_CUT_BYTES} bytes")
+        raise malformed_cut(f"it unpacks to more than {MAX_CUT_BYTES} bytes")
     if not unpacker.eof or unpacker.unused_data:
-        raise _malformed("the text was cut short" if not unpacker.eof else "something follows the packed text")
+        raise malformed_cut("the text was cut short" if not unpacker.eof else "something follows the packed text")
     return unpacked.decode(errors="replace")
 
 
 def _parse_text(unpacked: str) -> StreamCut:
     fields = unpacked.split(":")
     if len(fields) != 5:
-        raise _malformed(f"it has {len(fields)} fields instead of version:stream:numbers:epochs:offsets")
+        raise malformed_cut(f"it has {len(fields)} fields instead of version:stream:numbers:epochs:offsets")
     if fields[0] != _TEXT_VERSION:
-        raise _malformed(f"unknown version {fields[0][:20]!r}, expected {_TEXT_VERSION}")
+        raise malformed_cut(f"unknown version {fields[0][:20]!r}, expected {_TEXT_VERSION}")
     numbers, epochs, offsets = (_parse_list(field) for field in fields[2:])
     if not len(numbers) == len(epochs) == len(offsets):
-        raise _malformed(f"it has {len(numbers)} segment numbers, {len(epochs)} epochs and {len(offsets)} offsets")
+        raise malformed_cut(f"it has {len(numbers)} segment numbers, {len(epochs)} epochs and {len(offsets)} offsets")
     try:
         ids = [segment_id(number, epoch) for number, epoch in zip(numbers, epochs, strict=True)]
         return _build(fields[1], zip(ids, offsets, strict=True))
     except InvalidNameError as error:
-        raise _malformed(error.message) from None
+        raise malformed_cut(error.message) from None
 
 
 def _parse_shown(name: str, positions: str) -> StreamCut:
@@ -175,7 +176,7 @@ def _parse_shown(name: str, positions: str) -> StreamCut:
         ids = [(segment.split(".#epoch."), offset) for segment, offset in pairs]
         return _build(name, ((segment_id(int(n), int(e)), int(offset)) for (n, e), offset in ids))
     except InvalidNameError as error:
-        raise _malformed(error.message) from None
+        raise malformed_cut(error.message) from None
 
 
 def _parse_list(field: str) -> list[int]:
@@ -188,14 +189,14 @@ def _parse_list(field: str) -> list[int]:
 def _parse_number(item: str) -> int:
     match = _NUMBER.fullmatch(item)
     if match is None:
-        raise _malformed(f"invalid number {item[:40]!r}")
+        raise malformed_cut(f"invalid number {item[:40]!r}")
     return int(match[1])
 
 
 def _parse_bytes(reader: CompactReader) -> StreamCut:
     version, body = reader.versioned(newest=1)
     if reader.remaining:
-        raise _malformed(f"{reader.remaining} bytes follow its end")
+        raise malformed_cut(f"{reader.remaining} bytes follow its end")
     name = body.utf()
     # Version 0 has no negative offsets.
     read_offset = body.compact_signed if version else body.compact_long
@@ -206,6 +207,6 @@ def _build(name: str, pairs: Iterable[tuple[int, int]]) -> StreamCut:
     positions: dict[int, int] = {}
     for segment, offset in pairs:
         if segment in positions:
-            raise _malformed(f"segment {segment} is in it twice")
+            raise malformed_cut(f"segment {segment} is in it twice")
         positions[segment] = offset
     return StreamCut(StreamName.parse(name), positions)
