@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 import uuid
 from types import TracebackType
@@ -25,6 +24,7 @@ from ..errors import (
     StreamSealedError,
 )
 from ..wire import Block, StreamName
+from . import waiting
 from .append_loop import AppendLoop
 from .deadline import Deadline
 from .destinations import Destination, Routes, StreamDestination
@@ -92,7 +92,7 @@ class EventWriter(Generic[T]):
         self._timeout = timeout
         self._random = np.random.default_rng()
         self._routes = Routes(stream, destination.ranges())
-        self._lock = threading.Lock()
+        self._lock = waiting.lock()
         self._events: list[bytes] = []
         self._keys: list[str | None] = []
         self._size = 0
@@ -203,8 +203,11 @@ class EventWriter(Generic[T]):
             raise
         finally:
             self._lock.release()
-        self._overdue = True
-        self._loop.flush(deadline)
+        try:
+            self._loop.flush(deadline)
+        except (DeadlineExceededError, KeyboardInterrupt):
+            self._overdue = True
+            raise
         self._overdue = False
 
     def note_time(self, millis: int) -> bool:

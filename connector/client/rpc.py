@@ -35,6 +35,7 @@ from ..errors import (
     StreamNotFoundError,
 )
 from ..wire import StreamName
+from . import waiting
 from .deadline import QUIET, Deadline
 from .health import Attempts, ClusterHealth
 
@@ -296,11 +297,11 @@ class ControllerChannel:
 
     def _open(self, host: str, port: int) -> Any:
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        config = self._config
+        config, channels = self._config, waiting.grpc_channels(grpc)
         if not config.uses_tls:
-            return grpc.insecure_channel(target, options=_OPTIONS)
+            return channels.insecure_channel(target, options=_OPTIONS)
         override = (("grpc.ssl_target_name_override", config.tls_server_name),) if config.tls_server_name else ()
-        return grpc.secure_channel(
+        return channels.secure_channel(
             target, grpc.ssl_channel_credentials(_read_ca(config.tls_ca_file)), options=_OPTIONS + override
         )
 
