@@ -6,11 +6,14 @@ import base64
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pravega_serde.errors import did_you_mean
+
 from .errors import ConfigError
+from .hints import HintedNames
 from .wire import validate_scope_name
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
@@ -39,13 +42,16 @@ _Layer = dict[str, Any]  # settings that one source gives, by the names of the f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PravegaConfig:
+class PravegaConfig(HintedNames):
     """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
     :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
     the environment before the defaults. Each setting is taken from the first source that has it; the method and the
     token of the credentials are one setting. Raises ConfigError for invalid settings. Credentials
     appear neither in the text of the value nor in errors; a pickle holds them.
+
+    ``username`` and ``password``, or ``token``, set the method and the token as :meth:`with_credentials` and
+    :meth:`with_token` do.
     """
 
     controller: str = DEFAULT_CONTROLLER
@@ -63,8 +69,16 @@ class PravegaConfig:
     """Name to expect in the servers' certificate, if it is not their host."""
     tls_validate_hostname: bool = True
     """Whether the certificate of a segment store must be of its host. The controller's always must."""
+    username: InitVar[str | None] = None
+    password: InitVar[str | None] = None
+    token: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, username: str | None, password: str | None, token: str | None) -> None:
+        named = _credentials({"username": username, "password": password, "token": token})
+        if named and (self.auth_method is not None or self.auth_token is not None):
+            raise ConfigError("the credentials are given twice, as auth_token and by username or token")
+        for name, value in named.items():
+            object.__setattr__(self, name, value)
         scheme, endpoints = _parse_uri(self.controller)
         object.__setattr__(self, "controller", f"{scheme}://{','.join(map(_endpoint_text, endpoints))}")
         if self.scope is not None:
@@ -104,7 +118,7 @@ class PravegaConfig:
 
     def with_credentials(self, username: str, password: str) -> PravegaConfig:
         """Copy with a user's name and password."""
-        return self.with_token(base64.b64encode(f"{username}:{password}".encode()).decode(), method="Basic")
+        return replace(self, auth_method=None, auth_token=None, username=username, password=password)
 
     def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
         """Copy with a token; ``method`` is the name of the server's auth handler."""
@@ -124,6 +138,37 @@ class PravegaConfig:
             tls_server_name=server_name,
             tls_validate_hostname=validate_hostname,
         )
+
+    def options(self) -> dict[str, str]:
+        """Options of the Spark source and sink that say the same: ``.options(**config.options())``.
+
+        Credentials are among them, and readable by whoever sees the query's options. Raises ConfigError for settings
+        that are no options: give those to Spark's processes by the environment, or by properties.
+        """
+        found = {"controller": self.controller}
+        if self.scope is not None:
+            found["scope"] = self.scope
+        if self.auth_token is not None:
+            found |= self._credential_options(self.auth_token)
+        if self.tls_ca_file is not None:
+            found["tls_ca_file"] = self.tls_ca_file
+        if self.tls_server_name is not None:
+            raise ConfigError("Spark has no option for tls_server_name: set PRAVEGA_TLS_SERVER_NAME for its processes")
+        if not self.tls_validate_hostname:
+            found["tls_validate_hostname"] = "false"
+        return found
+
+    def _credential_options(self, token: str) -> dict[str, str]:
+        try:
+            username, colon, password = base64.b64decode(token, validate=True).decode().partition(":")
+        except ValueError:
+            colon = ""
+        if self.auth_method != "Basic" or not colon:
+            raise ConfigError(
+                "Spark has options for a username and a password only: set pravega_client_auth_method and "
+                "pravega_client_auth_token for its processes"
+            )
+        return {"username": username, "password": password}
 
     # ---- sources ----
 
@@ -163,14 +208,18 @@ class PravegaConfig:
     ) -> PravegaConfig:
         """Read all sources: explicit > arguments > properties > environment > default.
 
-        ``explicit`` takes the fields of this class; None leaves a setting to the other sources. The environment is the
+        ``explicit`` takes what this class does; None leaves a setting to the other sources. The environment is the
         process's own unless given.
         """
-        unknown = explicit.keys() - {f.name for f in fields(cls)}
-        if unknown:
+        known = [f.name for f in fields(cls)] + ["username", "password", "token"]
+        for name in sorted(explicit.keys() - set(known)):
             raise ConfigError(
-                f"unknown setting {sorted(unknown)[0]!r}; known settings: {', '.join(f.name for f in fields(cls))}"
+                f"unknown setting {name!r}{did_you_mean(name, known)}; known settings: {', '.join(known)}"
             )
+        named = _credentials({name: explicit.pop(name, None) for name in ("username", "password", "token")})
+        if named and (explicit.get("auth_method") or explicit.get("auth_token")):
+            raise ConfigError("the credentials are given twice, as auth_token and by username or token")
+        explicit |= named
         settings = _environment_layer(os.environ if environment is None else environment)
         for layer in (
             {} if properties is None else _properties_layer(properties),
@@ -181,6 +230,23 @@ class PravegaConfig:
                 settings = {name: value for name, value in settings.items() if name not in _CREDENTIALS}
             settings |= layer
         return cls(**settings)
+
+
+def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
+    """Method and token of a user's name and password, or of a token; empty without any. Raises ConfigError."""
+    username, password, token = (given.get(name) for name in ("username", "password", "token"))
+    for name, value in given.items():
+        if value is not None and not isinstance(value, str):  # not repeated in the error: it may be a secret
+            raise ConfigError(f"the {name} must be a str, not {type(value).__name__}")
+    if (username is None) != (password is None):
+        missing = "password" if password is None else "username"
+        raise ConfigError(f"the credentials have no {missing}: give a username and a password, or a token")
+    if username is not None and token is not None:
+        raise ConfigError("the credentials are given twice: a username and a password, or a token")
+    if username is not None:
+        secret = base64.b64encode(f"{username}:{password}".encode()).decode()
+        return {"auth_method": "Basic", "auth_token": secret}
+    return {} if token is None else {"auth_method": "Bearer", "auth_token": token}
 
 
 def _environment_layer(environment: Mapping[str, str]) -> _Layer:

@@ -16,6 +16,8 @@
         │   ├── AuthenticationError          credentials missing, wrong, or without the permission
         │   ├── ScopeNotFoundError
         │   ├── StreamNotFoundError
+        │   ├── ScopeExistsError             it was to be created, and is there
+        │   ├── StreamExistsError
         │   └── StreamSealedError            no more events can be written
         ├── SegmentStoreError                a segment store refused, or answered with a failure
         │   ├── ConnectionLostError          the connection ended; the same call may succeed on a new one
@@ -109,6 +111,7 @@ __all__ = [
     "OutcomeUnknownError",
     "OutputFileError",
     "ProtocolError",
+    "ScopeExistsError",
     "ScopeNotFoundError",
     "SegmentSealedError",
     "SegmentStoreError",
@@ -116,6 +119,7 @@ __all__ = [
     "SourceChangedError",
     "SourceError",
     "SourceUnreadableError",
+    "StreamExistsError",
     "StreamNotFoundError",
     "StreamSealedError",
     "TimeUnknownError",
@@ -213,6 +217,30 @@ class ScopeNotFoundError(ControllerError):
     def of(cls, scope: str) -> ScopeNotFoundError:
         """The error for a scope that was asked for."""
         return cls(f"scope {scope} does not exist: check its name, or create it first")
+
+
+class ScopeExistsError(ControllerError):
+    """The scope exists already."""
+
+    code = "PRAVEGA-SCOPE-EXISTS"
+    fault = "local"
+
+    @classmethod
+    def of(cls, scope: str) -> ScopeExistsError:
+        """The error for a scope that was to be created."""
+        return cls(f"scope {scope} exists already: choose another name, or use it as it is (if_exists='ignore')")
+
+
+class StreamExistsError(ControllerError):
+    """The stream exists already."""
+
+    code = "PRAVEGA-STREAM-EXISTS"
+    fault = "local"
+
+    @classmethod
+    def of(cls, stream: object) -> StreamExistsError:
+        """The error for a stream that was to be created."""
+        return cls(f"stream {stream} exists already: choose another name, or use it as it is (if_exists='ignore')")
 
 
 class StreamNotFoundError(ControllerError):

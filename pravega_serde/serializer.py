@@ -5,14 +5,13 @@ Nothing here imports a codec: a format's module, and pyarrow with it, is loaded 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
-from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
+from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -215,6 +214,19 @@ FORMATS: Final[Mapping[str, Format]] = {
     )
 }
 
+# What a format is called elsewhere.
+_ELSEWHERE: Final = {
+    "utf8": "string",
+    "utf-8": "string",
+    "utf8string": "string",
+    "text": "string",
+    "str": "string",
+    "bytearray": "bytes",
+    "binary": "bytes",
+    "raw": "bytes",
+    "proto": "protobuf",
+}
+
 
 def formats() -> tuple[str, ...]:
     """Names that :func:`serializer_for` knows, sorted."""
@@ -238,9 +250,13 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     Raises :class:`UnsupportedFormatError` for an unknown name, :class:`SerdeError` for an unknown or missing option;
     both name the nearest known one.
     """
+    if not isinstance(format_name, str):
+        raise UnsupportedFormatError(
+            f"a format is named by a str, not by {type(format_name).__name__}; known formats: {', '.join(formats())}"
+        )
     name = format_name.strip().lower()
     if name not in FORMATS:
-        hint = _nearest(name, FORMATS)
+        hint = did_you_mean(name, FORMATS) if name not in _ELSEWHERE else f"; did you mean {_ELSEWHERE[name]!r}?"
         raise UnsupportedFormatError(f"unknown format {format_name!r}{hint}; known formats: {', '.join(formats())}")
     factory = imported(FORMATS[name].serializer)
     _check_options(name, inspect.signature(factory), options)
@@ -252,12 +268,7 @@ def _check_options(name: str, signature: inspect.Signature, options: Mapping[str
     known = signature.parameters
     for option in options:
         if option not in known:
-            raise SerdeError(f"format {name!r} has no option {option!r}{_nearest(option, known)}")
+            raise SerdeError(f"format {name!r} has no option {option!r}{did_you_mean(option, known)}")
     missing = [key for key, p in known.items() if p.default is inspect.Parameter.empty and key not in options]
     if missing:
         raise SerdeError(f"format {name!r} needs the option {missing[0]!r}")
-
-
-def _nearest(name: str, known: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""

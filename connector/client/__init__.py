@@ -8,10 +8,13 @@ events arrive, ``lineage`` from a segment to what follows it, ``watermarks`` for
 cut to blocks, which ``append_loop`` brings to the segments that ``destinations`` names; ``event_writer`` and
 ``transactions`` are the two ways to it. Both sides send ``errands`` where a server may keep them waiting. Streams of
 one segment: ``appenders`` have certain outcomes, on which ``revisioned``, ``synchronizer`` and ``byte_stream`` stand,
-and ``subscriber`` as well. ``pravega_client`` is the way in for programs, ``shared`` keeps one client for a process.
+and ``subscriber`` as well. ``pravega_client`` is the way in for programs: its calls check what they get by
+``arguments`` and ``places``, ``administration`` has those about scopes and streams, ``following`` puts ``tail`` readers
+together. ``shared`` keeps one client for a process.
 """
 
 from ..wire import StreamCut, StreamName, Watermark
+from .administration import StreamDescription
 from .appenders import NumberedAppender
 from .controller import ControllerClient
 from .controller_values import (
@@ -24,7 +27,9 @@ from .controller_values import (
 )
 from .event_writer import EventWriter
 from .events import MAX_EVENT_SIZE
+from .following import StreamsReader, ValueReader
 from .lineage import Lineage, sealed_lengths, tail_cut
+from .places import parse_place, valid_cut
 from .pravega_client import PravegaClient
 from .revisioned import Revision, RevisionedStreamClient
 from .shared import has_answered, note_answer, shared_client
@@ -59,7 +64,9 @@ __all__ = [
     "StateSynchronizer",
     "StreamConfig",
     "StreamCut",
+    "StreamDescription",
     "StreamName",
+    "StreamsReader",
     "Subscriber",
     "Successor",
     "TailReader",
@@ -67,10 +74,12 @@ __all__ = [
     "Transaction",
     "TransactionStatus",
     "TransactionalWriter",
+    "ValueReader",
     "Watermark",
     "WatermarkLog",
     "has_answered",
     "note_answer",
+    "parse_place",
     "read_chunks",
     "read_slice",
     "read_slices",
@@ -78,4 +87,5 @@ __all__ = [
     "shared_client",
     "slices_between",
     "tail_cut",
+    "valid_cut",
 ]

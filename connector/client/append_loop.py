@@ -1,8 +1,8 @@
 """The loop behind a writer: moves blocks into segments over non-blocking connections until they are durable.
 
 Callers hand over blocks with :meth:`AppendLoop.push` and wait with :meth:`AppendLoop.flush`. Everything else, set-ups,
-acknowledgements, scaling, lost connections, happens in one thread or task, so no session needs a lock. What may block is
-an errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and
+acknowledgements, scaling, lost connections, happens in one thread or task, so no session needs a lock. What may block
+is an errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and
 waits for it; the others go on.
 
 An event that does not fit into one wire frame is written to a transient segment, then merged in one step (Java:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -148,17 +148,26 @@ class ControllerClient:
 
     def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
         """All streams of a scope, sorted; with ``internal`` also those that Pravega made, such as ``_MARK…``."""
-        deadline = self.health.deadline()
+        return sorted(self._pages(scope, calls.scope_message(scope), internal, self.health.deadline()))
+
+    def iterate_streams(self, scope: str, *, internal: bool = False) -> Iterator[StreamName]:
+        """Yield the streams of a scope, page by page, each once; see :meth:`list_streams`."""
+        return self._pages(scope, calls.scope_message(scope), internal)
+
+    def _pages(
+        self, scope: str, message: pb.ScopeInfo, internal: bool, deadline: Deadline | None = None
+    ) -> Iterator[StreamName]:
         found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
-            request = pb.StreamsInScopeRequest(scope=calls.scope_message(scope), continuationToken=token)
+            request = pb.StreamsInScopeRequest(scope=message, continuationToken=token)
             page = self._call(calls.LIST_STREAMS, request, scope, deadline)
             calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
-            names = {info.stream for info in page.streams}
-            if found >= names:
-                return calls.named(scope, found, internal=internal)
+            names = {info.stream for info in page.streams} - found
+            if not names:  # an empty page ends the list; one of old names would never end it
+                return
             found |= names
+            yield from calls.named(scope, names, internal=internal)
             token = page.continuationToken
 
     def stream_config(self, stream: StreamName) -> StreamConfig:

@@ -18,6 +18,7 @@ from ..errors import (
     TransactionError,
     TransactionUnknownError,
 )
+from ..hints import HintedNames
 from ..wire import SegmentRange, StreamName
 
 MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
@@ -39,7 +40,7 @@ def _check(what: str, value: int, low: int, high: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingPolicy:
+class ScalingPolicy(HintedNames):
     """Policy that adapts a stream's segments to its load: see ``fixed``, ``by_events`` and ``by_kbytes``."""
 
     kind: ScalingKind = "fixed"
@@ -77,7 +78,7 @@ class ScalingPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPolicy:
+class RetentionPolicy(HintedNames):
     """Policy for the part of a stream that the server keeps; the rest is truncated every 30 minutes by default."""
 
     kind: RetentionKind

@@ -23,13 +23,15 @@ from ..errors import (
     NullEventError,
     StreamSealedError,
 )
+from ..hints import HintedNames
 from ..wire import Block, StreamName
-from . import waiting
+from . import arguments, waiting
 from .append_loop import AppendLoop
 from .deadline import Deadline
 from .destinations import Destination, Routes, StreamDestination
 from .events import (
     MAX_EVENT_SIZE,
+    RawEvents,
     SupportsSerialize,
     as_binary,
     as_bytes,
@@ -53,7 +55,7 @@ _LINGER: Final = 0.01
 _GOODBYE_SECONDS: Final = 5.0
 
 
-class EventWriter(Generic[T]):
+class EventWriter(HintedNames, Generic[T]):
     """Writes events to one stream; thread safe, one background thread.
 
     Events of one routing key are kept in the order in which they were written, across scaling too. An event is
@@ -79,8 +81,10 @@ class EventWriter(Generic[T]):
         ``writer_id`` is the name under which it notes time, by default a unique one. ``destination`` is
         where the events go instead of the stream's segments: those of a transaction.
         """
-        if max_event_size < 1 or max_in_flight < 1:
-            raise ConfigError("max_event_size and max_in_flight are counts of bytes, at least 1")
+        arguments.count("max_event_size", max_event_size, 1)
+        arguments.count("max_in_flight", max_in_flight, 1)
+        arguments.seconds("timeout", timeout)
+        arguments.instance("router", router, EventRouter, "ByColumn('name'), ByFunction(str)")
         destination = destination or StreamDestination(stores.controller, stream)
         self.stream = stream
         self.writer_id = writer_id or str(uuid.uuid4())
@@ -101,17 +105,20 @@ class EventWriter(Generic[T]):
         self._overdue = False  # the last flush was not done in time
         self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
 
-    def write(self, value: T, routing_key: str | None = None) -> None:
+    def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
 
         Waits while too many bytes are not yet durable. Raises SerializationError, EventTooLargeError,
         DeadlineExceededError, StreamSealedError, ConfigError (a key that is no text); the event is then not taken.
+        ``key`` is not for use: it is here to say that its name is ``routing_key``.
         """
+        if key is not None:
+            arguments.only("write", ["key"], ["value", "routing_key"])
         if routing_key is None and self._router is not None:
             routing_key = self._router.key(value)
         event = self._serialize(value)
         if type(event) is not bytes:
-            event = as_bytes(event)
+            event = as_bytes(event, raw=isinstance(self._serializer, RawEvents))
         if len(event) > self._max_event_size:
             raise self._too_large(len(event))
         if routing_key is not None:

@@ -17,6 +17,7 @@ from ..wire import Block, frame_column
 __all__ = [
     "MAX_EVENT_SIZE",
     "RawEvents",
+    "SupportsDeserialize",
     "SupportsSerialize",
     "as_binary",
     "as_bytes",
@@ -35,6 +36,7 @@ _LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
 _LARGE_COLUMN: Final = 16 << 20
 _PIECE_SIZE: Final = 8 << 20
 T_contra = TypeVar("T_contra", contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 
 class SupportsSerialize(Protocol[T_contra]):
@@ -42,6 +44,14 @@ class SupportsSerialize(Protocol[T_contra]):
 
     def serialize(self, value: T_contra, /) -> bytes:
         """Bytes of one event."""
+        ...
+
+
+class SupportsDeserialize(Protocol[T_co]):
+    """Serializer as far as a reader needs one."""
+
+    def deserialize(self, data: bytes, /) -> T_co:
+        """Value of one event."""
         ...
 
 
@@ -66,8 +76,12 @@ class RawEvents:
         return column.column("event")
 
 
-def as_bytes(event: Any) -> bytes:
-    """Bytes that a serializer returned. Raises SerializationError for anything else."""
+def as_bytes(event: Any, *, raw: bool = False) -> bytes:
+    """Bytes that a serializer returned, or that ``raw`` events are. Raises SerializationError for anything else."""
+    if raw and not isinstance(event, bytes | bytearray | memoryview):
+        raise SerializationError(
+            f"without a serializer events are bytes, not {type(event).__name__}: name one, such as 'string' or 'json'"
+        )
     if not isinstance(event, bytes | bytearray | memoryview):
         raise SerializationError(f"the serializer made a {type(event).__name__} of an event; it must return bytes")
     return bytes(event)

@@ -21,6 +21,7 @@ from typing import Final, TypeVar
 from pravega_serde.errors import PravegaError
 
 from ..errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
+from . import arguments
 from .deadline import QUIET, Deadline
 
 __all__ = ["DEFAULT_FAILOVER_TIMEOUT", "DEFAULT_TIMEOUT", "Attempts", "ClusterHealth", "Counters"]
@@ -115,7 +116,8 @@ class ClusterHealth:
         return self.failover_timeout if self.going_on else self.timeout
 
     def deadline(self, seconds: float | None = None) -> Deadline:
-        """The deadline of a call that starts now: after ``seconds`` if they are given."""
+        """The deadline of a call that starts now: after ``seconds`` if they are given, which must be a number."""
+        arguments.number("timeout", seconds)
         return Deadline(self.seconds if seconds is None else seconds)
 
     def answered(self) -> None:

@@ -5,24 +5,29 @@ from __future__ import annotations
 import io
 import ssl
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from itertools import islice
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 from pravega_serde.routing import EventRouter
 
 from ..config import PravegaConfig
-from ..errors import ConfigError, MalformedStreamCutError, StreamNotFoundError
+from ..errors import ConfigError, MalformedStreamCutError
 from ..wire import StreamCut, StreamName, Watermark
+from . import arguments
+from .administration import Administration
+from .arguments import Place, Stream, Streams
 from .byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
 from .connection import ConnectionPool, Tls
 from .controller import ControllerClient
-from .controller_values import RetentionPolicy, ScalingPolicy
 from .event_writer import MAX_IN_FLIGHT, EventWriter
-from .events import MAX_EVENT_SIZE, RawEvents, SupportsSerialize
+from .events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
+from .following import StreamsReader, ValueReader
 from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from .lineage import tail_cut
+from .places import cuts_of
 from .revisioned import RevisionedStreamClient, SupportsBoth
 from .slices import EventBatch, read_slices, slices_between
 from .stores import SegmentStores
@@ -39,14 +44,27 @@ S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741 - a synchronizer's initial values and updates
 U = TypeVar("U")
 
+_WRITER_ARGUMENTS: Final = (
+    "stream",
+    "serializer",
+    "router",
+    "max_event_size",
+    "max_in_flight",
+    "timeout",
+    "writer_id",
+)
 
-class PravegaClient:
+
+class PravegaClient(Administration):
     """Connection to a Pravega cluster; thread safe, cheap to make: nothing is opened before it is needed.
 
-    ``config`` is a PravegaConfig or a controller URI. Until a server of the cluster has answered in this process, a
-    call may take ``timeout`` seconds: a wrong address is an error within it. From then on the client goes on by itself,
-    and a call waits up to ``failover_timeout`` seconds for servers that fail, freeze, or hand segments over; it logs a
-    warning after 10 s. ``service`` goes on from the start: for what runs unattended and has reached the cluster before.
+    ``config`` is a PravegaConfig or a controller URI, and ``settings`` are those of :meth:`PravegaConfig.resolve`, such
+    as ``controller``, ``scope``, ``username``, ``password``: what is not given is looked for in the environment.
+
+    Until a server of the cluster has answered in this process, a call may take ``timeout`` seconds: a wrong address is
+    an error within it. From then on the client goes on by itself, and a call waits up to ``failover_timeout`` seconds
+    for servers that fail, freeze, or hand segments over; it logs a warning after 10 s. ``service`` goes on from the
+    start: for what runs unattended and has reached the cluster before.
     A timeout that is given to a call rules over both.
     """
 
@@ -57,9 +75,11 @@ class PravegaClient:
         timeout: float = DEFAULT_TIMEOUT,
         failover_timeout: float = DEFAULT_FAILOVER_TIMEOUT,
         service: bool = False,
+        **settings: Any,
     ) -> None:
-        if not isinstance(config, PravegaConfig):
-            config = PravegaConfig.resolve(controller=config)
+        arguments.seconds("timeout", timeout, optional=False)
+        arguments.seconds("failover_timeout", failover_timeout, optional=False)
+        config = _config(config, settings)
         self.config = config
         self.health = ClusterHealth(timeout, failover_timeout, service=service)
         self.controller = ControllerClient(config, health=self.health)
@@ -76,60 +96,44 @@ class PravegaClient:
         """One line about an outage that goes on now, of 10 s or more; None when all is well."""
         return self.health.trouble
 
-    # ---------------------------------------------------------------- streams
+    # ---------------------------------------------------------------- places
 
-    def name(self, stream: StreamName | str) -> StreamName:
-        """The full name of a stream: ``scope/stream``, or ``stream`` in the configured scope."""
-        if isinstance(stream, StreamName):
-            return stream
-        if "/" not in stream and self.config.scope:
-            return StreamName(self.config.scope, stream)
-        return StreamName.parse(stream)
-
-    def create_stream(
-        self,
-        stream: StreamName | str,
-        scaling: ScalingPolicy | int = 1,
-        retention: RetentionPolicy | None = None,
-    ) -> bool:
-        """Create a stream, and its scope if need be; False if the stream was there already.
-
-        ``scaling`` is a policy or a fixed number of segments.
-        """
-        name = self.name(stream)
-        policy = ScalingPolicy.fixed(scaling) if isinstance(scaling, int) else scaling
-        self.controller.create_scope(name.scope)
-        return self.controller.create_stream(name, policy, retention)
-
-    def head(self, stream: StreamName | str) -> StreamCut:
+    def head(self, stream: Stream) -> StreamCut:
         """Cut before the first event that the stream still holds."""
         return self.controller.head_cut(self.name(stream))
 
-    def tail(self, stream: StreamName | str) -> StreamCut:
+    def tail(self, stream: Stream) -> StreamCut:
         """Cut after the last event at this moment."""
         return tail_cut(self.stores, self.name(stream))
 
-    def truncate(self, cut: StreamCut) -> None:
-        """Drop all events before a cut. Raises MalformedStreamCutError for a cut that lies beyond the tail.
+    def truncate(self, stream: Stream | StreamCut, cut: StreamCut | str | None = None) -> None:
+        """Drop all events before a cut: ``truncate(cut)``, or a place as in :meth:`read`: ``truncate(stream, "tail")``.
 
-        The controller takes such a cut, and then everything that is written up to it is lost to readers.
+        Raises MalformedStreamCutError for a cut that lies beyond the tail: the controller takes such a cut, and then
+        everything that is written up to it is lost to readers.
         """
-        infos = self.stores.segment_infos(cut.stream, cut.positions)
-        for segment_id, offset in cut.positions.items():
+        if isinstance(stream, StreamCut) and cut is None:
+            found = stream
+        elif not isinstance(stream, StreamName | str) or cut is None:
+            raise ConfigError("truncate takes a StreamCut, or a stream and a place: truncate('scope/stream', 'tail')")
+        else:
+            (found,) = cuts_of(self, [self.name(stream)], cut, "cut", default="head")
+        infos = self.stores.segment_infos(found.stream, found.positions)
+        for segment_id, offset in found.positions.items():
             if infos[segment_id].exists and offset > (end := infos[segment_id].write_offset):
                 raise MalformedStreamCutError(
-                    f"cannot truncate {cut.stream} at offset {offset} of segment {segment_id}: it ends at {end}, "
+                    f"cannot truncate {found.stream} at offset {offset} of segment {segment_id}: it ends at {end}, "
                     "and what is written up to the cut would be lost"
                 )
-        self.controller.truncate_stream(cut)
+        self.controller.truncate_stream(found)
 
     # ---------------------------------------------------------------- events
 
     @overload
     def writer(
         self,
-        stream: StreamName | str,
-        serializer: None = None,
+        stream: Stream,
+        serializer: Literal["bytes"] | type[bytes] | None = None,
         *,
         router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
@@ -141,7 +145,20 @@ class PravegaClient:
     @overload
     def writer(
         self,
-        stream: StreamName | str,
+        stream: Stream,
+        serializer: Literal["string"] | type[str],
+        *,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+    ) -> EventWriter[str]: ...
+
+    @overload
+    def writer(
+        self,
+        stream: Stream,
         serializer: SupportsSerialize[T],
         *,
         router: EventRouter | None = None,
@@ -151,104 +168,188 @@ class PravegaClient:
         writer_id: str | None = None,
     ) -> EventWriter[T]: ...
 
+    @overload
     def writer(
         self,
-        stream: StreamName | str,
-        serializer: SupportsSerialize[Any] | None = None,
+        stream: Stream,
+        serializer: str,
         *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> EventWriter[Any]:
-        """A writer of events to a stream; without a serializer it takes bytes.
-
-        ``router`` gives the routing keys, ``max_event_size`` and ``max_in_flight`` are counts of bytes, ``timeout`` is
-        in seconds, by default what the client allows; ``writer_id`` is the name under which it notes event time.
-        Raises StreamNotFoundError, StreamSealedError.
-        """
-        return EventWriter(self.stores, self.name(stream), serializer or RawEvents(), timeout=timeout, **options)
-
-    def transactions(
-        self,
-        stream: StreamName | str,
-        serializer: SupportsSerialize[T] | None = None,
-        *,
-        lease: float = DEFAULT_LEASE,
+        router: EventRouter | None = None,
         max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
         timeout: float | None = None,
         writer_id: str | None = None,
-        **options: Any,
-    ) -> TransactionalWriter[T]:
+    ) -> EventWriter[Any]: ...
+
+    def writer(self, stream: Stream, serializer: Any = None, **options: Any) -> EventWriter[Any]:
+        """A writer of events to a stream; without a serializer it takes bytes.
+
+        ``serializer`` is one, or the name of a format that needs no options, or ``str`` or ``bytes``. ``router`` gives
+        the routing keys, ``max_event_size`` and ``max_in_flight`` are counts of bytes, ``timeout`` is in seconds, by
+        default what the client allows; ``writer_id`` is the name under which it notes event time. Raises
+        StreamNotFoundError, StreamSealedError, ConfigError.
+        """
+        arguments.only("writer", options, _WRITER_ARGUMENTS)
+        name, chosen = self.name(stream), arguments.serializer_of(serializer, "serialize")
+        return EventWriter(self.stores, name, chosen or RawEvents(), **options)
+
+    def write(
+        self,
+        stream: Stream,
+        value: Any,
+        serializer: SupportsSerialize[Any] | str | type | None = None,
+        *,
+        routing_key: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Write one event, which is durable on return.
+
+        Each call makes a writer of its own and waits for the server: use a :meth:`writer` for more than a few events.
+        Raises what the writer does.
+        """
+        with self.writer(stream, serializer, timeout=timeout) as writer:
+            writer.write(value, routing_key)
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: Literal["bytes"] | type[bytes] | None = None,
+        *,
+        lease: float = DEFAULT_LEASE,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+    ) -> TransactionalWriter[bytes]: ...
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: Literal["string"] | type[str],
+        *,
+        lease: float = DEFAULT_LEASE,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+    ) -> TransactionalWriter[str]: ...
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: SupportsSerialize[T],
+        *,
+        lease: float = DEFAULT_LEASE,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+    ) -> TransactionalWriter[T]: ...
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: str,
+        *,
+        lease: float = DEFAULT_LEASE,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+    ) -> TransactionalWriter[Any]: ...
+
+    def transactions(
+        self, stream: Stream, serializer: Any = None, *, lease: float = DEFAULT_LEASE, **options: Any
+    ) -> TransactionalWriter[Any]:
         """A writer that begins transactions on a stream; without a serializer they take bytes.
 
         ``lease`` is how many seconds a transaction stays open without a ping; the other options are those of
         :meth:`writer`.
         """
-        return TransactionalWriter(
-            self.stores,
-            self.name(stream),
-            serializer or RawEvents(),  # type: ignore[arg-type]
-            lease=lease,
-            max_event_size=max_event_size,
-            timeout=timeout,
-            writer_id=writer_id,
-            **options,
-        )
+        arguments.only("transactions", options, (*_WRITER_ARGUMENTS, "lease"))
+        name, chosen = self.name(stream), arguments.serializer_of(serializer, "serialize")
+        return TransactionalWriter(self.stores, name, chosen or RawEvents(), lease=lease, **options)
 
     def transaction(
         self,
-        stream: StreamName | str,
+        stream: Stream,
         transaction: uuid.UUID,
         *,
         lease: float = DEFAULT_LEASE,
         writer_id: str | None = None,
     ) -> Transaction:
         """A transaction by its id, which any process may have begun: to commit, abort or ping it, or ask about it."""
+        if not isinstance(transaction, uuid.UUID):
+            raise ConfigError(f"a transaction is known by its id, a uuid.UUID, not by {transaction!r}")
+        arguments.seconds("lease", lease)
         return Transaction(self.controller, self.name(stream), transaction, lease, writer_id)
 
     # ---------------------------------------------------------------- streams of one segment
 
+    @overload
     def revisioned(
-        self, stream: StreamName | str, serializer: SupportsBoth[T] | None = None
-    ) -> RevisionedStreamClient[T]:
+        self, stream: Stream, serializer: Literal["bytes"] | type[bytes] | None = None
+    ) -> RevisionedStreamClient[bytes]: ...
+
+    @overload
+    def revisioned(self, stream: Stream, serializer: Literal["string"] | type[str]) -> RevisionedStreamClient[str]: ...
+
+    @overload
+    def revisioned(self, stream: Stream, serializer: SupportsBoth[T]) -> RevisionedStreamClient[T]: ...
+
+    @overload
+    def revisioned(self, stream: Stream, serializer: str) -> RevisionedStreamClient[Any]: ...
+
+    def revisioned(self, stream: Stream, serializer: Any = None) -> RevisionedStreamClient[Any]:
         """The entries of a stream of one segment, with their revisions; without a serializer they are bytes.
 
         Raises StreamNotFoundError, StreamSealedError, ConfigError for a stream of several segments.
         """
-        return RevisionedStreamClient(self.stores, self.name(stream), serializer or RawEvents())  # type: ignore[arg-type]
+        chosen = arguments.serializer_of(serializer, "serialize", "deserialize")
+        return RevisionedStreamClient(self.stores, self.name(stream), chosen or RawEvents())
 
     def synchronizer(
         self,
-        stream: StreamName | str,
+        stream: Stream,
         *,
         create: Callable[[I], S],
         apply: Callable[[S, U], S],
-        init_serializer: SupportsBoth[I],
-        update_serializer: SupportsBoth[U],
+        init_serializer: SupportsBoth[I] | str,
+        update_serializer: SupportsBoth[U] | str,
     ) -> StateSynchronizer[S, I, U]:
         """A state that several processes share through a stream of one segment; see StateSynchronizer."""
+        both = ("serialize", "deserialize")
         return StateSynchronizer(
             self.stores,
             self.name(stream),
             create=create,
             apply=apply,
-            init_serializer=init_serializer,
-            update_serializer=update_serializer,
+            init_serializer=arguments.serializer_of(init_serializer, *both),
+            update_serializer=arguments.serializer_of(update_serializer, *both),
         )
 
     # ---------------------------------------------------------------- streams of bytes
 
-    def byte_reader(
-        self, stream: StreamName | str, start: int | None = None, *, wait: float = 0.0
-    ) -> io.BufferedReader:
+    def byte_reader(self, stream: Stream, start: int | None = None, *, wait: float = 0.0) -> io.BufferedReader:
         """The bytes of a stream that is not made of events, as a file: what Java's ``ByteStreamReader`` reads.
 
         It begins at an offset, or at the stream's head. At the end of what is written it waits up to ``wait`` seconds
         for more. Raises StreamNotFoundError, ConfigError for a stream of several segments; reading raises
         DataLossError for what was truncated, ConnectorErrors.
         """
+        arguments.count("start", start)
+        arguments.wait("wait", wait)
         return io.BufferedReader(RawByteReader(self.stores, self.name(stream), start, wait), BUFFER_SIZE)
 
-    def byte_writer(self, stream: StreamName | str) -> io.BufferedWriter:
+    def byte_writer(self, stream: Stream) -> io.BufferedWriter:
         """A stream of bytes as a file that is appended to, as by Java's ``ByteStreamWriter``.
 
         ``flush`` and ``close`` return when everything is durable. Raises StreamNotFoundError, StreamSealedError,
@@ -259,39 +360,127 @@ class PravegaClient:
     # ---------------------------------------------------------------- reading
 
     def read_columns(
-        self, stream: StreamName | str, start: StreamCut | None = None, end: StreamCut | None = None
+        self, stream: Streams, *, start: Place | None = None, end: Place | None = None
     ) -> Generator[EventBatch, None, None]:
-        """Yield the events between two cuts as Arrow columns, segment by segment, predecessors first.
+        """Yield the events between two places as Arrow columns, segment by segment, predecessors first.
 
-        None means the head and the present tail. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
+        The places are those of :meth:`read`. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
         """
-        name = self.name(stream)
-        start = self._own_cut(name, start) or self.head(name)
-        end = self._own_cut(name, end) or self.tail(name)
-        return read_slices(self.stores, slices_between(self.stores, start, end))
+        names = arguments.stream_names(stream, self.config.scope)
+        starts = cuts_of(self, names, start, "start", default="head")
+        ends = cuts_of(self, names, end, "end", default="tail")
+        slices = [slices_between(self.stores, *cuts) for cuts in zip(starts, ends, strict=True)]
+        return read_slices(self.stores, [piece for pieces in slices for piece in pieces])
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: Literal["bytes"] | type[bytes] | None = None,
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: Literal["string"] | type[str],
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> Iterator[str]: ...
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: SupportsDeserialize[T],
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> Iterator[T]: ...
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: str,
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Any]: ...
 
     def read(
         self,
-        stream: StreamName | str,
+        stream: Streams,
         serializer: Any = None,
         *,
-        start: StreamCut | None = None,
-        end: StreamCut | None = None,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
     ) -> Iterator[Any]:
-        """Yield the events between two cuts one by one; without a serializer as bytes.
+        """Yield the events between two places one by one; without a serializer as bytes.
 
-        Order holds for each routing key. Raises StreamNotFoundError, DataLossError, DeserializationError.
+        ``stream`` is one, or several in a list, which are read one after the other. ``start`` and ``end`` are stream
+        cuts or their text, ``earliest`` or ``head``, ``latest`` or ``tail``, or ``timestamp:2026-11-21T10:00:00Z``
+        (:meth:`cut_at`); in several streams also a list with a cut for each. By default everything from the head to the
+        present tail; of that ``limit`` events at most. Order holds for each routing key of a stream. Raises
+        StreamNotFoundError, DataLossError, DeserializationError, MalformedStreamCutError, ConfigError.
         """
-        return self._values(self.read_columns(stream, start, end), serializer)
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        arguments.count("limit", limit)
+        return self._values(self.read_columns(stream, start=start, end=end), chosen, limit)
 
-    def follow(self, stream: StreamName | str, start: StreamCut | None = None) -> TailReader:
-        """A reader that goes on as events arrive, from a cut or from the present tail."""
-        name = self.name(stream)
-        return TailReader(self.stores, self._own_cut(name, start) or self.tail(name))
+    @overload
+    def follow(  # type: ignore[overload-overlap]  # a str is one stream, though iterable
+        self, stream: Stream, serializer: None = None, *, start: Place | None = None
+    ) -> TailReader: ...
+
+    @overload
+    def follow(
+        self, stream: Iterable[Stream], serializer: None = None, *, start: Place | None = None
+    ) -> StreamsReader: ...
+
+    @overload
+    def follow(
+        self, stream: Streams, serializer: Literal["bytes"] | type[bytes], *, start: Place | None = None
+    ) -> ValueReader[bytes]: ...
+
+    @overload
+    def follow(
+        self, stream: Streams, serializer: Literal["string"] | type[str], *, start: Place | None = None
+    ) -> ValueReader[str]: ...
+
+    @overload
+    def follow(
+        self, stream: Streams, serializer: SupportsDeserialize[T], *, start: Place | None = None
+    ) -> ValueReader[T]: ...
+
+    @overload
+    def follow(self, stream: Streams, serializer: str, *, start: Place | None = None) -> ValueReader[Any]: ...
+
+    def follow(
+        self, stream: Streams, serializer: Any = None, *, start: Place | None = None
+    ) -> TailReader | StreamsReader | ValueReader[Any]:
+        """A reader that goes on as events arrive, from a place as in :meth:`read`, or from the present tail.
+
+        Without a serializer it gives batches of Arrow columns, with one the values of the events.
+        """
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        names = arguments.stream_names(stream, self.config.scope)
+        readers = [TailReader(self.stores, cut) for cut in cuts_of(self, names, start, "start", default="tail")]
+        reader = readers[0] if arguments.is_one_stream(stream) else StreamsReader(readers)
+        return reader if chosen is None else ValueReader(reader, chosen)
 
     # ---------------------------------------------------------------- event time
 
-    def watermarks(self, stream: StreamName | str) -> list[Watermark]:
+    def watermarks(self, stream: Stream) -> list[Watermark]:
         """The watermarks of a stream, oldest first: what its writers have noted about event time, put together.
 
         A stream has none until one of its writers notes a time, and then one every 10 s (the server's
@@ -301,10 +490,11 @@ class PravegaClient:
 
     def time_window(self, position: StreamCut) -> TimeWindow:
         """The event times around a position, by the watermarks of this moment, as Java's readers tell them."""
+        arguments.instance("position", position, StreamCut, "client.head(stream), reader.position")
         log = self.watermark_log(position.stream)
         return log.window(position, log.read())
 
-    def cut_at(self, stream: StreamName | str, millis: int, *, end: bool = False) -> StreamCut:
+    def cut_at(self, stream: Stream, millis: int, *, end: bool = False) -> StreamCut:
         """The cut for an event time in milliseconds, by the stream's watermarks.
 
         Before it lies no event of this time or later, so that reading from it misses none; with ``end``, behind it
@@ -313,34 +503,27 @@ class PravegaClient:
         all watermarks, or in what was truncated, is the head. Raises TimeUnknownError for a stream without watermarks,
         and for an end that no watermark has reached; StreamNotFoundError.
         """
+        arguments.count("millis", millis, -(2**63))
         return cut_at(self.stores, self.watermark_log(stream), millis, end=end)
 
-    def watermark_log(self, stream: StreamName | str) -> WatermarkLog:
+    def watermark_log(self, stream: Stream) -> WatermarkLog:
         """Watermarks of a stream, as far as this client has read them."""
         return self._watermarks.setdefault(name := self.name(stream), WatermarkLog(self.stores, name))
 
-    def subscriber(self, stream: StreamName | str, name: str) -> Subscriber:
+    def subscriber(self, stream: Stream, name: str) -> Subscriber:
         """A named reader whose published position lets the server truncate behind it; nothing is made yet."""
         return Subscriber(self.stores, self.name(stream), name)
 
     @staticmethod
-    def _values(batches: Generator[EventBatch, None, None], serializer: Any) -> Iterator[Any]:
+    def _values(batches: Generator[EventBatch, None, None], serializer: Any, limit: int | None) -> Iterator[Any]:
         with closing(batches):  # a stored error would keep the connection as well
-            for batch in batches:
+            left = limit
+            for batch in batches if limit != 0 else ():
+                if left is not None and left <= len(batch.events):
+                    yield from islice(batch.values(serializer), left)
+                    return
                 yield from batch.values(serializer)
-
-    @staticmethod
-    def _own_cut(name: StreamName, cut: StreamCut | None) -> StreamCut | None:
-        if cut is not None and cut.stream != name:
-            raise MalformedStreamCutError(f"the stream cut is of stream {cut.stream}, not of {name}")
-        return cut
-
-    def require_stream(self, stream: StreamName | str) -> StreamName:
-        """The full name of a stream that exists. Raises StreamNotFoundError."""
-        name = self.name(stream)
-        if not self.controller.stream_exists(name):
-            raise StreamNotFoundError.of(name)
-        return name
+                left = None if left is None else left - len(batch.events)
 
     def close(self) -> None:
         """Close all connections."""
@@ -352,6 +535,21 @@ class PravegaClient:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:
+    """The configuration of a client's first argument and its settings by name. Raises ConfigError."""
+    if isinstance(config, PravegaConfig):
+        if settings:
+            raise ConfigError(f"the setting {next(iter(settings))!r} belongs into the PravegaConfig: give it there")
+        return config
+    if config is not None and not isinstance(config, str):
+        raise ConfigError(
+            f"a client is made of a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of {config!r}"
+        )
+    if config is not None and "controller" in settings:
+        raise ConfigError("the controller is given twice, by position and by name")
+    return PravegaConfig.resolve(**({"controller": config} | settings))
 
 
 def _tls(config: PravegaConfig) -> Tls | None:

@@ -24,6 +24,7 @@ from ..wire import (
     StreamName,
     segment_name,
 )
+from . import arguments
 from .connection import Connection
 from .stores import SegmentStores, error_of
 
@@ -60,14 +61,14 @@ class EventBatch:
         return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
 
     def values(self, serializer: Any = None) -> Iterator[Any]:
-        """Yield the events one by one, deserialized if a serializer is given.
+        """Yield the events one by one, deserialized if a serializer, or the name of its format, is given.
 
         Raises DeserializationError that names stream, segment and offset of the event.
         """
         if serializer is None:
             yield from self.events.to_pylist()
             return
-        deserialize = serializer.deserialize
+        deserialize = arguments.serializer_of(serializer, "deserialize").deserialize
         for row, event in enumerate(self.events.to_pylist()):
             try:
                 value = deserialize(event)

@@ -18,7 +18,7 @@ import logging
 import uuid
 from typing import Final
 
-from ..errors import ConnectorError, ControllerError
+from ..errors import ConfigError, ConnectorError, ControllerError
 from ..wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
 from .controller_values import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
 from .events import RawEvents
@@ -38,6 +38,8 @@ class Subscriber:
     """
 
     def __init__(self, stores: SegmentStores, stream: StreamName, name: str) -> None:
+        if not isinstance(name, str):
+            raise ConfigError(f"a subscriber is named by a str, not by {name!r}")
         self._stores, self._controller = stores, stores.controller
         self._id: SubscriberId | None = None
         self.stream = stream

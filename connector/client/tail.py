@@ -12,6 +12,7 @@ are looked up and asked for again, each from where its parser stands.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,6 +32,7 @@ from ..errors import (
     SegmentTruncatedError,
     WrongHostError,
 )
+from ..hints import HintedNames
 from ..wire import (
     READ_CHUNK,
     EventColumn,
@@ -44,6 +46,7 @@ from ..wire import (
     encode,
     segment_name,
 )
+from . import arguments
 from .connection import Connection, Endpoint, wait_ready
 from .deadline import QUIET, Deadline
 from .errands import Errands
@@ -78,7 +81,7 @@ class _SegmentTail:
         self.overdue = 0  # reads in a row that were not answered though there was something to read
 
 
-class TailReader:
+class TailReader(HintedNames):
     """Reads a stream from a cut on and does not end. Not thread safe.
 
     The server answers a read at the tail when data arrive, so waiting costs nothing. One connection to each segment
@@ -108,6 +111,16 @@ class TailReader:
         return StreamCut(self._stream, self._positions)
 
     @property
+    def positions(self) -> list[StreamCut]:
+        """The position, as readers of several streams have it."""
+        return [self.position]
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._stores.timeout
+
+    @property
     def at_end(self) -> bool:
         """Whether the stream was sealed and read to its end."""
         return not self._tails
@@ -118,6 +131,7 @@ class TailReader:
         Raises DataLossError, and SegmentStoreError, ControllerError, DeadlineExceededError when a segment stays away;
         after one that is retriable it goes on with the next call.
         """
+        arguments.wait("timeout", timeout)
         end = time.monotonic() + timeout
         while self._tails:
             self._run_errands()
@@ -138,7 +152,7 @@ class TailReader:
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until the stream is sealed and read to its end."""
         while not self.at_end:
-            batch = self.poll(self._stores.timeout)
+            batch = self.poll(self.timeout)
             if batch is not None:
                 yield batch
 
@@ -274,6 +288,12 @@ class TailReader:
 
     def _ready(self, timeout: float) -> list[Endpoint]:
         """The stores from which something has come, after at most ``timeout`` seconds or until something is due."""
+        sources, seconds = self.waits()
+        ready, _ = wait_ready(sources, [], min(timeout, seconds))
+        return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
+
+    def waits(self) -> tuple[list[Errands | Connection], float]:
+        """What :meth:`poll` waits for: sources of news, and the seconds until something is due without any."""
         now = self._now
         due = [tail.attempts.due for tail in self._tails.values() if tail.attempts.due > now]
         due += [self._due(endpoint) for endpoint in self._connections]
@@ -283,10 +303,8 @@ class TailReader:
                     due.append(tail.asked_at + _PARKED_SECONDS)
                 if tail.attempts.in_trouble:
                     due.append(tail.asked_at + self._settled)
-        waiting = min([timeout, *(at - time.monotonic() for at in due)])
-        sources: list[Errands | Connection] = [self._errands, *self._connections.values()]
-        ready, _ = wait_ready(sources, [], max(0.0, waiting))
-        return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
+        seconds = min((at - time.monotonic() for at in due), default=math.inf)
+        return [self._errands, *self._connections.values()], max(0.0, seconds)
 
     def _due(self, endpoint: Endpoint) -> float:
         """Time of the next keep-alive to a store, or by which it must have answered the last one."""

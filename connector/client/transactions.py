@@ -26,8 +26,9 @@ from ..errors import (
     TransactionExpiredError,
     WrongHostError,
 )
+from ..hints import HintedNames
 from ..wire import StreamName
-from . import waiting
+from . import arguments, waiting
 from .controller import ControllerClient
 from .controller_values import CreatedTransaction, TransactionStatus, status_error
 from .deadline import Deadline
@@ -54,12 +55,11 @@ _logger: Final = logging.getLogger(__name__)
 
 def lease_ms(lease: float) -> int:
     """A lease of so many seconds as the controller takes it. Raises ConfigError."""
-    if not 0 < lease < math.inf:
-        raise ConfigError(f"a lease must be a positive number of seconds, not {lease!r}")
+    arguments.seconds("lease", lease, optional=False)
     return max(1, round(lease * 1000))
 
 
-class Transaction:
+class Transaction(HintedNames):
     """A transaction known by its id, begun by whichever process. Thread safe; holds nothing open."""
 
     def __init__(
@@ -169,9 +169,9 @@ class OpenTransaction(Transaction, Generic[T]):
         destination = TransactionDestination(stream, created.id, created.segments, self._ended)
         self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
 
-    def write(self, value: T, routing_key: str | None = None) -> None:
+    def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
-        self._writer.write(value, routing_key)
+        self._writer.write(value, routing_key, key=key)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch, as :meth:`EventWriter.write_batch` does; raises the transaction's end as well."""
@@ -249,7 +249,7 @@ class OpenTransaction(Transaction, Generic[T]):
         return self._explained(status_error(status, "write to", self.stream, self.id))
 
 
-class TransactionalWriter(Generic[T]):
+class TransactionalWriter(HintedNames, Generic[T]):
     """Begins transactions on one stream. Thread safe; holds nothing open itself."""
 
     def __init__(
@@ -288,6 +288,16 @@ class TransactionalWriter(Generic[T]):
     def close(self) -> None:
         """Let watermarks not wait for this writer any longer. Transactions that are open stay so."""
         self._stores.controller.remove_writer(self.stream, self.writer_id)
+
+    def __enter__(self) -> TransactionalWriter[T]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+            return
+        with contextlib.suppress(ConnectorError):  # the error is the one to be seen
+            self.close()
 
 
 def ping_interval(lease: float) -> float:

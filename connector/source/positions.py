@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pravega_serde import PravegaError
 
 from ..checkpoint import committed_offset
-from ..client import PravegaClient, StreamCut, StreamName
+from ..client import PravegaClient, StreamCut, StreamName, parse_place, valid_cut
 from ..errors import ConfigError, MalformedStreamCutError
 from .offsets import cut_of, from_offset
 
 __all__ = ["Positions"]
 
 _OPEN: Final = "unbounded"
-_TIMESTAMP: Final = "timestamp:"
 _CHECKPOINT: Final = "checkpoint:"
 _OTHERS: Final = "*"  # in JSON: every stream that has no entry of its own
 
@@ -55,7 +53,7 @@ class Positions:
         if value is None:
             raise self._no_position(stream, self._own)
         if isinstance(value, Mapping):
-            return self._valid(self._from_offsets(stream, value))
+            return valid_cut(self._client, self._from_offsets(stream, value))
         return self._from_text(stream, str(value).strip())
 
     def bounded(self, stream: StreamName) -> StreamCut:
@@ -65,20 +63,17 @@ class Positions:
         return cut
 
     def _from_text(self, stream: StreamName, text: str) -> StreamCut | None:
-        word = text.lower()
-        if word == _OPEN and self._may_be_open:
-            return None
-        if word == _OPEN:
-            raise ConfigError(f"option {self._name!r} must be 'earliest', 'latest' or another place in the stream")
-        if word in ("earliest", "latest"):
-            self._client.require_stream(stream)
-            return self._client.head(stream) if word == "earliest" else self._client.tail(stream)
-        if word.isdecimal() or word.startswith(_TIMESTAMP):
-            self._client.require_stream(stream)
-            return self._client.cut_at(stream, self._millis(text), end=self._is_end)
-        if word.startswith(_CHECKPOINT):
+        if text.lower().startswith(_CHECKPOINT):
             return self._from_checkpoint(stream, text[len(_CHECKPOINT) :].strip())
-        return self._valid(StreamCut.from_text(text, stream))
+        return parse_place(
+            self._client,
+            stream,
+            text,
+            f"option {self._name!r}",
+            end=self._is_end,
+            may_be_open=self._may_be_open,
+            also=", checkpoint:/path, or JSON with these",
+        )
 
     def _from_checkpoint(self, stream: StreamName, path: str) -> StreamCut:
         if path not in self._checkpoints:
@@ -93,30 +88,6 @@ class Positions:
             f"the checkpoint of option {self._name!r} has no position in stream {stream}; it has those of "
             f"{', '.join(map(str, positions)) or 'no stream'}: give each stream's place as JSON"
         )
-
-    def _valid(self, cut: StreamCut) -> StreamCut:
-        # Java puts -1 for a segment that has not begun, which no server takes.
-        cut = StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
-        self._client.require_stream(cut.stream)
-        if not self._client.controller.is_cut_valid(cut):
-            raise MalformedStreamCutError(
-                f"the stream cut {cut} does not cover stream {cut.stream} exactly once: take one that Pravega gave"
-            )
-        return cut
-
-    def _millis(self, text: str) -> int:
-        """Milliseconds since 1970, from a number or from a time of ISO 8601, which is UTC if it names no zone."""
-        given = text[len(_TIMESTAMP) :].strip() if text.lower().startswith(_TIMESTAMP) else text
-        if given.lstrip("-").isdecimal():
-            return int(given)
-        try:
-            time = datetime.fromisoformat(given)
-        except ValueError:
-            raise ConfigError(
-                f"option {self._name!r} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or "
-                "milliseconds since 1970"
-            ) from None
-        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
     def _from_offsets(self, stream: StreamName, value: Mapping[str, Any]) -> StreamCut:
         try:

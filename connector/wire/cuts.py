@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..errors import InvalidNameError, MalformedStreamCutError
+from ..hints import HintedNames
 from .names import StreamName, segment_epoch, segment_id, segment_number
 from .versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed
 
@@ -28,6 +29,8 @@ _TEXT_VERSION: Final = "0"
 _MAX_ID: Final = 2**63 - 1
 _MAX_OFFSET: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,19})\s*", re.ASCII)
+# StreamCut.__str__, with a blank behind each comma or none.
+_SHOWN: Final = re.compile(r"([^:]+/[^:]+):((?:[0-9]+\.#epoch\.[0-9]+=-?[0-9]+(?:, ?|$))*)")
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
 _BYTES_HEADER: Final = bytes((0, 1, 1, 0))  # format 0, version 1, one revision, its id 0
 
@@ -37,7 +40,7 @@ def _malformed(reason: str) -> MalformedStreamCutError:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamCut:
+class StreamCut(HintedNames):
     """A position in a stream: one offset for each segment that was live at that point.
 
     Equal and hashable by content. Raises MalformedStreamCutError for ids or offsets that no segment can have.
@@ -80,11 +83,14 @@ class StreamCut:
 
     @classmethod
     def from_text(cls, text: str, stream: StreamName | None = None) -> StreamCut:
-        """Read the text of a cut, with ``stream`` of that stream only.
+        """Read the text of a cut, or what ``str`` makes of it, with ``stream`` of that stream only.
 
         Raises MalformedStreamCutError, also for ``UNBOUNDED``, which callers pass as None.
         """
-        cut = _parse_text(_unpack(text))
+        if not isinstance(text, str):
+            raise _malformed(f"the text of a cut is a str, not a {type(text).__name__}")
+        shown = _SHOWN.fullmatch(text.strip())
+        cut = _parse_text(_unpack(text)) if shown is None else _parse_shown(shown[1], shown[2])
         if stream is not None and cut.stream != stream:
             raise MalformedStreamCutError(f"the stream cut is of {cut.stream}, not of {stream}")
         return cut
@@ -154,6 +160,15 @@ def _parse_text(unpacked: str) -> StreamCut:
     try:
         ids = [segment_id(number, epoch) for number, epoch in zip(numbers, epochs, strict=True)]
         return _build(fields[1], zip(ids, offsets, strict=True))
+    except InvalidNameError as error:
+        raise _malformed(error.message) from None
+
+
+def _parse_shown(name: str, positions: str) -> StreamCut:
+    try:
+        pairs = (item.strip().split("=") for item in positions.split(",") if item.strip())
+        ids = [(segment.split(".#epoch."), offset) for segment, offset in pairs]
+        return _build(name, ((segment_id(int(n), int(e)), int(offset)) for (n, e), offset in ids))
     except InvalidNameError as error:
         raise _malformed(error.message) from None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..errors import InvalidNameError
+from ..hints import HintedNames
 
 MAX_NAME_LENGTH: Final = 255  # NameUtils.MAX_NAME_SIZE; for streams that users create the controller takes 250
 MAX_SEGMENT_PART: Final = 2**31 - 1  # numbers and epochs are Java ints
@@ -40,7 +41,7 @@ def validate_scope_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class StreamName:
+class StreamName(HintedNames):
     """Scope and name of a stream; ``str()`` gives ``scope/stream``.
 
     Raises InvalidNameError. Internal streams (``_MARKclicks``) are accepted, because they can
@@ -62,6 +63,8 @@ class StreamName:
     @classmethod
     def parse(cls, text: str) -> StreamName:
         """Parse ``scope/stream``. Raises InvalidNameError."""
+        if not isinstance(text, str):
+            raise InvalidNameError(f"a stream is named by a str like 'scope/stream', not by a {type(text).__name__}")
         scope, slash, stream = text.partition("/")
         if not slash:
             raise InvalidNameError(f"invalid stream {text!r}: write scope/stream")

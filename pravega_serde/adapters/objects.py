@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload, runtime_checkable
 from uuid import UUID
 
 import numpy as np
@@ -84,10 +84,22 @@ class TypedSerializer(Generic[T]):
         return self._inner.decode_column(column, on_error=on_error)
 
 
+@overload
 def typed(
     serializer: Serializer[Any], kind: type[T], *, java_classes: Mapping[type, ClassDescriptor] | None = None
-) -> TypedSerializer[T]:
-    """Serializer of objects of ``kind`` instead of plain values: ``typed(JsonSerializer(), Order)``.
+) -> TypedSerializer[T]: ...
+
+
+@overload
+def typed(
+    serializer: type[T], kind: Serializer[Any], *, java_classes: Mapping[type, ClassDescriptor] | None = None
+) -> TypedSerializer[T]: ...
+
+
+def typed(
+    serializer: Any, kind: Any, *, java_classes: Mapping[type, ClassDescriptor] | None = None
+) -> TypedSerializer[Any]:
+    """Serializer of objects of ``kind`` instead of plain values: ``typed(JsonSerializer(), Order)``, in either order.
 
     ``kind`` is a dataclass, msgspec Struct, attrs class, TypedDict or pydantic model, or a type made of those, such as
     ``list[Order]``. Fields are found by their names, enums are written by their values; numbers and texts become
@@ -98,7 +110,17 @@ def typed(
 
     Raises :class:`SchemaError` for a type that cannot be converted.
     """
+    if _is_serializer(kind) and not _is_serializer(serializer):
+        serializer, kind = kind, serializer
+    if not _is_serializer(serializer):
+        raise SchemaError(
+            f"typed takes a serializer and a class, typed(JsonSerializer(), Order), not {serializer!r} and {kind!r}"
+        )
     return TypedSerializer(serializer, kind, java_classes=java_classes)
+
+
+def _is_serializer(value: object) -> bool:
+    return not isinstance(value, type) and hasattr(value, "deserialize")
 
 
 def _halves(

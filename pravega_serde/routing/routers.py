@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pravega_serde.columnar import as_column
-from pravega_serde.errors import SchemaError, SerializationError
+from pravega_serde.errors import SchemaError, SerdeError, SerializationError
 from pravega_serde.serializer import Serializer
 
 __all__ = ["ByColumn", "ByConstant", "ByField", "ByFunction", "EventRouter", "Unrouted"]
@@ -23,6 +23,17 @@ __all__ = ["ByColumn", "ByConstant", "ByField", "ByFunction", "EventRouter", "Un
 @runtime_checkable
 class EventRouter(Protocol):
     """Gives routing keys: events of one key stay in order. None, or a null, is an event that may go anywhere."""
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_: Any, **__: Any) -> Any:
+            """An object of a class derived from it. Raises SerdeError for the protocol itself."""
+            if cls is EventRouter:
+                raise SerdeError(
+                    "EventRouter is what all routers have in common: write ByColumn('name'), ByField('a.b'), "
+                    "ByFunction(function) or ByConstant('key')"
+                )
+            return super().__new__(cls)
 
     def key(self, value: Any) -> str | None:
         """Key of a single value."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from connector.config import PravegaConfig, parse_properties
 from connector.errors import ConfigError, InvalidNameError
+from connector.options import CommonOptions, parse_options
 
 SECRET = "hunter2"
 SECRET_TOKEN = base64.b64encode(f"admin:{SECRET}".encode()).decode()
@@ -263,7 +264,7 @@ class TestPrecedence:
         assert PravegaConfig.resolve(environment=environment, properties=properties).authorization == "Bearer t"
 
     def test_unknown_setting(self) -> None:
-        with pytest.raises(ConfigError, match="unknown setting 'contoller'; known settings: controller, scope"):
+        with pytest.raises(ConfigError, match="unknown setting 'contoller'; did you mean 'controller'"):
             PravegaConfig.resolve(contoller="tcp://a:1", environment={})
 
 
@@ -299,3 +300,34 @@ class TestPropertiesFormat:
     def test_round_trip(self, entries: dict[str, str]) -> None:
         lines = [f"{key}={value}".replace("\\", "\\\\") for key, value in entries.items()]
         assert parse_properties("\n".join(lines)) == entries
+
+
+def test_users_and_tokens_are_given_by_name():
+    as_user = PravegaConfig(username="ann", password="a:b")
+    assert as_user == PravegaConfig().with_credentials("ann", "a:b")
+    assert "a:b" not in repr(as_user)
+    assert PravegaConfig(token="secret") == PravegaConfig().with_token("secret")
+    assert as_user.with_scope("s").authorization == as_user.authorization
+    known = {"pravega_client_auth_method": "Bearer", "pravega_client_auth_token": "old"}
+    assert PravegaConfig.resolve(username="ann", password="a:b", environment=known) == as_user
+    for wrong, says in (
+        ({"username": "ann"}, "no password"),
+        ({"username": "ann", "password": "b", "token": "t"}, "given twice"),
+        ({"token": "t", "auth_method": "Basic", "auth_token": "t"}, "given twice"),
+        ({"token": 5}, "the token must be a str"),
+    ):
+        for make in (PravegaConfig, PravegaConfig.resolve):
+            with pytest.raises(ConfigError, match=says):
+                make(**wrong)
+
+
+def test_the_options_of_spark_say_the_same(tmp_path):
+    full = PravegaConfig(
+        controller="tls://a:1", scope="s", tls_ca_file=str(tmp_path / "ca.pem"), tls_validate_hostname=False
+    ).with_credentials("ann", "a:b")
+    for config in (full, PravegaConfig()):
+        assert all(isinstance(value, str) for value in config.options().values())
+        assert parse_options(CommonOptions, config.options()).config() == config
+    for config in (PravegaConfig(token="t"), PravegaConfig(tls_server_name="a")):
+        with pytest.raises(ConfigError, match="Spark has"):
+            config.options()

@@ -14,5 +14,5 @@ def test_the_examples_run_as_they_stand(config, monkeypatch):
     names = {}
     exec(compile(program, str(PAGE), "exec"), names)
     with PravegaClient(config) as client:
-        assert not client.controller.stream_exists(names["stream"])
-        assert client.controller.stream_exists(client.name("shop/clicks"))
+        assert not client.stream_exists("shop/orders")
+        assert len(client.describe("shop/clicks").segments) == 2

@@ -170,7 +170,7 @@ def test_cuts_in_the_wrong_order_or_of_another_stream_are_refused(client, stream
     other = StreamName(stream_name.scope, "other")
     client.create_stream(other)
     with pytest.raises(MalformedStreamCutError, match=f"{other}.*{stream_name}"):
-        client.follow(stream_name, client.head(other))
+        client.follow(stream_name, start=client.head(other))
 
 
 # ---------------------------------------------------------------- what is not there
@@ -206,7 +206,7 @@ def test_truncated_events_are_data_loss_with_segment_and_offset(client, stream_n
     place = re.escape(f"stream {stream_name}, segment 0, offset 0: what comes before offset 12")
     with pytest.raises(DataLossError, match=place):
         list(client.read(stream_name, start=start))
-    with client.follow(stream_name, start) as reader, pytest.raises(DataLossError, match=place):
+    with client.follow(stream_name, start=start) as reader, pytest.raises(DataLossError, match=place):
         reader.poll(10)
 
 
@@ -240,5 +240,5 @@ def test_segments_that_were_truncated_away_are_data_loss(client, stream_name):
     place = re.escape(f"stream {stream_name}, segment 0, offset 0: the segment was truncated away")
     with pytest.raises(DataLossError, match=place):
         list(client.read(stream_name, start=start))
-    with client.follow(stream_name, start) as reader, pytest.raises(DataLossError, match=place):
+    with client.follow(stream_name, start=start) as reader, pytest.raises(DataLossError, match=place):
         reader.poll(10)

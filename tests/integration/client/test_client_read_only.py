@@ -62,7 +62,7 @@ def test_the_client_reads_and_follows(analyst: PravegaClient):
     assert (len(head.positions), len(tail.positions)) == (2, 3)
     assert analyst.controller.segments_between(head, tail) == [0, 1, *tail.positions]
     found: list[bytes] = []
-    with analyst.follow(STREAM, StreamCut(STREAM, head.positions)) as reader:
+    with analyst.follow(STREAM, start=StreamCut(STREAM, head.positions)) as reader:
         while len(found) < len(EVENTS):
             batch = reader.poll(30)
             assert batch is not None

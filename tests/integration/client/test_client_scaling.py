@@ -51,7 +51,7 @@ def test_scaling_from_one_to_four_to_two_under_a_writer_and_two_readers(client, 
     followed: list[bytes] = []
 
     def follow():
-        with PravegaClient(config) as own, own.follow(stream_name, start) as reader:
+        with PravegaClient(config) as own, own.follow(stream_name, start=start) as reader:
             end = time.monotonic() + 60
             while len(followed) < rounds * len(KEYS) and time.monotonic() < end:
                 if (batch := reader.poll(1)) is not None:
@@ -146,7 +146,7 @@ def test_a_sealed_stream_can_be_read_to_its_end_but_not_written(client, stream_n
         writer.write(event(key, 0), key)
     writer.flush()
     tail = client.tail(stream_name)
-    with client.follow(stream_name, client.head(stream_name)) as reader:
+    with client.follow(stream_name, start=client.head(stream_name)) as reader:
         client.controller.seal_stream(stream_name)
         assert sorted(e for batch in reader for e in batch.events.to_pylist()) == sorted(event(k, 0) for k in KEYS)
         assert reader.at_end
@@ -181,7 +181,7 @@ def test_sealing_ends_a_reader_that_waits(client, config, stream_name):
     ended = threading.Event()
 
     def follow():
-        with PravegaClient(config) as own, own.follow(stream_name, client.head(stream_name)) as reader:
+        with PravegaClient(config) as own, own.follow(stream_name, start=client.head(stream_name)) as reader:
             assert [e for batch in reader for e in batch.events.to_pylist()] == [b"x"]
             ended.set()
 

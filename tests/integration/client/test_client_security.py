@@ -34,7 +34,7 @@ def client(server: PravegaConfig, scope):
 def test_events_are_written_and_read_with_delegation_tokens(client, stream_name):
     client.create_stream(stream_name, 2)
     events = [b"%d:" % i + bytes(i % 5000) for i in range(1500)]
-    with client.follow(stream_name, client.head(stream_name)) as reader:
+    with client.follow(stream_name, start=client.head(stream_name)) as reader:
         with client.writer(stream_name, max_event_size=10 << 20) as writer:
             writer.write_column(pa.array(events), pa.array([str(i % 9) for i in range(1500)]))
             writer.write(bytes(9 << 20), "large")

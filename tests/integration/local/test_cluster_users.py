@@ -25,7 +25,7 @@ def test_a_writer_and_a_follower_go_on_while_tokens_expire(cluster, stream_name)
     with PravegaClient(cluster.config, timeout=60.0) as client:
         client.create_stream(stream_name, 4)
         written, followed, end = 0, [], time.monotonic() + WORK
-        with client.follow(stream_name, client.head(stream_name)) as reader, client.writer(stream_name) as writer:
+        with client.follow(stream_name, start=client.head(stream_name)) as reader, client.writer(stream_name) as writer:
             while time.monotonic() < end:
                 writer.write(b"%d" % written, routing_key=str(written % 7))
                 writer.flush()

@@ -122,7 +122,7 @@ class TestFrozenStore:
 
     def test_a_store_that_freezes_under_a_reader_at_the_tail_is_left(self, stream, store, other, monkeypatch):
         monkeypatch.setattr(tail, "_PING_AFTER", 0.3)
-        with stream.client(timeout=QUICK) as client, client.follow(stream.name, start_of(stream)) as reader:
+        with stream.client(timeout=QUICK) as client, client.follow(stream.name, start=start_of(stream)) as reader:
             while not store.parked():
                 assert reader.poll(0.05) is None
             store.freeze()
@@ -136,7 +136,7 @@ class TestFrozenStore:
         stream = FakeStream(store, segments=2)
         move(stream, 1, other)
         store.freeze()
-        with stream.client(timeout=30) as client, client.follow(stream.name, start_of(stream)) as reader:
+        with stream.client(timeout=30) as client, client.follow(stream.name, start=start_of(stream)) as reader:
             began = time.monotonic()
             for number in range(20):
                 other.append(stream.segment(1), frame(b"%d" % number))
@@ -208,7 +208,7 @@ def test_many_segments_are_looked_up_by_a_few_threads(store):
         time.sleep(0.001)
 
     stream.on_endpoint = slowly
-    with stream.client() as client, client.follow(stream.name, start_of(stream)) as reader:
+    with stream.client() as client, client.follow(stream.name, start=start_of(stream)) as reader:
         for number in range(200):
             store.append(stream.segment(number), frame(b"%d" % number))
         assert sorted(poll_until(reader, 200), key=int) == [b"%d" % number for number in range(200)]
@@ -219,7 +219,7 @@ def test_many_segments_are_looked_up_by_a_few_threads(store):
 
 
 def test_a_follower_that_raised_goes_on_when_it_is_polled_again(stream, store, other):
-    with stream.client(timeout=2) as client, client.follow(stream.name, start_of(stream)) as reader:
+    with stream.client(timeout=2) as client, client.follow(stream.name, start=start_of(stream)) as reader:
         store.append(stream.segment(0), frame(b"a"))
         move(stream, 0, other)
         stream.places[0] = store
@@ -307,7 +307,7 @@ class TestGhost:
 
     def test_following_is_no_data_loss(self, ghost, store):
         store.on(ReadSegment, self.deny, times=100)
-        with ghost.client() as client, client.follow(ghost.name, start_of(ghost)) as reader:
+        with ghost.client() as client, client.follow(ghost.name, start=start_of(ghost)) as reader:
             assert reader.poll(10).events.to_pylist() == [b"a"]
 
     def test_a_segment_that_was_truncated_away_is_data_loss(self, stream, store, client):
@@ -380,7 +380,7 @@ class TestFrozenController:
 def test_tokens_of_a_short_life_are_used(stream, store, seconds):
     claims = base64.urlsafe_b64encode(json.dumps({"exp": time.time() + seconds}).encode()).decode().rstrip("=")
     stream.valid_token = f"head.{claims}.signature"
-    with stream.client() as client, client.follow(stream.name, start_of(stream)) as reader:
+    with stream.client() as client, client.follow(stream.name, start=start_of(stream)) as reader:
         with client.writer(stream.name) as writer:
             writer.write(b"a")
         assert poll_until(reader, 1, seconds=5) == [b"a"]

@@ -79,7 +79,7 @@ def test_an_event_that_arrives_in_pieces_comes_whole_and_the_position_stays_befo
 
 def test_a_reader_begins_at_its_cut(client, stream, store):
     store.append(stream.segment(0), frame(b"a") + frame(b"b"))
-    with client.follow(stream.name, StreamCut(stream.name, {0: 9})) as reader:
+    with client.follow(stream.name, start=StreamCut(stream.name, {0: 9})) as reader:
         assert take(reader, 1) == [(0, b"b")]
 
 
@@ -196,7 +196,7 @@ def test_a_store_that_stalls_inside_an_answer_is_asked_anew(stream, store, monke
 
     store.append(stream.segment(0), frame(b"stalled"))
     store.on(ReadSegment, half)
-    with stream.client() as client, client.follow(stream.name, stream_start(stream)) as reader:
+    with stream.client() as client, client.follow(stream.name, start=stream_start(stream)) as reader:
         assert take(reader, 1) == [(0, b"stalled")]
     assert store.unused_rules == 0
     assert store.connections == 2
@@ -293,14 +293,14 @@ def test_truncation_under_a_reader_is_data_loss_with_segment_and_offset(client, 
     store.append(stream.segment(0), frame(bytes(92)) * 2)
     store.segments[stream.segment(0)].start = 100
     with (
-        client.follow(stream.name, stream_start(stream)) as reader,
+        client.follow(stream.name, start=stream_start(stream)) as reader,
         pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0: .*100"),
     ):
         reader.poll(5)
 
 
 def test_deletion_under_a_reader_is_data_loss(client, stream, store):
-    with client.follow(stream.name, stream_start(stream)) as reader:
+    with client.follow(stream.name, start=stream_start(stream)) as reader:
         stream.exists = False
         del store.segments[stream.segment(0)]
         with pytest.raises(DataLossError, match=r"scope/stream, segment 0, offset 0"):

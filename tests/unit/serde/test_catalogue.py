@@ -69,7 +69,10 @@ def test_names_are_forgiving_about_case_and_space(name: str) -> None:
     assert serializer_for(name, schema=AVRO).arrow_type == pa.struct([("id", pa.int64())])
 
 
-@pytest.mark.parametrize(("name", "near"), [("avor", "avro"), ("jsn", "json"), ("utf8string", "string")])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("avor", "avro"), ("jsn", "json"), ("utf8string", "string"), ("utf-8", "string"), ("raw", "bytes")],
+)
 def test_an_unknown_format_names_the_nearest(name: str, near: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=f"did you mean '{near}'.*known formats: avro, bytes") as caught:
         serializer_for(name)
@@ -79,6 +82,11 @@ def test_an_unknown_format_names_the_nearest(name: str, near: str) -> None:
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(SerdeError, match="has no option 'shema'; did you mean 'schema'"):
         serializer_for("avro", shema=AVRO)
+
+
+def test_a_format_is_named_by_text() -> None:
+    with pytest.raises(UnsupportedFormatError, match="named by a str, not by int; known formats: avro"):
+        serializer_for(5)  # type: ignore[arg-type]
 
 
 def test_a_missing_option_is_named() -> None:

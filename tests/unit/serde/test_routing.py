@@ -14,9 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_serde import SchemaError, SerializationError
+from pravega_serde import SchemaError, SerdeError, SerializationError
 from pravega_serde.json import JsonSerializer
-from pravega_serde.routing import ByColumn, ByConstant, ByField, ByFunction, Unrouted, segment_key, segment_keys
+from pravega_serde.routing import (
+    ByColumn,
+    ByConstant,
+    ByField,
+    ByFunction,
+    EventRouter,
+    Unrouted,
+    segment_key,
+    segment_keys,
+)
 
 GOLDEN = Path(__file__).parents[2] / "vectors" / "text_golden.jsonl"
 KEYS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80)
@@ -186,3 +195,18 @@ def test_a_row_that_python_cannot_hold_is_an_error_with_its_place(number: int, k
 def test_a_dictionary_of_keys_is_not_unfolded() -> None:
     column = pa.array(["a", "b", "a"]).dictionary_encode()
     assert pa.types.is_dictionary(ByColumn("k").keys(pa.record_batch({"k": column})).type)
+
+
+def test_the_protocol_itself_names_the_routers() -> None:
+    with pytest.raises(SerdeError, match=r"write ByColumn\('name'\)"):
+        EventRouter("key")  # type: ignore[misc,call-arg]
+
+    class Own(EventRouter):
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def key(self, value: Any) -> str:
+            return self.text
+
+    assert Own("k").key(None) == "k"
+    assert isinstance(ByColumn("a"), EventRouter)

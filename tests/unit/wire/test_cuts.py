@@ -73,6 +73,7 @@ def test_java_cuts_are_read_and_written(vector):
 def test_cuts_survive_text_bytes_and_pickling(cut):
     assert StreamCut.from_text(cut.to_text()) == cut
     assert StreamCut.from_text(cut.to_text(), cut.stream) == cut
+    assert StreamCut.from_text(str(cut)) == cut
     assert StreamCut.from_bytes(cut.to_bytes()) == cut
     assert StreamCut.from_bytes(memoryview(bytearray(cut.to_bytes()))) == cut
     again = pickle.loads(pickle.dumps(cut))

@@ -172,7 +172,7 @@ class Follower(Reader):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.reader = self.client.follow(self.streams["events"], self.client.head(self.streams["events"]))
+        self.reader = self.client.follow(self.streams["events"], start=self.client.head(self.streams["events"]))
 
     def step(self) -> bool:
         batch: EventBatch | None = self.reader.poll(0.5)

@@ -81,7 +81,7 @@ class Follower:
         position = client.head(self._stream)
         heard = time.monotonic()
         while not self._stop.is_set():
-            with client.follow(self._stream, position) as reader:
+            with client.follow(self._stream, start=position) as reader:
                 try:
                     while not self._stop.is_set():
                         batch = reader.poll(0.2)

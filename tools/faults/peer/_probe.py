@@ -116,7 +116,7 @@ class Copy:
 
     def run_until_seen(self) -> None:
         """Kill an application, all of it, when a reader gets the first events from the target."""
-        with self._probe.client.follow(self.target, self._probe.client.head(self.target)) as reader:
+        with self._probe.client.follow(self.target, start=self._probe.client.head(self.target)) as reader:
             process = self.start()
             deadline = time.monotonic() + _SECONDS
             while reader.poll(0.5) is None and process.poll() is None:

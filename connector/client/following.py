@@ -1,0 +1,181 @@
+"""Readers that follow: several streams as one, and the values of events instead of their bytes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from pravega_serde.errors import DeserializationError
+
+from ..errors import ConfigError
+from ..hints import HintedNames
+from ..wire import StreamCut
+from . import arguments
+from .connection import wait_ready
+from .events import SupportsDeserialize
+from .slices import EventBatch
+from .tail import TailReader
+
+__all__ = ["StreamsReader", "ValueReader"]
+
+T = TypeVar("T")
+
+
+class StreamsReader(HintedNames):
+    """Reads several streams from a cut of each on and does not end. Not thread safe.
+
+    A batch is of one stream, whose order per routing key it keeps; the streams take turns. Otherwise as TailReader.
+    """
+
+    def __init__(self, readers: list[TailReader]) -> None:
+        self._readers = readers
+        self._turns = list(readers)
+
+    @property
+    def positions(self) -> list[StreamCut]:
+        """Cut of each stream after the last event that was handed out: ``start`` of a later reader."""
+        return [reader.position for reader in self._readers]
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all streams were sealed and read to their ends."""
+        return all(reader.at_end for reader in self._readers)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._readers[0].timeout
+
+    def poll(self, timeout: float) -> EventBatch | None:
+        """The next events of a segment, or None if none arrived within ``timeout`` seconds or all streams ended.
+
+        Raises what :meth:`TailReader.poll` does, and can be polled again as that can.
+        """
+        arguments.wait("timeout", timeout)
+        end = time.monotonic() + timeout
+        while True:
+            for reader in self._turns:
+                if (batch := reader.poll(0)) is not None:
+                    self._turns.remove(reader)  # the others first, next time
+                    self._turns.append(reader)
+                    return batch
+            left = end - time.monotonic()
+            if left <= 0 or self.at_end:
+                return None
+            waits = [reader.waits() for reader in self._readers if not reader.at_end]
+            sources = [source for own, _ in waits for source in own]
+            wait_ready(sources, [], max(0.0, min(left, *(seconds for _, seconds in waits))))
+
+    def __iter__(self) -> Iterator[EventBatch]:
+        """Yield batches until all streams are sealed and read to their ends."""
+        while not self.at_end:
+            batch = self.poll(self.timeout)
+            if batch is not None:
+                yield batch
+
+    def close(self) -> None:
+        """Close the connections."""
+        for reader in self._readers:
+            reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+class ValueReader(HintedNames, Generic[T]):
+    """Reads the values of events as they arrive, of one stream or of several. Not thread safe.
+
+    An event that cannot be decoded is a DeserializationError that names its place; the reader goes on behind it, and
+    :attr:`position` stays before it until it does.
+    """
+
+    def __init__(self, reader: TailReader | StreamsReader, serializer: SupportsDeserialize[T]) -> None:
+        self._reader = reader
+        self._deserialize = serializer.deserialize
+        self._batch: EventBatch | None = None
+        self._events: list[bytes] = []
+        self._row = 0  # the next event to decode
+        self._done = 0  # the first one that was not handed out
+
+    @property
+    def position(self) -> StreamCut:
+        """Cut after the last value that was handed out. Raises ConfigError if there are several streams."""
+        positions = self.positions
+        if len(positions) != 1:
+            raise ConfigError("this reader follows several streams: 'positions' has the cut of each")
+        return positions[0]
+
+    @property
+    def positions(self) -> list[StreamCut]:
+        """Cut of each stream after the last value that was handed out."""
+        cuts, batch = self._reader.positions, self._batch
+        if batch is None or self._done == len(self._events):
+            return cuts
+        inside = {batch.segment_id: int(batch.offsets[self._done])}
+        return [
+            StreamCut(cut.stream, {**cut.positions, **inside}) if cut.stream == batch.stream else cut for cut in cuts
+        ]
+
+    @property
+    def at_end(self) -> bool:
+        """Whether every stream was sealed and read to its end."""
+        return self._row == len(self._events) and self._reader.at_end
+
+    def poll(self, timeout: float) -> list[T]:
+        """The next values, all of one segment; none if none arrived within ``timeout`` seconds or all has ended.
+
+        Raises what :meth:`TailReader.poll` does, DeserializationError.
+        """
+        arguments.wait("timeout", timeout)
+        values: list[T] = []
+        if self._has_more(timeout):
+            while self._row < len(self._events):
+                try:
+                    values.append(self._next())
+                except DeserializationError:
+                    if not values:
+                        raise
+                    self._row -= 1  # the next call tells of it: these values come before it
+                    break
+        return values
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield values until every stream is sealed and read to its end."""
+        while not self.at_end:
+            if self._has_more(self._reader.timeout):
+                yield self._next()
+
+    def _has_more(self, timeout: float) -> bool:
+        """Whether there is an event to decode, after at most so many seconds."""
+        if self._row < len(self._events):
+            return True
+        self._batch, self._events, self._row, self._done = None, [], 0, 0
+        self._batch = self._reader.poll(timeout)
+        self._events = [] if self._batch is None else self._batch.events.to_pylist()
+        return self._batch is not None
+
+    def _next(self) -> Any:
+        row, batch = self._row, self._batch
+        assert batch is not None
+        self._row += 1
+        try:
+            value = self._deserialize(self._events[row])
+        except DeserializationError as error:
+            raise batch.locate(error, row) from error
+        self._done = self._row
+        return value
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

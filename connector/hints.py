@@ -1,0 +1,270 @@
+"""Unknown names of the client's classes: what users of Kafka, Pulsar, Java and Rust try first, and what is meant.
+
+A class derived from :class:`HintedNames` lacks an attribute as any class does, and the AttributeError says in one line
+which call is meant. Nothing is looked up before that line is read: ``hasattr`` costs what it always did.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+__all__ = ["HintedNames", "UnknownNameError"]
+
+_WRITER: Final = "write client.writer(stream, serializer)"
+_FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"
+_GROUPS: Final = (
+    "there are no reader groups: client.follow(stream, serializer) reads all segments, and client.subscriber(stream, "
+    "name) publishes how far it got"
+)
+_TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
+_CREATE: Final = "write client.create_stream(stream, segments)"
+_STREAMS: Final = "write client.streams(scope)"
+_SCOPES: Final = "write client.scopes()"
+_DESCRIBE: Final = "write client.describe(stream)"
+_DELETE: Final = "write client.delete_stream(stream)"
+_MANAGER: Final = "the client itself has create_stream, delete_stream, streams, scopes, describe"
+_START: Final = "positions are given to begin with: client.follow(stream, serializer, start='earliest')"
+_WRITE: Final = "write write(value, routing_key=…)"
+_KEYS: Final = (
+    "Pravega's key-value tables are not supported; client.synchronizer(stream, …) shares a state between processes"
+)
+
+#: Class -> name that it does not have, in snake case -> what is meant.
+_MEANT: Final[dict[str, dict[str, str]]] = {
+    "PravegaClient": {
+        # Java
+        "create_event_writer": _WRITER,
+        "create_writer": _WRITER,
+        "event_writer": _WRITER,
+        "create_event_stream_writer": _WRITER,
+        "create_reader": _FOLLOW,
+        "create_event_reader": _FOLLOW,
+        "reader": _FOLLOW,
+        "create_reader_group": _GROUPS,
+        "get_reader_group": _GROUPS,
+        "reader_group": _GROUPS,
+        "reader_group_manager": _GROUPS,
+        "create_transactional_writer": _TRANSACTIONS,
+        "create_transactional_event_writer": _TRANSACTIONS,
+        "begin_transaction": _TRANSACTIONS,
+        "begin_txn": _TRANSACTIONS,
+        "create_byte_stream_writer": "write client.byte_writer(stream)",
+        "create_byte_writer": "write client.byte_writer(stream)",
+        "create_byte_stream_reader": "write client.byte_reader(stream)",
+        "create_byte_reader": "write client.byte_reader(stream)",
+        "create_revisioned_stream_client": "write client.revisioned(stream, serializer)",
+        "create_state_synchronizer": "write client.synchronizer(stream, …)",
+        "create_batch_client": "write client.read(stream, serializer, start=…, end=…)",
+        "create_key_value_table": _KEYS,
+        "key_value_table": _KEYS,
+        "with_scope": "write PravegaClient(controller, scope=…)",
+        "stream_manager": _MANAGER,
+        "read_next_event": "write client.follow(stream, serializer).poll(timeout)",
+        "get_stream_info": _DESCRIBE,
+        "stream_info": _DESCRIBE,
+        "describe_stream": _DESCRIBE,
+        "get_segments": "write client.describe(stream).segments",
+        "get_stream_configuration": "write client.describe(stream).config",
+        "get_stream_tags": "write client.describe(stream).config.tags",
+        "list_scopes": _SCOPES,
+        "list_streams": _STREAMS,
+        "check_scope_exists": "write client.scope_exists(scope)",
+        "check_stream_exists": "write client.stream_exists(stream)",
+        "truncate_stream": "write client.truncate(cut)",
+        "fetch_stream_info": _DESCRIBE,
+        "start_scale": "write client.scale_stream(stream, segments)",
+        # Rust
+        "create_stream_with_policy": "write client.create_stream(stream, ScalingPolicy.by_events(…), retention)",
+        "update_stream_with_policy": "write client.update_stream(stream, segments=…, retention=…)",
+        "get_head_stream_cut": "write client.head(stream)",
+        "get_tail_stream_cut": "write client.tail(stream)",
+        "create_stream_reader_group": _GROUPS,
+        "create_transaction_writer": _TRANSACTIONS,
+        "seal_scope": "Pravega has no sealed scopes: delete the streams, then client.delete_scope(scope)",
+        # Kafka
+        "producer": _WRITER,
+        "consumer": _FOLLOW,
+        "subscribe": _FOLLOW,
+        "assign": _FOLLOW,
+        "send": "write client.write(stream, value, serializer)",
+        "produce": "write client.write(stream, value, serializer)",
+        "poll": "write client.follow(stream, serializer).poll(timeout)",
+        "consume": "write client.follow(stream, serializer).poll(timeout)",
+        "seek": _START,
+        "seek_to_beginning": _START,
+        "commit": "keep the position of client.follow(…), or publish it: client.subscriber(stream, name).publish(cut)",
+        "create_topic": _CREATE,
+        "create_topics": _CREATE,
+        "delete_topic": _DELETE,
+        "delete_topics": _DELETE,
+        "list_topics": _STREAMS,
+        "topics": _STREAMS,
+        "describe_topic": _DESCRIBE,
+        "describe_topics": _DESCRIBE,
+        "partitions_for_topic": "write client.describe(stream).segments",
+        "create_partitions": "write client.scale_stream(stream, segments)",
+        "delete_records": "write client.truncate(cut)",
+        "beginning_offsets": "write client.head(stream)",
+        "end_offsets": "write client.tail(stream)",
+        "offsets_for_times": "write client.cut_at(stream, millis)",
+        "lag": "write connector.insight.stream_lag(client, cut)",
+        # Pulsar
+        "create_producer": _WRITER,
+        "get_topic_partitions": "write client.describe(stream).segments",
+    },
+    "EventWriter": {
+        "write_event": _WRITE,
+        "write_events": "write write(value, routing_key=…) for each, or write_column(events, routing_keys)",
+        "write_many": "write write(value, routing_key=…) for each, or write_column(events, routing_keys)",
+        "write_event_bytes": "write write(data, routing_key=…) of a writer without a serializer",
+        "send": _WRITE,
+        "produce": _WRITE,
+        "begin": "write client.transactions(stream, serializer).begin()",
+        "begin_txn": "write client.transactions(stream, serializer).begin()",
+        "begin_transaction": "write client.transactions(stream, serializer).begin()",
+        "commit": "flush() makes events durable; client.transactions(stream, serializer) has transactions",
+        "get_config": "the settings of a writer are the arguments of client.writer",
+    },
+    "TransactionalWriter": {
+        "begin_txn": "write begin()",
+        "begin_transaction": "write begin()",
+        "get_txn": "write client.transaction(stream, id)",
+        "get_transaction": "write client.transaction(stream, id)",
+        "write": "write begin(), whose transaction has write and commit",
+        "write_event": "write begin(), whose transaction has write and commit",
+        "commit": "write begin(), whose transaction has write and commit",
+    },
+    "Transaction": {
+        "write_event": _WRITE,
+        "send": _WRITE,
+        "txn_id": "write id",
+        "get_txn_id": "write id",
+        "check_status": "write status()",
+        "get_status": "write status()",
+        "rollback": "write abort()",
+        "close": "write commit() or abort(); detach() leaves it open",
+        "write": "client.transaction(stream, id) only ends a transaction: whoever began it writes to it",
+    },
+    "TailReader": {
+        "read_next_event": "write poll(timeout)",
+        "read": "write poll(timeout)",
+        "receive": "write poll(timeout)",
+        "get_message": "write poll(timeout)",
+        "consume": "write poll(timeout)",
+        "seek": _START,
+        "commit": "keep position, or publish it: client.subscriber(stream, name).publish(cut)",
+        "get_position": "write position",
+        "get_segment_slice": "poll(timeout) gives the events of whichever segment has some",
+        "unsubscribe": "write close()",
+        "values": "give a serializer: client.follow(stream, serializer) reads values",
+    },
+    "StreamCut": {
+        "as_text": "write to_text()",
+        "as_impl": "its positions are a mapping: positions",
+        "from_": "write StreamCut.from_text(text)",
+        "parse": "write StreamCut.from_text(text)",
+        "from_string": "write StreamCut.from_text(text)",
+        "unbounded": "leave start or end out, or say 'earliest' or 'latest'",
+        "get_positions": "write positions",
+        "offsets": "write positions",
+    },
+    "ScalingPolicy": {
+        "by_event_rate": "write by_events(rate, factor, min_segments)",
+        "auto_scale_event_count": "write by_events(rate, factor, min_segments)",
+        "by_data_rate": "write by_kbytes(rate, factor, min_segments)",
+        "auto_scale_data_rate": "write by_kbytes(rate, factor, min_segments)",
+        "fixed_scaling_policy": "write fixed(segments)",
+    },
+    "RetentionPolicy": {
+        "by_size_bytes": "write by_size(size)",
+        "by_age": "write by_time(ms)",
+        "none": "write None instead of a policy",
+    },
+    "StreamName": {
+        "of": "write StreamName(scope, stream) or StreamName.parse('scope/stream')",
+        "scoped_name": "write str(name)",
+        "name": "write stream",
+        "stream_name": "write stream",
+        "from_string": "write StreamName.parse('scope/stream')",
+    },
+    "PravegaConfig": {
+        "builder": "write PravegaConfig(controller=…, username=…, password=…)",
+        "build": "write PravegaConfig(controller=…, username=…, password=…)",
+        "controller_uri": "write controller",
+        "uri": "write controller",
+        "default_scope": "write scope",
+        "with_default_scope": "write with_scope(scope)",
+        "with_username": "write with_credentials(username, password)",
+        "with_password": "write with_credentials(username, password)",
+        "with_user": "write with_credentials(username, password)",
+        "credentials": "write with_credentials(username, password) or with_token(token)",
+        "to_dict": "write options()",
+    },
+}
+
+
+class UnknownNameError(AttributeError):
+    """A class of the client, or an object of one, has no such attribute."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner, self._name = owner, name
+        kind = owner if isinstance(owner, type) else type(owner)
+        # With a name and no object the traceback has no second suggestion.
+        super().__init__(f"{kind.__name__} has no {name!r}", name=name)
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {_hint(self._owner, self._name)}"
+
+    def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
+        return AttributeError, (str(self),)
+
+
+class _HintedType(type):
+    if not TYPE_CHECKING:  # a type checker would take any name for known
+
+        def __getattr__(cls, name: str) -> Any:
+            raise _unknown(cls, name)
+
+
+class HintedNames(metaclass=_HintedType):
+    """Base of classes whose unknown names are told what they are called here."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _unknown(self, name)
+
+
+def _unknown(owner: Any, name: str) -> AttributeError:
+    if name.startswith("_"):  # asked for by copy, pickle and notebooks, not by people
+        kind = owner if isinstance(owner, type) else type(owner)
+        return AttributeError(f"{kind.__name__} has no {name!r}")
+    return UnknownNameError(owner, name)
+
+
+def _hint(owner: Any, name: str) -> str:
+    import difflib  # noqa: PLC0415 - needed by errors alone
+
+    kind = owner if isinstance(owner, type) else type(owner)
+    meant: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        meant |= _MEANT.get(each.__name__, {})
+    there = [each for each in dir(owner) if not each.startswith("_")]
+    if name in there:
+        return "it is not set, or its property failed"
+    words = _in_snake_case(name)
+    if words in there:
+        return f"write {words}"
+    if words in meant:
+        return meant[words]
+    near = difflib.get_close_matches(words, [*there, *meant], n=1)
+    if not near:
+        return f"help({kind.__name__}) lists what there is"
+    return meant.get(near[0]) or f"did you mean {near[0]!r}?"
+
+
+def _in_snake_case(name: str) -> str:
+    return name.lower() if name.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,98 @@
+"""Arguments of a wrong kind: one line at the call says what it takes, before anything is asked of a server."""
+
+import uuid
+
+import pytest
+
+from connector.client import PravegaClient, StreamCut
+from connector.config import PravegaConfig
+from connector.errors import ConfigError
+from connector.wire import StreamName
+from pravega_serde import PravegaError
+from pravega_serde.json import JsonSerializer
+
+CUT = StreamCut(StreamName("s", "x"), {0: 5})
+WRONG = {
+    "a stream by a number": (lambda c: c.writer(5), "a stream is named 'scope/stream', or by a StreamName, not 5"),
+    "a stream without a scope": (lambda c: c.read("x"), "write 'scope/stream', or give the client a scope"),
+    "no stream": (lambda c: c.read([]), "no stream is named"),
+    "a stream twice": (lambda c: c.follow(["s/x", "s/x"]), "named twice"),
+    "a serializer by a number": (lambda c: c.writer("s/x", 5), "'json', 'protobuf', 'string'), or an object with"),
+    "a serializer's class": (lambda c: c.read("s/x", JsonSerializer), "JsonSerializer is a class: make a serializer"),
+    "an unknown format": (lambda c: c.read("s/x", "jsn"), "did you mean 'json'?"),
+    "a format that needs options": (lambda c: c.read("s/x", "avro"), "format 'avro' needs the option 'schema'"),
+    "a cut for a serializer": (lambda c: c.follow("s/x", CUT), "write start=cut"),
+    "a start by a number": (lambda c: c.read("s/x", start=5), "argument 'start' takes 'earliest', 'latest'"),
+    "an unknown place": (lambda c: c.follow("s/x", start="earlyest"), "did you mean 'earliest'?"),
+    "an end that is unknown": (lambda c: c.read("s/x", start=CUT, end="unbound"), "did you mean 'unbounded'?"),
+    "a time that is none": (
+        lambda c: c.read("s/x", start=CUT, end="timestamp:x"),
+        "argument 'end' has an invalid time",
+    ),
+    "a cut of another stream": (lambda c: c.read("s/y", start=CUT), "is of stream s/x, not of s/y"),
+    "a limit by a word": (lambda c: c.read("s/x", limit="many"), "argument 'limit' must be a whole number"),
+    "a limit below zero": (lambda c: c.read("s/x", limit=-1), "of at least 0, not -1"),
+    "a name of Kafka's": (lambda c: c.writer("s/x", value_serializer="string"), "did you mean 'serializer'?"),
+    "a misspelt name": (lambda c: c.writer("s/x", routr=None), "did you mean 'router'?; it takes: stream, serializer"),
+    "a writer's mode": (lambda c: c.writer("s/x", mode="exactly_once"), "client.transactions(stream, serializer)"),
+    "segments by a word": (lambda c: c.create_stream("s/x", "three"), "a number of segments or a ScalingPolicy"),
+    "a retention by a number": (lambda c: c.create_stream("s/x", 1, 5), "RetentionPolicy.by_time(ms)"),
+    "tags that are none": (lambda c: c.create_stream("s/x", tags=5), "argument 'tags' must be a list of words"),
+    "if it exists": (lambda c: c.create_stream("s/x", if_exists="fail"), "'if_exists' must be 'ignore' or 'error'"),
+    "if it is missing": (lambda c: c.delete_stream("s/x", if_missing=True), "'if_missing' must be 'ignore' or 'error'"),
+    "a change of nothing": (lambda c: c.update_stream("s/x", segment=5), "did you mean 'segments'?"),
+    "a number of no segments": (lambda c: c.scale_stream("s/x", 0), "argument 'segments' must be a whole number"),
+    "nothing to truncate at": (lambda c: c.truncate("s/x"), "truncate takes a StreamCut, or a stream and a place"),
+    "a lease by a word": (lambda c: c.transactions("s/x", lease="long"), "argument 'lease' must be a positive number"),
+    "a transaction by a text": (lambda c: c.transaction("s/x", "id"), "a uuid.UUID, not by 'id'"),
+    "its lease by a word": (lambda c: c.transaction("s/x", uuid.uuid4(), lease="x"), "argument 'lease'"),
+    "a subscriber by a number": (lambda c: c.subscriber("s/x", 5), "a subscriber is named by a str, not by 5"),
+    "a time by a word": (lambda c: c.cut_at("s/x", "noon"), "argument 'millis' must be a whole number"),
+    "a window of a word": (lambda c: c.time_window("tail"), "argument 'position' must be a StreamCut"),
+    "a serializer for one way": (lambda c: c.revisioned("s/x", print), "an object with serialize and deserialize"),
+    "no scope": (lambda c: c.streams(), "no scope is named"),
+}
+
+
+@pytest.mark.parametrize(("call", "says"), WRONG.values(), ids=WRONG)
+def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
+    with PravegaClient("tcp://localhost:1") as client, pytest.raises(PravegaError) as caught:  # nobody answers there
+        call(client)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "says"),
+    [
+        ((5,), {}, "a client is made of a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of 5"),
+        ((), {"timeout": "long"}, "argument 'timeout' must be a positive number of seconds, not 'long'"),
+        ((), {"failover_timeout": None}, "argument 'failover_timeout' must be a positive number of seconds, not None"),
+        ((), {"contoller": "tcp://a"}, "did you mean 'controller'?"),
+        (("tcp://a",), {"controller": "tcp://b"}, "the controller is given twice"),
+        ((PravegaConfig(),), {"scope": "s"}, "the setting 'scope' belongs into the PravegaConfig"),
+    ],
+)
+def test_a_client_says_what_it_is_made_of(arguments, named, says):
+    with pytest.raises(ConfigError, match=r"^\[PRAVEGA-CONFIG\] ") as caught:
+        PravegaClient(*arguments, **named)
+    assert says in str(caught.value)
+
+
+def test_a_client_takes_settings_by_name(monkeypatch):
+    monkeypatch.setenv("PRAVEGA_SCOPE", "other")
+    client = PravegaClient(controller="tcp://a:1", scope="s", username="ann", password="secret")
+    assert client.config == PravegaConfig(controller="tcp://a:1", scope="s").with_credentials("ann", "secret")
+    assert PravegaClient("tcp://a:1").config == PravegaConfig(controller="tcp://a:1", scope="other")
+
+
+def test_a_writer_says_what_its_events_and_keys_are(client, stream):
+    with client.writer(stream.name) as writer:
+        with pytest.raises(PravegaError, match="without a serializer events are bytes, not str: name one"):
+            writer.write("text")
+        with pytest.raises(ConfigError, match=r"write has no argument 'key'; did you mean 'routing_key'\?"):
+            writer.write(b"text", key="k")
+        with pytest.raises(ConfigError, match="argument 'timeout' must be a number of seconds, not 'long'"):
+            writer.flush(timeout="long")
+    with pytest.raises(ConfigError, match=r"'router' must be a EventRouter \(ByColumn"):
+        client.writer(stream.name, router="name")
