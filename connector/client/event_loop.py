@@ -11,6 +11,7 @@ in its one thread, and change at a wait alone.
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 import socket
 from collections import deque
@@ -30,6 +31,7 @@ except ImportError:
 
 __all__ = ["run", "run_to_the_end"]
 
+_logger: Final = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -56,21 +58,27 @@ async def run(function: Callable[P, R], *arguments: P.args, **options: P.kwargs)
     return cast("R", result)
 
 
-async def run_to_the_end(function: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-    """The result of a function that a cancellation does not reach: it goes on in the background then."""
+async def run_to_the_end(
+    going_on: set[asyncio.Future[Any]], function: Callable[P, R], *arguments: P.args, **options: P.kwargs
+) -> R:
+    """The result of a function that a cancellation does not reach: it goes on in the background then.
+
+    As long as it does, it is in the set ``going_on``.
+    """
     task = asyncio.ensure_future(run(function, *arguments, **options))
-    _going_on.add(task)
-    task.add_done_callback(_ended)
-    return await asyncio.shield(task)
+    going_on.add(task)
+    task.add_done_callback(going_on.discard)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_tell)
+        raise
 
 
-_going_on: Final = set[asyncio.Future[Any]]()  # the loop itself keeps no tasks alive
-
-
-def _ended(task: asyncio.Future[Any]) -> None:
-    _going_on.discard(task)
-    if not task.cancelled():
-        task.exception()  # whoever still waits has it; nobody else is to be told that it was never looked at
+def _tell(task: asyncio.Future[Any]) -> None:
+    """Log the error of what nobody waits for any more."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.warning("what went on after a cancellation has failed: %s", error)
 
 
 def _wait(awaitable: Awaitable[R]) -> R:

@@ -265,6 +265,14 @@ class EventWriter(HintedNames, Generic[T]):
         with contextlib.suppress(ConnectorError):
             self.close()
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a write does not wait now."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._lock.release()
+        return self._loop.has_room(self._size)
+
     def _check_open(self) -> None:
         if self._closed:
             raise ConfigError(f"the writer of stream {self.stream} is closed")

@@ -173,6 +173,11 @@ class OpenTransaction(Transaction, Generic[T]):
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
         self._writer.write(value, routing_key, key=key)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a write does not wait now."""
+        return self._writer.is_free
+
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch, as :meth:`EventWriter.write_batch` does; raises the transaction's end as well."""
         self._writer.write_batch(batch)
