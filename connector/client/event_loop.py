@@ -132,11 +132,20 @@ class _Lock:
                 return
         self._held = False
 
+    def locked(self) -> bool:
+        return self._held
+
     def __enter__(self) -> bool:
-        return self.acquire()
+        if self._held:
+            return self.acquire()
+        self._held = True
+        return True
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.release()
+        if self._waiters:
+            self.release()
+        else:
+            self._held = False
 
 
 class _RLock:

@@ -268,10 +268,7 @@ class EventWriter(HintedNames, Generic[T]):
     @property
     def is_free(self) -> bool:
         """Whether a write does not wait now."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        self._lock.release()
-        return self._loop.has_room(self._size)
+        return not self._lock.locked() and self._loop.has_room(self._size)
 
     def _check_open(self) -> None:
         if self._closed:

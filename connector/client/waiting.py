@@ -22,6 +22,7 @@ from typing import Any, Protocol
 __all__ = [
     "Condition",
     "Lock",
+    "PlainLock",
     "Seam",
     "Watch",
     "Worker",
@@ -52,6 +53,14 @@ class Lock(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None, /
     ) -> None: ...
+
+
+class PlainLock(Lock, Protocol):
+    """A lock that is taken once."""
+
+    def locked(self) -> bool:
+        """Whether somebody holds it."""
+        ...
 
 
 class Condition(Protocol):
@@ -99,7 +108,7 @@ class Seam(Protocol):
         """A connected socket. Raises OSError."""
         ...
 
-    def lock(self) -> Lock:
+    def lock(self) -> PlainLock:
         """A lock; one of these for each purpose."""
         ...
 
@@ -181,7 +190,7 @@ def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:
     return sock
 
 
-def lock() -> Lock:
+def lock() -> PlainLock:
     """A lock that may be held across a wait."""
     loop = seam()
     return threading.Lock() if loop is None else loop.lock()
