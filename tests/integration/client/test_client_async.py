@@ -13,6 +13,7 @@ from connector.errors import StreamNotFoundError
 def test_streams_events_and_transactions(run, config, stream_name):
     async def main():
         async with AsyncPravegaClient(config) as client:
+            await client.create_scope(stream_name.scope)
             with pytest.raises(StreamNotFoundError):
                 await client.describe(stream_name)
             assert await client.create_stream(stream_name, 2)
