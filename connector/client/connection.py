@@ -26,8 +26,8 @@ __all__ = ["AppendConnection", "Connection", "ConnectionPool", "Endpoint", "Tls"
 
 Endpoint = tuple[str, int]
 
-# A reply to a read of 1 MiB fits without growing; the buffer is used again for every message.
-_FIRST_BUFFER: Final = (1 << 20) + 4096
+# The buffer is used again for every message, and grows with them: one who follows a slow stream needs no mebibyte.
+_FIRST_BUFFER: Final = 1 << 16
 # Bytes of acknowledgements taken at once.
 _RECEIVE: Final = 1 << 16
 # Seconds after which the system gives up a peer that acknowledges nothing: a host that lost its power says no goodbye.
@@ -231,7 +231,7 @@ class Connection(_StoreSocket):
                 if self._type is None:
                     self._type, length = parse_header(self._header)
                     if length > len(self._buffer):
-                        self._buffer = bytearray(length)
+                        self._buffer = bytearray(max(length, 2 * len(self._buffer)))
                     self._view, self._filled = memoryview(self._buffer)[:length], 0
                     continue
                 message = decode(self._type, self._view)

@@ -85,13 +85,13 @@ async def _follow_all(config: PravegaConfig, followers: int, segments: int, even
         while ready < followers and not any(task.done() for task in tasks):
             await asyncio.sleep(0.05)
         opened = time.perf_counter() - began
+        files = len(os.listdir("/proc/self/fd"))
+        threads = threading.active_count()
         began, cpu = time.perf_counter(), time.process_time()
         keys = 10 * segments
         async with client.writer(stream) as writer:
             for number in range(events):
                 await writer.write(b"%d:%d" % (number % keys, number), str(number % keys))
-        files = len(os.listdir("/proc/self/fd"))
-        threads = threading.active_count()
         found = await asyncio.gather(*tasks)
         delivered, cpu = time.perf_counter() - began, time.process_time() - cpu
     expected = {b"%d" % key: list(range(key, events, keys)) for key in range(keys)}
