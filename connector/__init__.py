@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pravega_serde.errors import PravegaError as PravegaError
 
+    from .client import AsyncPravegaClient as AsyncPravegaClient
     from .client import EventBatch as EventBatch
     from .client import EventColumns as EventColumns
     from .client import EventWriter as EventWriter

@@ -112,9 +112,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "register": "nothing is to be registered: Spark finds format('pravega') where this package is installed",
     },
     "asyncio": {
-        "AsyncPravegaClient AsyncClient": (
-            "there is no client for asyncio; a `PravegaClient` is thread safe: call it in asyncio.to_thread"
-        ),
+        "AsyncClient": "use `AsyncPravegaClient`",
     },
 }
 

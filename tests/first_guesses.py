@@ -42,7 +42,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "from connector import ScalingPolicy, RetentionPolicy": None,
         "from connector import EventWriter, Transaction": None,
         "from connector import StateSynchronizer": None,
-        "from connector import AsyncPravegaClient": "asyncio.to_thread",
+        "from connector import AsyncPravegaClient": None,
         "from connector import PravegaDataSource": None,
         "from connector import ConnectorError, StreamNotFoundError": None,
         "from connector.client import PravegaClient, PravegaConfig": "from connector import PravegaConfig",

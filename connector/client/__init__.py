@@ -11,7 +11,10 @@ one segment: ``appenders`` have certain outcomes, on which ``revisioned``, ``syn
 and ``subscriber`` as well. ``pravega_client`` is the way in for programs: its calls check what they get by
 ``arguments`` and ``places``, ``administration`` has those about scopes and streams, ``following`` puts ``tail`` readers
 together. ``shared`` keeps one client for a process.
+All that blocks goes through ``waiting``; in an ``event_loop`` it waits there, for the coroutines of ``async_client``.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from ..wire import StreamCut, StreamName, Watermark
 from .administration import StreamDescription
@@ -42,9 +45,15 @@ from .tail import TailReader
 from .transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transaction, TransactionalWriter
 from .watermarks import SegmentTimes, TimeWindow, WatermarkLog
 
+if TYPE_CHECKING:
+    from .async_client import AsyncLeaseKeeper as AsyncLeaseKeeper
+    from .async_client import AsyncPravegaClient as AsyncPravegaClient
+
 __all__ = [
     "DEFAULT_LEASE",
     "MAX_EVENT_SIZE",
+    "AsyncLeaseKeeper",
+    "AsyncPravegaClient",
     "ControllerClient",
     "CreatedTransaction",
     "EventBatch",
@@ -91,3 +100,12 @@ __all__ = [
     "tail_cut",
     "valid_cut",
 ]
+
+if not TYPE_CHECKING:  # a type checker would take any name for known
+
+    def __getattr__(name: str) -> Any:
+        if name not in ("AsyncLeaseKeeper", "AsyncPravegaClient"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import async_client  # noqa: PLC0415 - for programs with an event loop, which have greenlet
+
+        return getattr(async_client, name)

@@ -1,9 +1,9 @@
-"""The thread behind a writer: moves blocks into segments over non-blocking connections until they are durable.
+"""The loop behind a writer: moves blocks into segments over non-blocking connections until they are durable.
 
 Callers hand over blocks with :meth:`AppendLoop.push` and wait with :meth:`AppendLoop.flush`. Everything else, set-ups,
-acknowledgements, scaling, lost connections, happens in the one thread, so no session needs a lock. What may block is an
-errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and waits
-for it; the others go on.
+acknowledgements, scaling, lost connections, happens in one thread or task, so no session needs a lock. What may block
+is an errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and
+waits for it; the others go on.
 
 An event that does not fit into one wire frame is written to a transient segment, then merged in one step (Java:
 ``LargeEventWriter``). The transient segment lives as long as the connection, so a failure leaves nothing.
@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-import threading
 import time
 import uuid
 from collections import deque
@@ -49,6 +48,7 @@ from ..wire import (
     StreamName,
     encode,
 )
+from . import waiting
 from .connection import AppendConnection, Connection, Endpoint, wait_ready
 from .controller_values import Successor
 from .deadline import QUIET, Deadline
@@ -109,7 +109,7 @@ class AppendLoop:
         self._max_in_flight = max_in_flight
         self._collect = collect
         self._collect_at = math.inf
-        self._changed = threading.Condition()
+        self._changed = waiting.condition()
         self._inbox: deque[tuple[int, Block]] = deque()
         self._in_flight = 0  # bytes handed over and not durable
         self._failure: ConnectorError | None = None
@@ -121,8 +121,7 @@ class AppendLoop:
         self._now = 0.0  # when the lanes were looked through last
         self._awaited: Deadline | None = None  # of the caller that waits, or has waited last
         self._errands = Errands(f"pravega-writer {self._stream}")
-        self._thread = threading.Thread(target=self._run, name=f"pravega-writer {self._stream}", daemon=True)
-        self._thread.start()
+        self._worker = waiting.start(self._run, f"pravega-writer {self._stream}")
 
     # ---------------------------------------------------------------- callers' side
 
@@ -161,8 +160,10 @@ class AppendLoop:
             self._failure = self._failure or writer_closed(self._stream)
             self._changed.notify_all()
         self.wake()
-        self._thread.join()
-        self._errands.close()
+        try:
+            self._worker.join()
+        finally:
+            self._errands.close()
 
     def _wait(self, deadline: Deadline) -> None:
         self._raise_failure()
@@ -190,6 +191,9 @@ class AppendLoop:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - a bug must reach the caller, not end a thread in silence
             self._fail(ConnectorError(f"writing to stream {self._stream} failed: {type(error).__name__}: {error}"))
+        except BaseException:  # an event loop that ends
+            self._fail(ConnectorError(f"writing to stream {self._stream} was cancelled"))
+            raise
         finally:
             for connection in self._connections.values():
                 connection.close()

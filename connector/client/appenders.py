@@ -35,7 +35,6 @@ segments that know: a stream that was scaled and truncated behind that between t
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,6 +69,7 @@ from ..wire import (
     segment_epoch,
     segment_name,
 )
+from . import waiting
 from .connection import Connection
 from .deadline import Deadline, Looks
 from .stores import SegmentCalls, SegmentStores, error_of
@@ -110,7 +110,7 @@ class SegmentAppender:
         self._name = segment_name(stream, segment_id)
         self._calls = SegmentCalls(stores, stream, segment_id)
         self._writer_id = uuid.uuid4().bytes
-        self._lock = threading.Lock()
+        self._lock = waiting.lock()
         self._number = 0
         self._connection: Connection | None = None
         self._pending: _Append | None = None  # the last one, unless its outcome is known

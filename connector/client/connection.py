@@ -18,6 +18,7 @@ from typing import Final, Protocol, TypeVar
 
 from ..errors import AuthenticationError, ConnectionLostError, ProtocolError
 from ..wire import Hello, KeepAlive, Message, MessageDecoder, decode, encode, parse_header
+from . import waiting
 from .deadline import Deadline
 from .health import ClusterHealth
 
@@ -25,8 +26,8 @@ __all__ = ["AppendConnection", "Connection", "ConnectionPool", "Endpoint", "Tls"
 
 Endpoint = tuple[str, int]
 
-# A reply to a read of 1 MiB fits without growing; the buffer is used again for every message.
-_FIRST_BUFFER: Final = (1 << 20) + 4096
+# The buffer is used again for every message, and grows with them: one who follows a slow stream needs no mebibyte.
+_FIRST_BUFFER: Final = 1 << 16
 # Bytes of acknowledgements taken at once.
 _RECEIVE: Final = 1 << 16
 # Seconds after which the system gives up a peer that acknowledges nothing: a host that lost its power says no goodbye.
@@ -47,13 +48,19 @@ class Tls:
 
 
 def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.socket:
-    """A connected socket to a segment store. Raises ConnectionLostError, AuthenticationError for its certificate."""
+    """A connected socket to a segment store, non-blocking.
+
+    Raises ConnectionLostError, AuthenticationError for its certificate.
+    """
     try:
-        sock = socket.create_connection(endpoint, timeout)
-        _set_options(sock)
-        if tls is None:
-            return sock
-        return tls.context.wrap_socket(sock, server_hostname=tls.server_name or endpoint[0])
+        deadline = time.monotonic() + timeout
+        sock = waiting.connect(endpoint, timeout)
+        try:
+            _set_options(sock)
+            return sock if tls is None else _secured(sock, tls, endpoint[0], deadline)
+        except BaseException:
+            sock.close()
+            raise
     except ssl.SSLCertVerificationError as error:
         raise AuthenticationError(
             f"the certificate of the segment store at {endpoint[0]}:{endpoint[1]} is refused: {error.verify_message}; "
@@ -63,6 +70,28 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
         raise ConnectionLostError(
             f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
         ) from None
+
+
+def _secured(sock: socket.socket, tls: Tls, host: str, deadline: float) -> ssl.SSLSocket:
+    """The socket after the handshake. Raises OSError."""
+    secured = tls.context.wrap_socket(sock, server_hostname=tls.server_name or host, do_handshake_on_connect=False)
+    try:
+        while True:
+            try:
+                secured.do_handshake()
+            except ssl.SSLWantReadError:
+                mask = select.POLLIN
+            except ssl.SSLWantWriteError:
+                mask = select.POLLOUT
+            else:
+                return secured
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the handshake timed out")
+            waiting.Watch({secured.fileno(): mask}).wait(left)
+    except BaseException:
+        secured.close()
+        raise
 
 
 def _set_options(sock: socket.socket) -> None:
@@ -87,21 +116,15 @@ W = TypeVar("W", bound=_Waitable)
 
 
 def wait_ready(readers: Sequence[R], writers: Sequence[W], timeout: float) -> tuple[list[R], list[W]]:
-    """Wait until one of the connections can be read or written; (readable, writable), both empty after ``timeout`` s.
-
-    Not select(), which fails in processes with more than 1,024 open files.
-    """
+    """Wait until one of the connections can be read or written; (readable, writable), both empty after ``timeout``."""
     if buffered := [r for r in readers if getattr(r, "has_buffered_input", False)]:
         return buffered, []
-    poll = select.poll()
     masks: dict[int, int] = {}
     for reader in readers:
         masks[reader.fileno()] = select.POLLIN
     for writer in writers:
         masks[writer.fileno()] = masks.get(writer.fileno(), 0) | select.POLLOUT
-    for descriptor, mask in masks.items():
-        poll.register(descriptor, mask)
-    events = dict(poll.poll(math.ceil(timeout * 1000)))
+    events = waiting.Watch(masks).wait(timeout)
     # A connection that failed is "readable": reading tells how.
     failed = select.POLLIN | select.POLLHUP | select.POLLERR | select.POLLNVAL
     return (
@@ -117,7 +140,6 @@ class _StoreSocket:
         self.endpoint = endpoint
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
         self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
-        self._sock.setblocking(False)
 
     def fileno(self) -> int:
         """The socket's file descriptor, for :func:`wait_ready`."""
@@ -149,8 +171,7 @@ class Connection(_StoreSocket):
 
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         super().__init__(endpoint, tls, deadline)
-        self._input = select.poll()
-        self._input.register(self._sock, select.POLLIN)
+        self._input = waiting.Watch({self._sock.fileno(): select.POLLIN})
         self._buffer = bytearray(_FIRST_BUFFER)
         self._header = memoryview(bytearray(8))
         self._type: int | None = None  # of the message whose body is under way
@@ -167,7 +188,7 @@ class Connection(_StoreSocket):
 
     def is_usable(self) -> bool:
         """Whether nothing has arrived, which on an idle connection would be its end."""
-        return not wait_ready([self], [], 0)[0]
+        return not self.has_buffered_input and not self._input.now()
 
     def send(self, data: bytes | memoryview, deadline: Deadline) -> None:
         """Send all of ``data``. Raises ConnectionLostError, DeadlineExceededError."""
@@ -195,7 +216,7 @@ class Connection(_StoreSocket):
                 return message
             if self.heard_at != heard:
                 deadline.progress()
-            self._input.poll(math.ceil(deadline.remaining(f"an answer of {self._where}") * 1000))
+            self._input.wait(deadline.remaining(f"an answer of {self._where}"))
 
     def receive_now(self) -> Message | None:
         """The next message if all of it has arrived; as :meth:`receive`, without waiting."""
@@ -210,7 +231,7 @@ class Connection(_StoreSocket):
                 if self._type is None:
                     self._type, length = parse_header(self._header)
                     if length > len(self._buffer):
-                        self._buffer = bytearray(length)
+                        self._buffer = bytearray(max(length, 2 * len(self._buffer)))
                     self._view, self._filled = memoryview(self._buffer)[:length], 0
                     continue
                 message = decode(self._type, self._view)

@@ -9,6 +9,7 @@ import time
 from typing import Final
 
 from ..errors import DeadlineExceededError
+from . import waiting
 
 __all__ = ["QUIET", "Deadline", "Looks"]
 
@@ -65,7 +66,7 @@ class Deadline:
         left = self.left - keep
         if left <= 0:
             return False
-        time.sleep(min(seconds, left))
+        waiting.sleep(min(seconds, left))
         return True
 
 

@@ -1,8 +1,9 @@
-"""Work that may block, done in threads of its own for a loop that must not.
+"""Work that may block, done in the background for a loop that must not.
 
 A reader or a writer talks to many servers at once. A look-up, a connect or a handshake with one that is frozen takes
-seconds, in which the loop must serve the others: so each such errand runs in a daemon thread, and the loop takes the
-result when it comes. An errand touches nothing of the loop's own, so neither side needs a lock of the other's.
+seconds, in which the loop must serve the others: so each such errand is done by a worker (a daemon thread, or a task of
+an event loop), and the loop takes the result when it comes. An errand touches nothing of the loop's own, so neither
+side needs a lock of the other's.
 """
 
 from __future__ import annotations
@@ -12,24 +13,27 @@ import socket
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
+
+from . import waiting
 
 __all__ = ["Errands"]
 
 Key = tuple[str, Any]  # what kind of errand, and what it is about
 # Of one kind: a stream may have thousands of segments to look up. A dead host takes four of them, those that connect.
-_MOST_THREADS: Final = 16
+_MOST_WORKERS: Final = 16
 
 
 class Errands:
-    """Errands of one loop, at most one for each key at a time, and so many threads for each kind."""
+    """Errands of one loop, at most one for each key at a time, and so many workers for each kind."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
         self._waiting: defaultdict[str, deque[tuple[Key, Callable[[], Any]]]] = defaultdict(deque)
-        self._threads: defaultdict[str, int] = defaultdict(int)
+        self._workers: defaultdict[str, int] = defaultdict(int)
         self._results: list[tuple[Key, Any]] = []
         self._closed = False
         self._read, self._write = socket.socketpair()
@@ -45,17 +49,17 @@ class Errands:
         return key in self._under_way
 
     def begin(self, key: Key, work: Callable[[], Any]) -> None:
-        """Run ``work`` in a thread as soon as there is one, unless an errand of the key is under way."""
+        """Run ``work`` as soon as there is a worker, unless an errand of the key is under way."""
         if key in self._under_way:
             return
         self._under_way.add(key)
         kind = key[0]
         with self._lock:
             self._waiting[kind].append((key, work))
-            if self._threads[kind] >= _MOST_THREADS:
+            if self._workers[kind] >= _MOST_WORKERS:
                 return
-            self._threads[kind] += 1
-        threading.Thread(target=self._run, args=(kind,), name=f"{self._name} errand", daemon=True).start()
+            self._workers[kind] += 1
+        waiting.start(partial(self._run, kind), f"{self._name} errand")
 
     def take(self) -> list[tuple[Key, Any]]:
         """The (key, result) of the errands that ended; an exception is a result too."""
@@ -96,7 +100,7 @@ class Errands:
         with self._lock:
             if self._waiting[kind] and not self._closed:
                 return self._waiting[kind].popleft()
-            self._threads[kind] -= 1
+            self._workers[kind] -= 1
             return None
 
     def _deliver(self, key: Key, result: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import time
 import uuid
 from types import TracebackType
@@ -26,7 +25,7 @@ from ..errors import (
 )
 from ..hints import HintedNames
 from ..wire import Block, StreamName
-from . import arguments
+from . import arguments, waiting
 from .append_loop import AppendLoop, writer_closed
 from .deadline import Deadline
 from .destinations import Destination, Routes, StreamDestination
@@ -97,7 +96,7 @@ class EventWriter(HintedNames, Generic[T]):
         self._timeout = timeout
         self._random = np.random.default_rng()
         self._routes = Routes(stream, destination.ranges())
-        self._lock = threading.Lock()
+        self._lock = waiting.lock()
         self._events: list[bytes] = []
         self._keys: list[str | None] = []
         self._size = 0
@@ -211,8 +210,11 @@ class EventWriter(HintedNames, Generic[T]):
             raise
         finally:
             self._lock.release()
-        self._overdue = True
-        self._loop.flush(deadline)
+        try:
+            self._loop.flush(deadline)
+        except (DeadlineExceededError, KeyboardInterrupt):
+            self._overdue = True
+            raise
         self._overdue = False
 
     def note_time(self, millis: int) -> bool:
@@ -262,6 +264,11 @@ class EventWriter(HintedNames, Generic[T]):
         # What was written before the error is written still, but the error is the one to be seen.
         with contextlib.suppress(ConnectorError):
             self.close()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a write does not wait now."""
+        return not self._lock.locked() and self._loop.has_room(self._size)
 
     def _check_open(self) -> None:
         if self._closed:

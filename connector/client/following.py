@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from pravega_serde.errors import DeserializationError
 
@@ -122,9 +122,19 @@ class ValueReader(HintedNames, Generic[T]):
         ]
 
     @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._reader.timeout
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there are events that came and were not handed out."""
+        return self._row < len(self._events)
+
+    @property
     def at_end(self) -> bool:
         """Whether every stream was sealed and read to its end."""
-        return self._row == len(self._events) and self._reader.at_end
+        return not self.has_events and self._reader.at_end
 
     def poll(self, timeout: float) -> list[T]:
         """The next values, all of one segment; none if none arrived within ``timeout`` seconds or all has ended.
@@ -133,10 +143,10 @@ class ValueReader(HintedNames, Generic[T]):
         """
         arguments.wait("timeout", timeout)
         values: list[T] = []
-        if self._has_more(timeout):
-            while self._row < len(self._events):
+        if self.fetch(timeout):
+            while self.has_events:
                 try:
-                    values.append(self._next())
+                    values.append(self.take())
                 except DeserializationError:
                     if not values:
                         raise
@@ -147,19 +157,20 @@ class ValueReader(HintedNames, Generic[T]):
     def __iter__(self) -> Iterator[T]:
         """Yield values until every stream is sealed and read to its end."""
         while not self.at_end:
-            if self._has_more(self._reader.timeout):
-                yield self._next()
+            if self.fetch(self._reader.timeout):
+                yield self.take()
 
-    def _has_more(self, timeout: float) -> bool:
+    def fetch(self, timeout: float) -> bool:
         """Whether there is an event to decode, after at most so many seconds."""
-        if self._row < len(self._events):
+        if self.has_events:
             return True
         self._batch, self._events, self._row, self._done = None, [], 0, 0
         self._batch = self._reader.poll(timeout)
         self._events = [] if self._batch is None else self._batch.events.to_pylist()
         return self._batch is not None
 
-    def _next(self) -> Any:
+    def take(self) -> T:
+        """The next value, which must be there. Raises DeserializationError."""
         row, batch = self._row, self._batch
         assert batch is not None
         self._row += 1

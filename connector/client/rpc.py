@@ -34,6 +34,7 @@ from ..errors import (
     StreamNotFoundError,
 )
 from ..wire import StreamName
+from . import waiting
 from .deadline import QUIET, Deadline
 from .health import Attempts, ClusterHealth
 
@@ -296,11 +297,13 @@ class ControllerChannel:
 
     def _open(self, host: str, port: int) -> Any:
         target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        config = self._config
+        config, channels = self._config, waiting.grpc_channels(grpc)
         if not config.uses_tls:
-            return grpc.insecure_channel(target, options=_OPTIONS)
+            return channels.insecure_channel(target, options=_OPTIONS)
         override = (("grpc.ssl_target_name_override", config.tls_server_name),) if config.tls_server_name else ()
-        return grpc.secure_channel(target, grpc.ssl_channel_credentials(_read_ca(config)), options=_OPTIONS + override)
+        return channels.secure_channel(
+            target, grpc.ssl_channel_credentials(_read_ca(config)), options=_OPTIONS + override
+        )
 
     def _error(
         self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, tried: float

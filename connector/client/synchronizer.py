@@ -8,7 +8,6 @@ value that stands for everything before it. The mark points to the latest such v
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,6 +17,7 @@ from pravega_serde.errors import DeserializationError
 
 from ..errors import ConfigError, DataLossError
 from ..wire import StreamName
+from . import waiting
 from .revisioned import Revision, RevisionedStreamClient, SupportsBoth
 from .stores import SegmentStores
 
@@ -98,7 +98,7 @@ class StateSynchronizer(Generic[S, I, U]):
         self.stream = stream
         self._create, self._apply = create, apply
         self._log = RevisionedStreamClient(stores, stream, _EntrySerializer(init_serializer, update_serializer))
-        self._lock = threading.RLock()
+        self._lock = waiting.rlock()
         self._current: tuple[Revision, S] | None = None
 
     @property

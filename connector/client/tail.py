@@ -254,6 +254,9 @@ class TailReader(HintedNames):
             except (SegmentStoreError, DeadlineExceededError) as error:
                 self._lost(endpoint, error)
                 continue
+            except BaseException:
+                self._interrupted(endpoint)
+                raise
             tail.asked, tail.asked_at = endpoint, now
 
     def _waits(self, tail: _SegmentTail) -> bool:
@@ -329,6 +332,9 @@ class TailReader(HintedNames):
                 connection.send(encode(KeepAlive()), Deadline(_SEND_SECONDS))
             except (SegmentStoreError, DeadlineExceededError) as error:
                 self._lost(endpoint, error)
+            except BaseException:
+                self._interrupted(endpoint)
+                raise
             else:
                 self._pinged[endpoint] = now
         for tail in list(self._tails.values()):
@@ -416,6 +422,10 @@ class TailReader(HintedNames):
             tail.asked = None
         for tail in concerned:
             self._failed(tail, error)
+
+    def _interrupted(self, endpoint: Endpoint) -> None:
+        """Do without a connection to which a part of a request may have gone."""
+        self._lost(endpoint, ConnectionLostError(f"stream {self._stream}: a request was interrupted"))
 
     def _failed(self, tail: _SegmentTail, error: PravegaError) -> None:
         """Have a segment looked up and asked for again. Raises the error if that has not helped for long enough."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import threading
 import time
 import uuid
 from types import TracebackType
@@ -29,7 +28,7 @@ from ..errors import (
 )
 from ..hints import HintedNames
 from ..wire import StreamName
-from . import arguments
+from . import arguments, waiting
 from .controller import ControllerClient
 from .controller_values import CreatedTransaction, TransactionStatus, status_error
 from .deadline import Deadline
@@ -174,6 +173,11 @@ class OpenTransaction(Transaction, Generic[T]):
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
         self._writer.write(value, routing_key, key=key)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a write does not wait now."""
+        return self._writer.is_free
+
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch, as :meth:`EventWriter.write_batch` does; raises the transaction's end as well."""
         self._writer.write_batch(batch)
@@ -239,8 +243,8 @@ class OpenTransaction(Transaction, Generic[T]):
             self.abort(timeout=_GIVE_UP_SECONDS)
 
     def _end(self) -> None:
-        self._writer.abandon()
         self._finished = True
+        self._writer.abandon()
 
     def _ended(self, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:
         """The error for a segment of the transaction that takes no events, as a store says."""
@@ -318,11 +322,11 @@ class LeaseKeeper:
         if interval is not None and not interval > 0:
             raise ConfigError(f"the interval must be a positive number of seconds, not {interval!r}")
         self._interval = interval
-        self._changed = threading.Condition()
+        self._changed = waiting.condition()
         self._due: dict[uuid.UUID, tuple[float, Transaction]] = {}  # when (monotonic) to ping
         self._failures: dict[uuid.UUID, ConnectorError] = {}
         self._trouble: ConnectorError | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: waiting.Worker | None = None
         self._closed = False
 
     def add(self, transaction: Transaction) -> None:
@@ -337,9 +341,8 @@ class LeaseKeeper:
                 raise ConfigError(f"{MAX_TRANSACTIONS} transactions are kept open already: discard those that are done")
             self._due[transaction.id] = (time.monotonic(), transaction)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="pravega-lease-keeper", daemon=True)
-                self._thread.start()
-            self._changed.notify()
+                self._thread = waiting.start(self._run, "pravega-lease-keeper")
+            self._changed.notify_all()
 
     def discard(self, transaction: Transaction) -> None:
         """Ping a transaction no more; forget its failure, if it had one."""
@@ -368,7 +371,7 @@ class LeaseKeeper:
         with self._changed:
             self._closed = True
             self._due.clear()
-            self._changed.notify()
+            self._changed.notify_all()
             thread = self._thread
         if thread is not None:
             thread.join()

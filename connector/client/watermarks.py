@@ -8,7 +8,6 @@ have later events before the cut, which lies behind the places of all of them.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import closing
@@ -34,6 +33,7 @@ from ..wire import (
     mark_stream,
     segment_epoch,
 )
+from . import waiting
 from .slices import SegmentSlice, read_slice
 from .stores import SegmentStores
 
@@ -84,7 +84,7 @@ class WatermarkLog:
     def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
         self.stream = stream
         self._stores, self._source = stores, mark_stream(stream)
-        self._lock = threading.Lock()
+        self._lock = waiting.lock()
         self._segment: int | None = None
         self._end = 0
         self._marks: list[Watermark] = []

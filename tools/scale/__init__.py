@@ -1,4 +1,5 @@
-"""What grows with a stream: planning by its segments and epochs, reading in order while it is scaled, frames of it.
+"""What grows with a stream: planning by its segments and epochs, reading in order while it is scaled, readers, frames.
 
-``python -m tools.scale planning``, ``load`` and ``frames`` print numbers; the tests run small forms of the first two.
+``python -m tools.scale planning|load|frames|followers|writers`` print numbers; the tests run small forms of the first
+two.
 """

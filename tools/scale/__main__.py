@@ -1,4 +1,4 @@
-"""``python -m tools.scale planning|load|frames``: see the package."""
+"""``python -m tools.scale planning|load|frames|followers|writers``: see the package."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from connector.local import LocalPravega
 from connector.options import parse_options
 from connector.source import SourceOptions
 from connector.source.planner import QueryPlan
+from tools.scale._coroutines import follow_all, rates
 from tools.scale._frames import READERS, ask, fill
 from tools.scale._load import Load, read_with_restarts
 from tools.scale._planning import all_at_once, counted, epoch_after_epoch, one_batch_query, through_empty_ones
@@ -26,7 +27,7 @@ _SHAPES = {
 
 @click.group()
 def main() -> None:
-    """Print how planning grows, and read a stream that is scaled at random under load."""
+    """Print how planning grows, read a stream that is scaled at random under load, and try the client for asyncio."""
 
 
 @main.command()
@@ -103,6 +104,28 @@ def load(scalings: int, keys: int, max_bytes: int, seed: int) -> None:
             f"{found.most_bytes:,} bytes (limit {max_bytes:,}), {found.restarts} restarts, {found.replays} inside a "
             "batch, whose replay was the same"
         )
+
+
+@main.command()
+@click.option("--followers", "count", default=1000, show_default=True)
+@click.option("--segments", default=8, show_default=True)
+@click.option("--events", default=1000, show_default=True)
+@click.option("--loop", type=click.Choice(["asyncio", "uvloop"]), multiple=True, default=["asyncio", "uvloop"])
+def followers(count: int, segments: int, events: int, loop: tuple[str, ...]) -> None:
+    """Follow one stream many times at once by coroutines of one thread while it is written to."""
+    with LocalPravega() as server:
+        for each in loop:
+            click.echo(f"{each}: {follow_all(server.config, count, segments, events, loop=each)}")
+
+
+@main.command()
+@click.option("--events", default=500_000, show_default=True)
+@click.option("--size", default=100, show_default=True)
+@click.option("--rounds", default=5, show_default=True)
+def writers(events: int, size: int, rounds: int) -> None:
+    """Write the same events by the plain client and by coroutines, in turn."""
+    with LocalPravega() as server:
+        click.echo(rates(server.config, events, size, rounds))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,224 @@
+"""How the client waits: every place at which it blocks, for threads and for event loops.
+
+The client is written as plain functions that wait where they must. Where they run in a thread, a wait blocks it. Where
+they run on behalf of a coroutine (``event_loop``), the same wait hands control to the event loop, and comes back with
+what was waited for; a cancellation is raised there, as an interrupt would be. Which of the two holds is looked up in
+:func:`seam` alone. Objects that have a lock, a condition or a background worker choose when they make it.
+
+Locks that are never held across a wait stay those of ``threading`` in either case.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Protocol
+
+__all__ = [
+    "Condition",
+    "Lock",
+    "PlainLock",
+    "Seam",
+    "Watch",
+    "Worker",
+    "condition",
+    "connect",
+    "grpc_channels",
+    "install",
+    "lock",
+    "rlock",
+    "sleep",
+    "start",
+]
+
+
+class Lock(Protocol):
+    """A lock that may be held across a wait."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take it; whether that was done, within ``timeout`` seconds unless they are negative."""
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None, /
+    ) -> None: ...
+
+
+class PlainLock(Lock, Protocol):
+    """A lock that is taken once."""
+
+    def locked(self) -> bool:
+        """Whether somebody holds it."""
+        ...
+
+
+class Condition(Protocol):
+    """News that others wait for. Within its context nothing but its own :meth:`wait` waits."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return when notified, or after ``timeout`` seconds; whether it was notified."""
+        ...
+
+    def notify_all(self) -> None:
+        """Wake all that wait."""
+        ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None, /
+    ) -> None: ...
+
+
+class Worker(Protocol):
+    """A function that runs in the background."""
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        ...
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        ...
+
+
+class Seam(Protocol):
+    """What an event loop has in place of what blocks."""
+
+    def wait_ready(self, masks: Mapping[int, int], timeout: float) -> None:
+        """Return when one of the descriptors may be ready, or after ``timeout`` seconds; let others run in any case."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        ...
+
+    def connect(self, endpoint: tuple[str, int], timeout: float) -> socket.socket:
+        """A connected socket. Raises OSError."""
+        ...
+
+    def lock(self) -> PlainLock:
+        """A lock; one of these for each purpose."""
+        ...
+
+    def rlock(self) -> Lock:
+        """A lock that who holds it may take again."""
+        ...
+
+    def condition(self) -> Condition:
+        """A condition."""
+        ...
+
+    def start(self, work: Callable[[], object], name: str) -> Worker:
+        """Run ``work`` in the background."""
+        ...
+
+    def grpc_channels(self) -> Any:
+        """What has gRPC's ``insecure_channel`` and ``secure_channel``."""
+        ...
+
+
+_look_up: Callable[[], Seam | None] | None = None
+
+
+def install(look_up: Callable[[], Seam | None]) -> None:
+    """Have :func:`seam` ask ``look_up``."""
+    global _look_up  # noqa: PLW0603 - one switch for the process: without an event loop, nothing is looked up
+    _look_up = look_up
+
+
+def seam() -> Seam | None:
+    """The seam of the event loop on whose behalf the present code runs; None in a plain thread."""
+    return None if _look_up is None else _look_up()
+
+
+class Watch:
+    """Descriptors that are watched, each for a mask of ``select.POLLIN`` and ``select.POLLOUT``.
+
+    Not select(), which fails in processes with more than 1,024 open files.
+    """
+
+    __slots__ = ("_masks", "_poll")
+
+    def __init__(self, masks: Mapping[int, int]) -> None:
+        self._masks = masks
+        self._poll = select.poll()
+        for descriptor, mask in masks.items():
+            self._poll.register(descriptor, mask)
+
+    def wait(self, timeout: float) -> dict[int, int]:
+        """The descriptors that are ready, and for what, as soon as there is one; none after ``timeout`` seconds."""
+        loop = seam()
+        if loop is None:
+            return dict(self._poll.poll(math.ceil(timeout * 1000)))
+        ready = self.now()
+        loop.wait_ready({} if ready else self._masks, 0.0 if ready else timeout)
+        return ready or self.now()
+
+    def now(self) -> dict[int, int]:
+        """The descriptors that are ready now."""
+        return dict(self._poll.poll(0))
+
+
+def sleep(seconds: float) -> None:
+    """Return after so many seconds."""
+    loop = seam()
+    if loop is None:
+        time.sleep(seconds)
+    else:
+        loop.sleep(seconds)
+
+
+def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:
+    """A connected socket, which does not block. Raises OSError."""
+    loop = seam()
+    if loop is not None:
+        return loop.connect(endpoint, timeout)
+    sock = socket.create_connection(endpoint, timeout)
+    sock.setblocking(False)
+    return sock
+
+
+def lock() -> PlainLock:
+    """A lock that may be held across a wait."""
+    loop = seam()
+    return threading.Lock() if loop is None else loop.lock()
+
+
+def rlock() -> Lock:
+    """A lock that may be held across a wait, and that who holds it may take again."""
+    loop = seam()
+    return threading.RLock() if loop is None else loop.rlock()
+
+
+def condition() -> Condition:
+    """A condition."""
+    loop = seam()
+    return threading.Condition() if loop is None else loop.condition()
+
+
+def start(work: Callable[[], object], name: str) -> Worker:
+    """Run ``work`` in the background: in a daemon thread, or in a task."""
+    loop = seam()
+    if loop is not None:
+        return loop.start(work, name)
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def grpc_channels(blocking: Any) -> Any:
+    """What makes channels: ``blocking``, which is gRPC, or its counterpart for the event loop."""
+    loop = seam()
+    return blocking if loop is None else loop.grpc_channels()
