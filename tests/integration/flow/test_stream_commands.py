@@ -224,7 +224,7 @@ def test_signals_and_a_closed_pipe(
     client.create_stream(stream_name)
     writer = command("write", stream_name, bufsize=0)
     writer.stdin.write(b"one\ntwo\nhalf")
-    with client.follow(stream_name, client.head(stream_name)) as reader:
+    with client.follow(stream_name, start=client.head(stream_name)) as reader:
         seen = 0
         while seen < 2:
             batch = reader.poll(10)
