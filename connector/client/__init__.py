@@ -33,7 +33,7 @@ from .event_writer import EventWriter
 from .events import MAX_EVENT_SIZE
 from .following import StreamsReader, ValueReader
 from .lineage import Lineage, sealed_lengths, tail_cut
-from .places import parse_place, valid_cut
+from .places import parse_place, parse_time, valid_cut
 from .pravega_client import PravegaClient
 from .revisioned import Revision, RevisionedStreamClient
 from .shared import has_answered, note_answer, shared_client
@@ -91,6 +91,7 @@ __all__ = [
     "has_answered",
     "note_answer",
     "parse_place",
+    "parse_time",
     "read_chunks",
     "read_slice",
     "read_slices",

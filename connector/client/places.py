@@ -15,7 +15,7 @@ from .arguments import Place
 if TYPE_CHECKING:
     from .pravega_client import PravegaClient
 
-__all__ = ["cuts_of", "parse_place", "valid_cut"]
+__all__ = ["cuts_of", "parse_place", "parse_time", "valid_cut"]
 
 _HEAD: Final = ("earliest", "head")
 _TAIL: Final = ("latest", "tail")
@@ -103,12 +103,22 @@ def valid_cut(client: PravegaClient, cut: StreamCut) -> StreamCut:
 def _millis(text: str, what: str) -> int:
     """Milliseconds since 1970, from a number or from a time of ISO 8601, which is UTC if it names no zone."""
     given = text[len(_TIMESTAMP) :].strip() if text.lower().startswith(_TIMESTAMP) else text
-    if given.lstrip("-").isdecimal():
+    if given[:1] == "-" and given[1:].isdecimal():
         return int(given)
     try:
-        time = datetime.fromisoformat(given)
-    except ValueError:
+        return parse_time(given)
+    except ConfigError:
         raise ConfigError(
             f"{what} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or milliseconds since 1970"
         ) from None
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970 of a number or an ISO 8601 time, in UTC by default. Raises ConfigError."""
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ConfigError(f"invalid time {text!r}: write 2026-11-21T10:00:00Z, or milliseconds since 1970") from None
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

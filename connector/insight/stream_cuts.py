@@ -14,12 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from ..checkpoint import committed_offset
-from ..client import PravegaClient, sealed_lengths
-from ..errors import ConfigError, InvalidNameError, MalformedStreamCutError
+from ..client import PravegaClient, parse_time, sealed_lengths
+from ..errors import InvalidNameError, MalformedStreamCutError
 from ..wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
 from ..wire.cuts import malformed_cut
 
@@ -73,17 +72,6 @@ def segment_label(stream: StreamName, segment_id: int) -> str:
 def cuts_of(offset: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
     """Position in each stream of an offset of the Spark source. Raises MalformedStreamCutError."""
     return {cut.stream: cut for name, positions in offset["streams"].items() for cut in [_cut(name, positions)]}
-
-
-def parse_time(text: str) -> int:
-    """Milliseconds since 1970 of a number or an ISO 8601 time, in UTC by default. Raises ConfigError."""
-    if text.strip().isdecimal():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ConfigError(f"invalid time {text!r}: write 2026-11-21T10:00:00Z, or milliseconds since 1970") from None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _chosen(cuts: Mapping[StreamName, StreamCut], stream: StreamName | None) -> StreamCut:
