@@ -28,6 +28,7 @@ from pravega_serde.columnar import list_items, map_entries
 from pravega_serde.text import UTF8StringSerializer
 
 from ..client import EventBatch, PravegaClient, SegmentSlice, SegmentTimes, StreamName, Watermark
+from ..client.event_columns import METADATA
 from ..errors import ConfigError, StreamNotFoundError
 from ..exchange import Portable
 from .bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
@@ -65,11 +66,7 @@ _MOST: Final = (2**63 - 1) // 1000
 _IDS: Final = "pravega.registry"
 
 _METADATA_TYPES: Final = {
-    "event": pa.binary(),
-    "scope": pa.string(),
-    "stream": pa.string(),
-    "segment_id": pa.int64(),
-    "offset": pa.int64(),
+    **METADATA,
     "encoding_id": pa.int32(),
     "event_time_low": _EVENT_TIME,
     "event_time_high": _EVENT_TIME,
