@@ -252,6 +252,7 @@ class ConnectionPool:
         self._tls, self._health = tls, health
         self._lock = threading.Lock()
         self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
+        self._closed = False
         self._pid = os.getpid()
 
     def take(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
@@ -282,7 +283,7 @@ class ConnectionPool:
         """Keep a connection that has no reply outstanding."""
         with self._lock:
             idle = self._idle[connection.endpoint]
-            if len(idle) < _MAX_IDLE and self._pid == os.getpid():
+            if len(idle) < _MAX_IDLE and self._pid == os.getpid() and not self._closed:
                 idle.append(connection)
                 return
         connection.close()
@@ -304,8 +305,9 @@ class ConnectionPool:
         return self._tls
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, and from now on those that are given back: an errand may end after its client."""
         with self._lock:
+            self._closed = True
             for idle in self._idle.values():
                 for connection in idle:
                     connection.close()

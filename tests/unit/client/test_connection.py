@@ -293,3 +293,11 @@ def test_bytes_that_keep_coming_keep_an_attempt_alive(peer, connection):
     assert attempt.seconds == 1
     assert connection.receive(attempt) == INFO
     sender.join()
+
+
+def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed(store, stream, pool):
+    """A look-up in the background may end after the client that it was for."""
+    connection = pool.take(store.endpoint, Deadline(5))
+    pool.close()
+    pool.give_back(connection)
+    assert connection.fileno() < 0
