@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -42,11 +43,14 @@ from .deadline import Deadline, Looks
 from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
 from .rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 
-__all__ = ["ControllerClient"]
+__all__ = ["CommitWatch", "ControllerClient"]
 
 _logger: Final = logging.getLogger(__name__)
 _PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
+# Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
+_ASK_AGAIN: Final = 5.0
+_ASK_SECONDS: Final = 5.0
 
 # What a server that listens everywhere, or was never told its name, gives for its address.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
@@ -378,9 +382,14 @@ class ControllerClient:
         status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
-        looks = Looks(deadline)
+        looks, watch = Looks(deadline), CommitWatch(self, stream)
         while wait and status is not TransactionStatus.COMMITTED and looks.again():
-            status = self._status_if_told(stream, transaction, deadline) or status
+            try:
+                status = watch.status(transaction, deadline)
+            except AuthenticationError:
+                raise
+            except ControllerError:
+                continue
         return status
 
     def abort_transaction(
@@ -606,3 +615,35 @@ class ControllerClient:
 
 def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
     return ControllerClient(config, health=ClusterHealth(timeout, failover_timeout, service=service))
+
+
+class CommitWatch:
+    """Looks at transactions of a stream until what is committed is visible. Thread safe.
+
+    Between the decision and the merge a controller keeps a list of work of its own, in segments of the same stores. It
+    may fail to enter a commit there, or be late to read it when a store has failed; the transaction then is COMMITTING
+    until somebody asks for its commit again (``StreamTransactionMetadataTasks.sealTxnBody``), which changes nothing
+    else. So that is done for one that has been COMMITTING for a while.
+    """
+
+    def __init__(self, controller: ControllerClient, stream: StreamName) -> None:
+        self._controller, self._stream = controller, stream
+        self._asked: dict[uuid.UUID, float] = {}  # monotonic seconds
+
+    def status(self, transaction: uuid.UUID, deadline: Deadline | None = None) -> TransactionStatus:
+        """Status of a transaction, as :meth:`ControllerClient.transaction_status` tells it."""
+        status = self._controller.transaction_status(self._stream, transaction, deadline=deadline)
+        if status is not TransactionStatus.COMMITTING:
+            self._asked.pop(transaction, None)
+            return status
+        now = time.monotonic()
+        if now - self._asked.setdefault(transaction, now) < _ASK_AGAIN:
+            return status
+        self._asked[transaction] = now
+        note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is asked for again"
+        self._controller.health.count("repeated_commits", _logger, note)
+        # What it was decided to be is known; the next look tells the rest.
+        with contextlib.suppress(ControllerError, OutcomeUnknownError):
+            left = _ASK_SECONDS if deadline is None else min(_ASK_SECONDS, deadline.left)
+            self._controller.commit_transaction(self._stream, transaction, timeout=left)
+        return status

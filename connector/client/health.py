@@ -43,7 +43,7 @@ _LAST_ATTEMPT: Final = 0.05
 class Counters:
     """Counts of what has happened to a client. Thread safe."""
 
-    NAMES: Final = ("retries", "reconnects", "segment_moves", "token_refreshes", "outages")
+    NAMES: Final = ("retries", "reconnects", "segment_moves", "token_refreshes", "repeated_commits", "outages")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,8 +75,9 @@ class Counters:
         """The numbers by name.
 
         ``retries`` (attempts that failed and were repeated), ``reconnects`` (connections to segment stores that were
-        opened in place of a lost one), ``segment_moves``, ``token_refreshes``, ``outages`` (of 10 s or more), and
-        ``outage_seconds``, the time spent in them.
+        opened in place of a lost one), ``segment_moves``, ``token_refreshes``, ``repeated_commits`` (of transactions
+        that were decided and did not become visible), ``outages`` (of 10 s or more), and ``outage_seconds``, the time
+        spent in them.
         """
         with self._lock:
             return {**self._counts, "outage_seconds": self._outage_seconds + self._running()}

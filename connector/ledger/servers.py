@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from uuid import UUID
 
-from ..client import ControllerClient, PravegaClient, StreamName, TransactionStatus
+from ..client import CommitWatch, ControllerClient, PravegaClient, StreamName, TransactionStatus
 from ..errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -47,6 +47,7 @@ class Servers:
         """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
         self.stream, self.ledger, self.lease = stream, ledger, lease
         self._controller, self.timeout = controller, timeout
+        self._commits = CommitWatch(controller, stream)
         self._deadline = time.monotonic() + timeout
         self._pinged: dict[UUID, float] = {}
 
@@ -75,7 +76,7 @@ class Servers:
             return dict(zip(ids, pool.map(call, ids), strict=True))
 
     def _status(self, id_: UUID) -> TransactionStatus:
-        return self._controller.transaction_status(self.stream, id_)
+        return self._commits.status(id_)
 
     def _ping(self, id_: UUID) -> TransactionStatus:
         if time.monotonic() < self._pinged.get(id_, 0.0) + _FRESH * self.lease:
@@ -142,9 +143,10 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
     It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after 15 s.
     """
     pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
+    commits = CommitWatch(controller, stream)
     with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="pravega-ledger") as pool:
         while True:
-            statuses = pool.map(lambda id_: controller.transaction_status(stream, id_), pending)
+            statuses = pool.map(commits.status, pending)
             seen = list(zip(pending, statuses, strict=True))
             pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
             if not pending:

@@ -7,6 +7,7 @@ import pytest
 
 from connector.client import StreamName
 from connector.client import TransactionStatus as Status
+from connector.client.deadline import Deadline
 from connector.errors import DeadlineExceededError, OutcomeUnknownError
 from connector.ledger import (
     Commit,
@@ -33,7 +34,7 @@ class SlowController:
         self.looks, self.asked = looks, 0
         self.committed: list[UUID] = []
 
-    def transaction_status(self, stream: StreamName, id_: UUID) -> Status:
+    def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
         assert id_ == FIRST.transaction
         self.asked += 1
         return Status.COMMITTING if self.asked < self.looks else Status.COMMITTED
