@@ -51,6 +51,10 @@ ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
 # Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
 _ASK_AGAIN: Final = 5.0
 _ASK_SECONDS: Final = 5.0
+# The same where leftovers are likely: each request clears one of them away.
+_ASK_SOON: Final = 1.0
+# Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
+_SLOW_COMMIT: Final = 1.0
 
 # What a server that listens everywhere, or was never told its name, gives for its address.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
@@ -87,6 +91,7 @@ class ControllerClient:
         self._config = config
         self.health = health or ClusterHealth(timeout, failover_timeout)
         self._channel = ControllerChannel(config, self.health)
+        self._orderly: set[StreamName] = set()
 
     def __repr__(self) -> str:
         return f"ControllerClient({self._config.controller!r}, timeout={self.health.timeout})"
@@ -378,18 +383,50 @@ class ControllerClient:
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
         request = calls.transaction_message(stream, transaction, noted)
-        deadline = self.health.deadline(timeout)
+        deadline, began = self.health.deadline(timeout), time.monotonic()
         status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if time.monotonic() - began > _SLOW_COMMIT:
+            self._orderly.discard(stream)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
-        looks, watch = Looks(deadline), CommitWatch(self, stream)
-        while wait and status is not TransactionStatus.COMMITTED and looks.again():
+        return self._seen(status, CommitWatch(self, stream), transaction, deadline) if wait else status
+
+    @staticmethod
+    def _seen(
+        status: TransactionStatus, watch: CommitWatch, transaction: uuid.UUID, deadline: Deadline
+    ) -> TransactionStatus:
+        """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
+        looks = Looks(deadline)
+        while status is not TransactionStatus.COMMITTED and looks.again():
             try:
                 status = watch.status(transaction, deadline)
             except AuthenticationError:
                 raise
             except ControllerError:
                 continue
+        return status
+
+    def commits_in_order(self, stream: StreamName) -> bool:
+        """Whether several transactions may be committed side by side, as far as this client knows."""
+        return stream in self._orderly
+
+    def commit_first(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Commit the first of several transactions; on return the others may be committed side by side.
+
+        Where a controller may have leftovers in its order of commits (see :class:`CommitWatch`), one transaction at a
+        time is harmless, and clears them away. Of several at once it would drop some: they stay COMMITTING for good. So
+        the first one of a process, and after a commit that took long, is waited for until it is visible. As
+        :meth:`commit_transaction` otherwise.
+        """
+        deadline = self.health.deadline(timeout)
+        status = self.commit_transaction(stream, transaction, timeout=timeout)
+        if stream in self._orderly:
+            return status
+        status = self._seen(status, CommitWatch(self, stream, ask_again=_ASK_SOON), transaction, deadline)
+        if status is TransactionStatus.COMMITTED:
+            self._orderly.add(stream)
         return status
 
     def abort_transaction(
@@ -620,14 +657,15 @@ def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, s
 class CommitWatch:
     """Looks at transactions of a stream until what is committed is visible. Thread safe.
 
-    Between the decision and the merge a controller keeps a list of work of its own, in segments of the same stores. It
-    may fail to enter a commit there, or be late to read it when a store has failed; the transaction then is COMMITTING
-    until somebody asks for its commit again (``StreamTransactionMetadataTasks.sealTxnBody``), which changes nothing
-    else. So that is done for one that has been COMMITTING for a while.
+    A commit that was asked for twice, in a failover, can leave an entry in the controller's order of commits that
+    outlives the transaction. The next request to commit then clears that entry away, and commits nothing
+    (``PersistentStreamBase.processTransactionsInEpoch``): the transaction is COMMITTING until somebody asks for its
+    commit again, which changes nothing else. So that is done where it has been so for ``ask_again`` seconds.
     """
 
-    def __init__(self, controller: ControllerClient, stream: StreamName) -> None:
+    def __init__(self, controller: ControllerClient, stream: StreamName, *, ask_again: float | None = None) -> None:
         self._controller, self._stream = controller, stream
+        self._ask_again = _ASK_AGAIN if ask_again is None else ask_again
         self._asked: dict[uuid.UUID, float] = {}  # monotonic seconds
 
     def status(self, transaction: uuid.UUID, deadline: Deadline | None = None) -> TransactionStatus:
@@ -637,7 +675,7 @@ class CommitWatch:
             self._asked.pop(transaction, None)
             return status
         now = time.monotonic()
-        if now - self._asked.setdefault(transaction, now) < _ASK_AGAIN:
+        if now - self._asked.setdefault(transaction, now) < self._ask_again:
             return status
         self._asked[transaction] = now
         note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is asked for again"

@@ -59,7 +59,9 @@ class Servers:
         if request.ask is Ask.APPEND:
             assert request.entry is not None
             return self.ledger.append(request.entry, request.revision, deadline=self._deadline)
-        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.COMMIT: self._commit, Ask.ABORT: self._abort}
+        if request.ask is Ask.COMMIT:
+            return self._commit_all(request.transactions)
+        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.ABORT: self._abort}
         return self._each(call[request.ask], request.transactions)
 
     def _check_deadline(self) -> None:
@@ -70,8 +72,8 @@ class Servers:
             )
 
     def _each(self, call: Callable[[UUID], TransactionStatus], ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
-        if len(ids) == 1:
-            return {ids[0]: call(ids[0])}
+        if len(ids) < 2:
+            return {id_: call(id_) for id_ in ids}
         with ThreadPoolExecutor(min(MAX_CALLS, len(ids)), thread_name_prefix="pravega-ledger") as pool:
             return dict(zip(ids, pool.map(call, ids), strict=True))
 
@@ -90,6 +92,19 @@ class Servers:
             return _status_of(error)
         self._pinged[id_] = asked
         return TransactionStatus.OPEN
+
+    def _commit_all(self, ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
+        """Commit, side by side unless the first one has to make sure first that this is harmless."""
+        if len(ids) > 1 and self._controller.commits_in_order(self.stream):
+            return self._each(self._commit, ids)
+        first = self._each(self._commit_first, ids[:1])
+        return {**first, **self._each(self._commit, ids[1:])}
+
+    def _commit_first(self, id_: UUID) -> TransactionStatus:
+        try:
+            return self._controller.commit_first(self.stream, id_, timeout=self._left())
+        except (TransactionAbortedError, TransactionUnknownError) as error:
+            return _status_of(error)
 
     def _commit(self, id_: UUID) -> TransactionStatus:
         try:

@@ -42,7 +42,7 @@ class SlowController:
     def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
         pass
 
-    def commit_transaction(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
+    def commit_first(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
         self.committed.append(id_)
         return Status.COMMITTING
 

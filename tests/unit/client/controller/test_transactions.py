@@ -220,6 +220,31 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
     assert client.health.counters.as_dict()["repeated_commits"] == 1
 
 
+def test_the_first_of_several_is_awaited_where_others_would_be_dropped(fake, client, monkeypatch):
+    """In a new process, and after a commit that took long: somebody may have asked for it twice."""
+    monkeypatch.setattr(controller, "_SLOW_COMMIT", 0.5)
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"), state("COMMITTED"))
+    assert not client.commits_in_order(STREAM)
+    assert client.commit_first(STREAM, ID) is Status.COMMITTED
+    assert client.commits_in_order(STREAM)
+    assert client.commit_first(STREAM, ID) is Status.COMMITTING
+    assert fake.count("checkTransactionState") == 2
+
+    def late(request: pb.TxnRequest) -> pb.TxnStatus:
+        time.sleep(0.6)
+        return SUCCESS
+
+    fake.on("commitTransaction", late)
+    client.commit_transaction(STREAM, ID)
+    assert not client.commits_in_order(STREAM)
+
+
+def test_a_first_one_that_is_not_visible_in_time_leaves_the_doubt(fake, client):
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
+    assert client.commit_first(STREAM, ID, timeout=1.5) is Status.COMMITTING
+    assert not client.commits_in_order(STREAM)
+
+
 @pytest.mark.parametrize("refusal", [FAILURE, Code.PERMISSION_DENIED])
 def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
     monkeypatch.setattr(controller, "_ASK_AGAIN", 0.0)
