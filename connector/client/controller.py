@@ -595,12 +595,16 @@ class ControllerClient:
         ControllerFailureError if it lasts longer than a failover does.
         """
         deadline = self.health.deadline()
-        passing = Deadline(min(PASSING_SECONDS, deadline.seconds))
+        if not calls.failed(response := self._call(rpc, request, target, deadline)):
+            return response
+        # From the first such answer: before it, nobody may have answered.
+        passing = Deadline(min(PASSING_SECONDS, deadline.left))
         with self.health.attempts(_logger, f"{action} {target}", passing) as attempts:
-            while calls.failed(response := self._call(rpc, request, target, deadline)):
+            while calls.failed(response):
                 if refusal is not None:
                     refusal()
                 attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller could not do it"))
+                response = self._call(rpc, request, target, deadline)
             return response
 
     def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName) -> R:

@@ -222,7 +222,7 @@ class ControllerChannel:
         ControllerUnavailableError, AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of
         target), ControllerFailureError, ControllerError.
         """
-        passing = Deadline(min(PASSING_SECONDS, deadline.seconds))
+        passing: Deadline | None = None  # begins with the first such answer: before it, nobody may have answered
         count = 0
         unreachable = False
         with self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline) as attempts:
@@ -245,7 +245,9 @@ class ControllerChannel:
                     if verdict is not None:
                         raise verdict
                 error = self._error(rpc, code, details, target, deadline.seconds - deadline.left)
-                if not rpc.repeatable or not error.retriable or (code in _MOMENTARY and passing.passed):
+                if code in _MOMENTARY:
+                    passing = passing or Deadline(PASSING_SECONDS)
+                if not rpc.repeatable or not error.retriable or (passing is not None and passing.passed):
                     raise error
                 attempts.again(error, error)  # which says how long it was tried
 

@@ -1,8 +1,10 @@
 """What a controller says while a segment store that it needs is away, and what it does mean."""
 
+import uuid
+
 import pytest
 
-from connector.client import ControllerClient
+from connector.client import ControllerClient, health, rpc
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
 from connector.wire import StreamCut
@@ -96,6 +98,16 @@ class TestVerdict:
         with pytest.raises(StreamSealedError):
             client.create_transaction(STREAM, 30_000)
         assert fake.count("createTransaction") == 3
+
+
+def test_a_conflict_after_a_long_silence_has_time_to_pass(fake, client, monkeypatch):
+    """A controller that stood still does at once what was asked of it meanwhile, several times."""
+    monkeypatch.setattr(rpc, "PASSING_SECONDS", 1.0)
+    monkeypatch.setattr(health, "_LONGEST_PAUSE", 0.2)
+    silence, conflicts = [Code.UNAVAILABLE] * 10, [Code.FAILED_PRECONDITION] * 2
+    fake.on("pingTransaction", *silence, *conflicts, pb.PingTxnStatus(status="OK"))
+    client.ping_transaction(STREAM, uuid.UUID(int=1), 1000, timeout=20)
+    assert fake.count("pingTransaction") == 13
 
 
 def test_a_timeout_of_the_controller_s_own_is_no_end(fake: FakeController, client: ControllerClient) -> None:
