@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
+from .. import metrics
 from ..config import PravegaConfig
 from ..errors import (
     AuthenticationError,
@@ -321,6 +323,7 @@ class ControllerClient:
                     if not self.current_segments(stream, deadline=deadline):
                         raise StreamSealedError.of(stream) from None
                     attempts.again(error)
+        metrics.TRANSACTIONS.add(1, "begun", str(stream))
         return CreatedTransaction(
             calls.decode_transaction(response.txnId), calls.decode_ranges(response.activeSegments)
         )
@@ -374,13 +377,15 @@ class ControllerClient:
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
         request = calls.transaction_message(stream, transaction, noted)
-        deadline = self.health.deadline(timeout)
+        deadline, began = self.health.deadline(timeout), time.monotonic()
         status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
         looks = Looks(deadline)
         while wait and status is not TransactionStatus.COMMITTED and looks.again():
             status = self._status_if_told(stream, transaction, deadline) or status
+        metrics.TRANSACTIONS.add(1, "committed", str(stream))
+        metrics.OPERATION_SECONDS.record(time.monotonic() - began, "commit", str(stream))
         return status
 
     def abort_transaction(
@@ -395,6 +400,7 @@ class ControllerClient:
         status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
         if not status.is_aborted:
             raise status_error(status, "abort", stream, transaction)
+        metrics.TRANSACTIONS.add(1, "aborted", str(stream))
         return status
 
     def _decide(
