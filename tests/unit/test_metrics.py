@@ -167,6 +167,22 @@ def test_a_client_exports_where_the_program_has_imported_the_metrics_of_opentele
     assert done.stdout == ("1\n" if imported.endswith("metrics") else "0\n")
 
 
+def test_a_provider_that_is_set_after_the_client_gets_the_numbers():
+    code = (
+        "from opentelemetry import metrics as api\nfrom connector import PravegaClient, metrics\n"
+        "PravegaClient('tcp://localhost:1')\nmetrics.RETRIES.add(3)\n"
+        "from opentelemetry.sdk.metrics import MeterProvider\n"
+        "from opentelemetry.sdk.metrics.export import InMemoryMetricReader\n"
+        "reader = InMemoryMetricReader()\napi.set_meter_provider(MeterProvider([reader]))\n"
+        "metrics.OPERATION_SECONDS.record(0.5, 'flush', 's/x')\n"
+        "found = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics\n"
+        "points = {each.name: each.data.data_points[0] for each in found}\n"
+        "print(points['pravega.client.retries'].value, points['messaging.client.operation.duration'].sum)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "3 0.5\n"
+
+
 def test_a_client_loads_nothing_for_metrics():
     code = f"from connector import PravegaClient\nPravegaClient('tcp://localhost:1')\n{LOADED}"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
