@@ -237,6 +237,11 @@ SEGMENT_MOVES: Final = Counter(
     "pravega.client.segment_moves", "{segment}", "Segments that were found at another segment store than before."
 )
 TOKEN_REFRESHES: Final = Counter("pravega.client.token_refreshes", "{token}", "Tokens that were renewed.")
+REPEATED_COMMITS: Final = Counter(
+    "pravega.client.repeated_commits",
+    "{commit}",
+    "Commits that were asked for again, because a decided transaction did not become visible.",
+)
 OUTAGES: Final = Counter("pravega.client.outages", "{outage}", "Times of trouble of 10 s and more.")
 OUTAGES_NOW: Final = UpDownCounter("pravega.client.outage.active", "{outage}", "Clients that are in such trouble now.")
 OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of the outages that are over.")

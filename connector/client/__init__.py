@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..wire import StreamCut, StreamName, Watermark
 from .administration import StreamDescription
 from .appenders import NumberedAppender
-from .controller import ControllerClient
+from .controller import CommitWatch, ControllerClient
 from .controller_values import (
     CreatedTransaction,
     RetentionPolicy,
@@ -54,6 +54,7 @@ __all__ = [
     "MAX_EVENT_SIZE",
     "AsyncLeaseKeeper",
     "AsyncPravegaClient",
+    "CommitWatch",
     "ControllerClient",
     "CreatedTransaction",
     "EventBatch",

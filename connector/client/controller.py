@@ -44,11 +44,18 @@ from .deadline import Deadline, Looks
 from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
 from .rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 
-__all__ = ["ControllerClient"]
+__all__ = ["CommitWatch", "ControllerClient"]
 
 _logger: Final = logging.getLogger(__name__)
 _PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
+# Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
+_ASK_AGAIN: Final = 5.0
+_ASK_SECONDS: Final = 5.0
+# The same where leftovers are likely: each request clears one of them away.
+_ASK_SOON: Final = 1.0
+# Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
+_SLOW_COMMIT: Final = 1.0
 
 # What a server that listens everywhere, or was never told its name, gives for its address.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
@@ -85,6 +92,7 @@ class ControllerClient:
         self._config = config
         self.health = health or ClusterHealth(timeout, failover_timeout)
         self._channel = ControllerChannel(config, self.health)
+        self._orderly: set[StreamName] = set()
 
     def __repr__(self) -> str:
         return f"ControllerClient({self._config.controller!r}, timeout={self.health.timeout})"
@@ -379,13 +387,52 @@ class ControllerClient:
         request = calls.transaction_message(stream, transaction, noted)
         deadline, began = self.health.deadline(timeout), time.monotonic()
         status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if time.monotonic() - began > _SLOW_COMMIT:
+            self._orderly.discard(stream)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
-        looks = Looks(deadline)
-        while wait and status is not TransactionStatus.COMMITTED and looks.again():
-            status = self._status_if_told(stream, transaction, deadline) or status
+        if wait:
+            status = self._seen(status, CommitWatch(self, stream), transaction, deadline)
         metrics.TRANSACTIONS.add(1, "committed", str(stream))
         metrics.OPERATION_SECONDS.record(time.monotonic() - began, "commit", str(stream))
+        return status
+
+    @staticmethod
+    def _seen(
+        status: TransactionStatus, watch: CommitWatch, transaction: uuid.UUID, deadline: Deadline
+    ) -> TransactionStatus:
+        """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
+        looks = Looks(deadline)
+        while status is not TransactionStatus.COMMITTED and looks.again():
+            try:
+                status = watch.status(transaction, deadline)
+            except AuthenticationError:
+                raise
+            except ControllerError:
+                continue
+        return status
+
+    def commits_in_order(self, stream: StreamName) -> bool:
+        """Whether several transactions may be committed side by side, as far as this client knows."""
+        return stream in self._orderly
+
+    def commit_first(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Commit the first of several transactions; on return the others may be committed side by side.
+
+        Where a controller may have leftovers in its order of commits (see :class:`CommitWatch`), one transaction at a
+        time is harmless, and clears them away. Of several at once it would drop some: they stay COMMITTING for good. So
+        the first one of a process, and after a commit that took long, is waited for until it is visible. As
+        :meth:`commit_transaction` otherwise.
+        """
+        deadline = self.health.deadline(timeout)
+        status = self.commit_transaction(stream, transaction, timeout=timeout)
+        if stream in self._orderly:
+            return status
+        status = self._seen(status, CommitWatch(self, stream, ask_again=_ASK_SOON), transaction, deadline)
+        if status is TransactionStatus.COMMITTED:
+            self._orderly.add(stream)
         return status
 
     def abort_transaction(
@@ -612,3 +659,36 @@ class ControllerClient:
 
 def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
     return ControllerClient(config, health=ClusterHealth(timeout, failover_timeout, service=service))
+
+
+class CommitWatch:
+    """Looks at transactions of a stream until what is committed is visible. Thread safe.
+
+    A commit that was asked for twice, in a failover, can leave an entry in the controller's order of commits that
+    outlives the transaction. The next request to commit then clears that entry away, and commits nothing
+    (``PersistentStreamBase.processTransactionsInEpoch``): the transaction is COMMITTING until somebody asks for its
+    commit again, which changes nothing else. So that is done where it has been so for ``ask_again`` seconds.
+    """
+
+    def __init__(self, controller: ControllerClient, stream: StreamName, *, ask_again: float | None = None) -> None:
+        self._controller, self._stream = controller, stream
+        self._ask_again = _ASK_AGAIN if ask_again is None else ask_again
+        self._asked: dict[uuid.UUID, float] = {}  # monotonic seconds
+
+    def status(self, transaction: uuid.UUID, deadline: Deadline | None = None) -> TransactionStatus:
+        """Status of a transaction, as :meth:`ControllerClient.transaction_status` tells it."""
+        status = self._controller.transaction_status(self._stream, transaction, deadline=deadline)
+        if status is not TransactionStatus.COMMITTING:
+            self._asked.pop(transaction, None)
+            return status
+        now = time.monotonic()
+        if now - self._asked.setdefault(transaction, now) < self._ask_again:
+            return status
+        self._asked[transaction] = now
+        note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is asked for again"
+        self._controller.health.count("repeated_commits", _logger, note)
+        # What it was decided to be is known; the next look tells the rest.
+        with contextlib.suppress(ControllerError, OutcomeUnknownError):
+            left = _ASK_SECONDS if deadline is None else min(_ASK_SECONDS, deadline.left)
+            self._controller.commit_transaction(self._stream, transaction, timeout=left)
+        return status

@@ -47,6 +47,7 @@ _OF_PROCESS: Final = {
     "reconnects": metrics.RECONNECTS,
     "segment_moves": metrics.SEGMENT_MOVES,
     "token_refreshes": metrics.TOKEN_REFRESHES,
+    "repeated_commits": metrics.REPEATED_COMMITS,
     "outages": metrics.OUTAGES,
 }
 
@@ -91,8 +92,9 @@ class Counters:
         """The numbers by name.
 
         ``retries`` (attempts that failed and were repeated), ``reconnects`` (connections to segment stores that were
-        opened in place of a lost one), ``segment_moves``, ``token_refreshes``, ``outages`` (of 10 s or more), and
-        ``outage_seconds``, the time spent in them.
+        opened in place of a lost one), ``segment_moves``, ``token_refreshes``, ``repeated_commits`` (of transactions
+        that were decided and did not become visible), ``outages`` (of 10 s or more), and ``outage_seconds``, the time
+        spent in them.
         """
         with self._lock:
             return {**self._counts, "outage_seconds": self._outage_seconds + self._running()}

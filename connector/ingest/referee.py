@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Literal
 
-from ..client import PravegaClient, StreamName, TransactionStatus
+from ..client import CommitWatch, PravegaClient, StreamName, TransactionStatus
 from ..errors import IngestUndecidedError, TransactionCommittedError, TransactionUnknownError
 from .journal import Owner, Step
 
@@ -62,6 +62,7 @@ class Referee:
         ``resolution`` is what to take a transaction for that the server has forgotten.
         """
         self._client, self._target, self._me = client, target, me
+        self._commits = CommitWatch(client.controller, target)
         self._takeover_after, self._resolution = takeover_after, resolution
         self._patience = takeover_after or 0.0  # with open transactions
         self._seen: tuple[int, float] = -1, 0.0
@@ -88,13 +89,12 @@ class Referee:
         The controller reads its records from segments, and says UNKNOWN for one that it does not find: a store that
         does not know yet that it has lost them may be asked for it.
         """
-        asked = self._client.transaction(self._target, transaction)
         for _ in range(_DOUBTS):
-            status = asked.status()
+            status = self._commits.status(transaction)
             if status is not TransactionStatus.UNKNOWN:
                 return status
             time.sleep(_DOUBT)
-        return asked.status()
+        return self._commits.status(transaction)
 
     def _abort(self, step: Step) -> Fate:
         try:

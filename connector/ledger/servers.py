@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from uuid import UUID
 
-from ..client import ControllerClient, PravegaClient, StreamName, TransactionStatus
+from ..client import CommitWatch, ControllerClient, PravegaClient, StreamName, TransactionStatus
 from ..errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -47,6 +47,7 @@ class Servers:
         """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
         self.stream, self.ledger, self.lease = stream, ledger, lease
         self._controller, self.timeout = controller, timeout
+        self._commits = CommitWatch(controller, stream)
         self._deadline = time.monotonic() + timeout
         self._pinged: dict[UUID, float] = {}
 
@@ -58,7 +59,9 @@ class Servers:
         if request.ask is Ask.APPEND:
             assert request.entry is not None
             return self.ledger.append(request.entry, request.revision, deadline=self._deadline)
-        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.COMMIT: self._commit, Ask.ABORT: self._abort}
+        if request.ask is Ask.COMMIT:
+            return self._commit_all(request.transactions)
+        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.ABORT: self._abort}
         return self._each(call[request.ask], request.transactions)
 
     def _check_deadline(self) -> None:
@@ -69,13 +72,13 @@ class Servers:
             )
 
     def _each(self, call: Callable[[UUID], TransactionStatus], ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
-        if len(ids) == 1:
-            return {ids[0]: call(ids[0])}
+        if len(ids) < 2:
+            return {id_: call(id_) for id_ in ids}
         with ThreadPoolExecutor(min(MAX_CALLS, len(ids)), thread_name_prefix="pravega-ledger") as pool:
             return dict(zip(ids, pool.map(call, ids), strict=True))
 
     def _status(self, id_: UUID) -> TransactionStatus:
-        return self._controller.transaction_status(self.stream, id_)
+        return self._commits.status(id_)
 
     def _ping(self, id_: UUID) -> TransactionStatus:
         if time.monotonic() < self._pinged.get(id_, 0.0) + _FRESH * self.lease:
@@ -89,6 +92,19 @@ class Servers:
             return _status_of(error)
         self._pinged[id_] = asked
         return TransactionStatus.OPEN
+
+    def _commit_all(self, ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
+        """Commit, side by side unless the first one has to make sure first that this is harmless."""
+        if len(ids) > 1 and self._controller.commits_in_order(self.stream):
+            return self._each(self._commit, ids)
+        first = self._each(self._commit_first, ids[:1])
+        return {**first, **self._each(self._commit, ids[1:])}
+
+    def _commit_first(self, id_: UUID) -> TransactionStatus:
+        try:
+            return self._controller.commit_first(self.stream, id_, timeout=self._left())
+        except (TransactionAbortedError, TransactionUnknownError) as error:
+            return _status_of(error)
 
     def _commit(self, id_: UUID) -> TransactionStatus:
         try:
@@ -142,9 +158,10 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
     It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after 15 s.
     """
     pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
+    commits = CommitWatch(controller, stream)
     with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="pravega-ledger") as pool:
         while True:
-            statuses = pool.map(lambda id_: controller.transaction_status(stream, id_), pending)
+            statuses = pool.map(commits.status, pending)
             seen = list(zip(pending, statuses, strict=True))
             pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
             if not pending:

@@ -7,6 +7,7 @@ import pytest
 
 from connector.client import StreamName
 from connector.client import TransactionStatus as Status
+from connector.client.deadline import Deadline
 from connector.errors import DeadlineExceededError, OutcomeUnknownError
 from connector.ledger import (
     Commit,
@@ -33,7 +34,7 @@ class SlowController:
         self.looks, self.asked = looks, 0
         self.committed: list[UUID] = []
 
-    def transaction_status(self, stream: StreamName, id_: UUID) -> Status:
+    def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
         assert id_ == FIRST.transaction
         self.asked += 1
         return Status.COMMITTING if self.asked < self.looks else Status.COMMITTED
@@ -41,7 +42,7 @@ class SlowController:
     def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
         pass
 
-    def commit_transaction(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
+    def commit_first(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
         self.committed.append(id_)
         return Status.COMMITTING
 

@@ -32,7 +32,7 @@ _DOCUMENT = Path(__file__).parents[3] / "docs" / "guarantees.md"
 )
 @click.option("--queries", default=1, show_default=True, help="Exactly-once queries in a chain; 0: no Spark.")
 @click.option(
-    "--logs", type=click.Path(path_type=Path), help="Keep there what the clients of each scene have said and noted."
+    "--logs", type=click.Path(path_type=Path), help="Keep there what servers and clients of each scene have said."
 )
 @click.option("--list", "list_", is_flag=True, help="Only tell what faults there are.")
 @click.option("--document", is_flag=True, help="Only write the table of --json into docs/guarantees.md.")

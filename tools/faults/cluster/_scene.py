@@ -177,7 +177,7 @@ class Scene:
             self._feeder.join()
         if self._logs is not None:
             kept = self._logs / self.streams["events"].scope
-            kept.mkdir(parents=True)
+            kept.mkdir(parents=True, exist_ok=True)
             for file in [*self.folder.glob("*.log"), *self.folder.glob("*.notes")]:
                 shutil.copy(file, kept)
         self._temporary.cleanup()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import statistics
 import time
 from collections import Counter, defaultdict
@@ -78,6 +79,11 @@ class Stage:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        if self.cluster is not None and (logs := self._options["logs"]) is not None:
+            kept = logs / self.scene.streams["events"].scope  # where the scene leaves its own
+            kept.mkdir(parents=True)
+            for file in self.cluster.folder.glob("*.log"):
+                shutil.copy(file, kept)
         self._stack.close()
 
     def _start(self, stack: ExitStack) -> PravegaConfig:

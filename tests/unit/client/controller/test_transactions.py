@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.client import ControllerClient, TransactionStatus
+from connector.client import CommitWatch, ControllerClient, TransactionStatus, controller
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -207,6 +207,61 @@ def test_a_commit_can_wait_until_readers_see_it(fake, client):
 def test_a_commit_that_is_decided_is_one_also_when_the_wait_is_too_short(fake, client):
     fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
     assert client.commit_transaction(STREAM, ID, wait=True, timeout=1.5) is Status.COMMITTING
+
+
+def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, monkeypatch):
+    """The server has decided it, and then lost the entry in its list of work."""
+    monkeypatch.setattr(controller, "_ASK_AGAIN", 0.5)
+    fake.on("commitTransaction", SUCCESS)
+    visible = lambda request: state("COMMITTED" if fake.count("commitTransaction") > 1 else "COMMITTING")  # noqa: E731
+    fake.on("checkTransactionState", visible)
+    assert client.commit_transaction(STREAM, ID, wait=True, timeout=20) is Status.COMMITTED
+    assert fake.count("commitTransaction") == 2
+    assert client.health.counters.as_dict()["repeated_commits"] == 1
+
+
+def test_the_first_of_several_is_awaited_where_others_would_be_dropped(fake, client, monkeypatch):
+    """In a new process, and after a commit that took long: somebody may have asked for it twice."""
+    monkeypatch.setattr(controller, "_SLOW_COMMIT", 0.5)
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"), state("COMMITTED"))
+    assert not client.commits_in_order(STREAM)
+    assert client.commit_first(STREAM, ID) is Status.COMMITTED
+    assert client.commits_in_order(STREAM)
+    assert client.commit_first(STREAM, ID) is Status.COMMITTING
+    assert fake.count("checkTransactionState") == 2
+
+    def late(request: pb.TxnRequest) -> pb.TxnStatus:
+        time.sleep(0.6)
+        return SUCCESS
+
+    fake.on("commitTransaction", late)
+    client.commit_transaction(STREAM, ID)
+    assert not client.commits_in_order(STREAM)
+
+
+def test_a_first_one_that_is_not_visible_in_time_leaves_the_doubt(fake, client):
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
+    assert client.commit_first(STREAM, ID, timeout=1.5) is Status.COMMITTING
+    assert not client.commits_in_order(STREAM)
+
+
+@pytest.mark.parametrize("refusal", [FAILURE, Code.PERMISSION_DENIED])
+def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
+    monkeypatch.setattr(controller, "_ASK_AGAIN", 0.0)
+    fake.on("commitTransaction", refusal).on("checkTransactionState", state("COMMITTING"))
+    watch = CommitWatch(client, STREAM)
+    assert [watch.status(ID) for _ in range(3)] == [Status.COMMITTING] * 3
+    fake.on("checkTransactionState", state("COMMITTED"))
+    assert watch.status(ID) is Status.COMMITTED
+
+
+@pytest.mark.parametrize("now", ["OPEN", "ABORTING", "ABORTED", "UNKNOWN"])
+def test_only_a_commit_that_is_decided_is_asked_for_again(fake, client, monkeypatch, now):
+    monkeypatch.setattr(controller, "_ASK_AGAIN", 0.0)
+    fake.on("checkTransactionState", state(now))
+    watch = CommitWatch(client, STREAM)
+    assert [watch.status(ID) for _ in range(3)] == [Status[now]] * 3
+    assert fake.count("commitTransaction") == 0
 
 
 def test_a_state_of_a_newer_server_is_an_error(fake, client):
