@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .functions import to_pravega as to_pravega
     from .local import LocalPravega as LocalPravega
     from .local import LocalSchemaRegistry as LocalSchemaRegistry
+    from .metrics import serve_metrics as serve_metrics
 else:
     from pravega_connector import __all__, __dir__, __getattr__  # noqa: F401 - the package has them
 

@@ -24,6 +24,7 @@ _SCOPES: Final = "write client.scopes()"
 _DESCRIBE: Final = "write client.describe(stream)"
 _DELETE: Final = "write client.delete_stream(stream)"
 _MANAGER: Final = "the client itself has create_stream, delete_stream, streams, scopes, describe"
+_METRICS: Final = "connector.metrics.snapshot() has them, and connector.serve_metrics(port) shows them to Prometheus"
 _START: Final = "positions are given to begin with: client.follow(stream, serializer, start='earliest')"
 _WRITE: Final = "write write(value, routing_key=…)"
 _KEYS: Final = (
@@ -109,6 +110,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "end_offsets": "write client.tail(stream)",
         "offsets_for_times": "write client.cut_at(stream, millis)",
         "lag": "write connector.insight.stream_lag(client, cut)",
+        "metrics": _METRICS,
         # Pulsar
         "create_producer": _WRITER,
         "get_topic_partitions": "write client.describe(stream).segments",
@@ -125,6 +127,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "begin_transaction": "write client.transactions(stream, serializer).begin()",
         "commit": "flush() makes events durable; client.transactions(stream, serializer) has transactions",
         "get_config": "the settings of a writer are the arguments of client.writer",
+        "metrics": _METRICS,
     },
     "TransactionalWriter": {
         "begin_txn": "write begin()",
@@ -157,6 +160,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "get_position": "write position",
         "get_segment_slice": "poll(timeout) gives the events of whichever segment has some",
         "unsubscribe": "write close()",
+        "metrics": _METRICS,
         "values": "give a serializer: client.follow(stream, serializer) reads values",
     },
     "StreamCut": {

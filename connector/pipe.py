@@ -38,6 +38,7 @@ from pravega_serde import SerdeError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByField, EventRouter
 
+from . import metrics
 from .client import EventWriter
 from .errors import (
     ConfigError,
@@ -155,6 +156,8 @@ class Pipe:
             if frames.broken is not None:
                 raise frames.broken
         except (EventError, InputLostError) as error:
+            if isinstance(error, EventError):
+                metrics.BAD_RECORDS.add(1, "pipe", str(self._writer.stream))
             self.summary.errors.append(type(error)(f"{source.name}: {error.message}"))
             data = b""
         if not data:

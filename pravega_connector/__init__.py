@@ -37,6 +37,7 @@ else:
             "ingest": "",
             "insight": "",
             "local": "LocalPravega LocalSchemaRegistry",
+            "metrics": "serve_metrics",
             "pipe": "",
         },
     )

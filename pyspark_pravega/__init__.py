@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from connector.functions import from_pravega as from_pravega
     from connector.functions import pravega_segment_key as pravega_segment_key
     from connector.functions import to_pravega as to_pravega
+    from connector.query_metrics import QueryMetrics as QueryMetrics
     from connector.spark_session import configure as configure
     from connector.spark_session import register_streams as register_streams
 else:
@@ -23,6 +24,9 @@ else:
     DefaultSource = PravegaDataSource
     __getattr__, __dir__, __all__ = public_names(
         __name__,
-        {"functions": "from_pravega pravega_segment_key to_pravega", "session": "configure register_streams"},
+        {
+            "functions": "from_pravega pravega_segment_key to_pravega",
+            "session": "QueryMetrics configure register_streams",
+        },
         there=["DefaultSource", "PravegaDataSource"],
     )

@@ -1,10 +1,12 @@
-"""Once for a Spark session: ``from pyspark_pravega.session import configure, register_streams``."""
+"""Once for a Spark session: ``from pyspark_pravega.session import QueryMetrics, configure, register_streams``."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from connector.query_metrics import QueryMetrics
     from connector.spark_session import configure, register_streams
 else:
+    from pravega_connector.query_metrics import QueryMetrics
     from pravega_connector.spark_session import configure, register_streams
 
-__all__ = ["configure", "register_streams"]
+__all__ = ["QueryMetrics", "configure", "register_streams"]

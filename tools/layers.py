@@ -29,7 +29,9 @@ def _imports(tree: ast.AST, package: list[str], *, eager: bool = True) -> Iterat
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
-            yield ".".join([*base, *([node.module] if node.module else [])]), eager
+            # Without a module between, the names are modules of the package.
+            modules = [node.module] if node.module else [name.name for name in node.names]
+            yield from ((".".join([*base, module]), eager) for module in modules)
         elif isinstance(node, ast.Import):
             yield from ((name.name, eager) for name in node.names)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):

@@ -32,8 +32,10 @@ __all__ = [
     "event_options",
     "failover_timeout",
     "group",
+    "metrics",
     "more_options",
     "registry",
+    "serving_metrics",
     "stopped_by_signals",
     "stream",
     "take_signals",
@@ -116,6 +118,33 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[s
             raise click.BadParameter(f"invalid {value!r}: write NAME=VALUE")
         pairs[name] = text
     return pairs
+
+
+def metrics(command: _Command) -> _Command:
+    """Options ``--metrics-port`` and ``--metrics-host``, for :func:`serving_metrics`."""
+    host = click.option(
+        "--metrics-host", default="127.0.0.1", show_default=True, help="Address at which they are served; 0.0.0.0: all."
+    )
+    port = click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        metavar="PORT",
+        help="Serve metrics to Prometheus while the command runs, by custom at 9464.",
+    )
+    return port(host(command))
+
+
+@contextmanager
+def serving_metrics(port: int | None, host: str) -> Iterator[None]:
+    """Serve the metrics of this process during the block, if there is a port. Raises ConfigError, MissingExtraError."""
+    if port is None:
+        yield
+        return
+    from ..metrics import serve_metrics  # noqa: PLC0415 - the help needs none
+
+    with serve_metrics(port, host) as server:
+        click.echo(f"metrics at {server.url}", err=True)
+        yield
 
 
 def event_options(stream: str, more: dict[str, str], kind: type[_Options], **named: str | None) -> _Options:

@@ -87,6 +87,7 @@ _OPTIONS: Final = (
     click.option("--on-change", type=click.Choice(["stop", "skip"]), default="stop", show_default=True),
     click.option("--resolve", type=click.Choice(RESOLUTIONS), help="What to take a forgotten transaction for."),
     arguments.create,
+    arguments.metrics,
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option("--json", "as_json", is_flag=True, help="The plan, or the summary, as JSON."),
     click.option("--quiet", is_flag=True, help="No progress bar and no summary."),
@@ -119,7 +120,8 @@ def ingest(
             if dry_run:
                 _show_plan(plan(source, stream, **common), source, as_json=given["as_json"])
             else:
-                code = _run(source, stream, common, given, quiet=quiet)
+                with arguments.serving_metrics(given["metrics_port"], given["metrics_host"]):
+                    code = _run(source, stream, common, given, quiet=quiet)
     except _Stopped as stopped:
         code = SIGNAL + int(stopped.args[0])
     sys.exit(code)

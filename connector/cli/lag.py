@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from pravega_serde.errors import PravegaError
+
+from .. import metrics
 from ..checkpoint import committed_batch, committed_offsets
 from ..client import StreamCut
 from ..errors import MalformedStreamCutError
@@ -27,6 +31,8 @@ __all__ = ["lag"]
 _Events = dict[tuple[str, str], int]
 # Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
 _PATIENCE: Final = 60.0
+# Seconds between two looks, as Prometheus asks by custom.
+_EVERY: Final = 15.0
 
 
 @click.command()
@@ -36,11 +42,18 @@ _PATIENCE: Final = 60.0
 @arguments.as_json
 @click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")
 @click.option("--max-bytes", type=int, metavar="N", help="Exit code 5 if the reader is more than N bytes behind.")
+@arguments.metrics
+@click.option("--interval", type=click.FloatRange(0.1), metavar="SECONDS", help="Between two looks.  [default: 15]")
+@click.option("--reader", metavar="NAME", help="Name of the reader in the metrics.  [default: that of the checkpoint]")
 def lag(
     position: str,
     controller: str | None,
     max_bytes: int | None,
     *,
+    metrics_port: int | None,
+    metrics_host: str,
+    interval: float | None,
+    reader: str | None,
     with_events: bool,
     as_json: bool,
     segments: bool,
@@ -53,7 +66,19 @@ def lag(
 
     Exit codes for alarms: 0 fine, 3 data are gone that were not read, 4 a stream was deleted, 5 more than --max-bytes
     behind; of several, deletion comes first, then loss. 1 and 8: it cannot be known.
+
+    With --metrics-port it stays, looks again every --interval seconds, and serves what it has seen, until SIGTERM.
     """
+    if metrics_port is not None:
+        if position == "-" or with_events or as_json or segments or max_bytes is not None:
+            raise click.UsageError(
+                "--metrics-port serves the bytes behind a checkpoint or the cut in a file, and prints nothing: leave "
+                "--events, --json, --segments, --max-bytes and - out"
+            )
+        with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
+            _serve(position, controller, interval or _EVERY, _name(position) if reader is None else reader)
+    if interval is not None or reader is not None:
+        raise click.UsageError("--interval and --reader are for --metrics-port")
     batch, positions = _positions(position)
     events: _Events = {}
     with arguments.client_of(controller, _PATIENCE) as client:
@@ -84,6 +109,33 @@ def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
         except MalformedStreamCutError:
             pass  # then it is a checkpoint, or the error that there is none
     return committed_batch(text), [cut for offset in committed_offsets(text) for cut in cuts_of(offset).values()]
+
+
+def _serve(position: str, controller: str | None, interval: float, reader: str) -> NoReturn:
+    """Look at the lag again and again. The first look raises what the command does, later ones say it."""
+    shown, said = set[str](), ""
+    with arguments.client_of(controller, _PATIENCE) as client:
+        while True:
+            try:
+                lags = [stream_lag(client, cut, reader=reader) for cut in _positions(position)[1]]
+            except PravegaError as error:
+                if not shown:
+                    raise
+                gone, text = set(shown), str(error)
+            else:
+                found = {str(each.stream) for each in lags}
+                gone, shown, text = shown - found, shown | found, ""
+            for stream in gone:
+                metrics.LAG.forget(stream, reader)  # an old number would be taken for one of now
+            if text != said:
+                click.echo(text or "the lag is known again", err=True)
+            said = text
+            time.sleep(interval)
+
+
+def _name(position: str) -> str:
+    """Name of the folder or file that a position is in; empty for a cut's text."""
+    return position.rstrip("/").rpartition("/")[2] if "://" in position or Path(position).exists() else ""
 
 
 def _alarm(lags: list[StreamLag], max_bytes: int | None) -> int:

@@ -51,6 +51,7 @@ _STDOUT: Final = 1
 @click.option("--buffer", default=MAX_UNACKNOWLEDGED, show_default=True, help="Bytes read and not durable, at most.")
 @arguments.create
 @arguments.failover_timeout
+@arguments.metrics
 @click.option("--quiet", is_flag=True, help="No summary.")
 def pipe(
     *,
@@ -67,6 +68,8 @@ def pipe(
     buffer: int,
     create: int | None,
     failover_timeout: float,
+    metrics_port: int | None,
+    metrics_host: str,
     quiet: bool,
 ) -> None:
     """Write standard input, or what comes over sockets, to a stream, as it comes.
@@ -78,6 +81,7 @@ def pipe(
     opened = _input(listen, connect, acknowledge=acknowledge)
     with (
         contextlib.closing(opened),
+        arguments.serving_metrics(metrics_port, metrics_host),
         arguments.client_of(controller, failover_timeout) as client,
         arguments.take_signals(functools.partial(_stop, opened)),
         _Abandoned(client, stream, create, max_event_size=max_event_size, max_in_flight=buffer) as writer,

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from .. import metrics
 from ..errors import (
     ConfigError,
     ConnectionLostError,
@@ -87,6 +88,7 @@ class _Lane:
     session: AppendSession
     attempts: Attempts
     connection: AppendConnection | None = None
+    counted: int = 0  # of its session's durable events
     busy: bool = False  # an errand is under way for it
     ended: SegmentStoreError | None = None  # what a store said of its end, until it is known what follows
 
@@ -106,6 +108,7 @@ class AppendLoop:
         """``collect`` hands over rows that waited for company, and says when (monotonic seconds) it is due again."""
         self._stores, self._destination, self._routes = stores, destination, routes
         self._stream: StreamName = destination.stream
+        self._label = str(destination.stream)
         self._max_in_flight = max_in_flight
         self._collect = collect
         self._collect_at = math.inf
@@ -141,6 +144,11 @@ class AppendLoop:
             self._raise_failure()
             self._inbox.extend(blocks)
             self._in_flight += sum(len(block.data) for _, block in blocks)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether nothing is handed over that is not durable."""
+        return not self._in_flight
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything handed over before is durable."""
@@ -446,6 +454,9 @@ class AppendLoop:
         if not size:
             return
         lane.attempts.done()
+        events, lane.counted = lane.session.durable_events - lane.counted, lane.session.durable_events
+        metrics.SENT_EVENTS.add(events, self._label)
+        metrics.SENT_BYTES.add(size, self._label)
         with self._changed:
             self._in_flight -= size
             self._changed.notify_all()

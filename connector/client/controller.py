@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
+from .. import metrics
 from ..config import PravegaConfig
 from ..errors import (
     AuthenticationError,
@@ -330,6 +331,7 @@ class ControllerClient:
                     if not self.current_segments(stream, deadline=deadline):
                         raise StreamSealedError.of(stream) from None
                     attempts.again(error)
+        metrics.TRANSACTIONS.add(1, "begun", str(stream))
         return CreatedTransaction(
             calls.decode_transaction(response.txnId), calls.decode_ranges(response.activeSegments)
         )
@@ -389,7 +391,11 @@ class ControllerClient:
             self._orderly.discard(stream)
         if not status.is_committed:
             raise status_error(status, "commit", stream, transaction)
-        return self._seen(status, CommitWatch(self, stream), transaction, deadline) if wait else status
+        if wait:
+            status = self._seen(status, CommitWatch(self, stream), transaction, deadline)
+        metrics.TRANSACTIONS.add(1, "committed", str(stream))
+        metrics.OPERATION_SECONDS.record(time.monotonic() - began, "commit", str(stream))
+        return status
 
     @staticmethod
     def _seen(
@@ -441,6 +447,7 @@ class ControllerClient:
         status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
         if not status.is_aborted:
             raise status_error(status, "abort", stream, transaction)
+        metrics.TRANSACTIONS.add(1, "aborted", str(stream))
         return status
 
     def _decide(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pravega_serde import DeserializationError, OnError, Serializer
 from pravega_serde.errors import MissingExtraError
 
+from .. import metrics
 from ..errors import ConfigError
 from ..notebook import table
 from ..wire import StreamCut
@@ -115,6 +116,7 @@ class EventColumns:
 
     def _decoded(self, serializer: Serializer[Any], batch: EventBatch) -> list[pa.Array]:
         def located(error: DeserializationError) -> DeserializationError:
+            metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
             return batch.locate(error, error.row or 0)
 
         on_error = self._on_error

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter, segment_keys
 
+from .. import metrics
 from ..errors import (
     ConfigError,
     ConnectorError,
@@ -199,6 +200,7 @@ class EventWriter(HintedNames, Generic[T]):
         After a DeadlineExceededError the events are still on their way; flush may be called again.
         """
         deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
+        began, idle = time.monotonic(), not self._events and self._loop.is_durable
         # Another thread may hold the lock while it waits for room.
         while not self._lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
             pass
@@ -216,6 +218,8 @@ class EventWriter(HintedNames, Generic[T]):
             self._overdue = True
             raise
         self._overdue = False
+        if not idle:
+            metrics.OPERATION_SECONDS.record(time.monotonic() - began, "flush", str(self.stream))
 
     def note_time(self, millis: int) -> bool:
         """Flush, and note that what was written before is of this event time or earlier, what follows of it or later.

@@ -9,6 +9,7 @@ from typing import Generic, Self, TypeVar
 
 from pravega_serde.errors import DeserializationError
 
+from .. import metrics
 from ..errors import ConfigError
 from ..hints import HintedNames
 from ..wire import StreamCut
@@ -101,6 +102,7 @@ class ValueReader(HintedNames, Generic[T]):
         self._events: list[bytes] = []
         self._row = 0  # the next event to decode
         self._done = 0  # the first one that was not handed out
+        self._bad = -1  # the last one that could not be decoded
 
     @property
     def position(self) -> StreamCut:
@@ -164,7 +166,7 @@ class ValueReader(HintedNames, Generic[T]):
         """Whether there is an event to decode, after at most so many seconds."""
         if self.has_events:
             return True
-        self._batch, self._events, self._row, self._done = None, [], 0, 0
+        self._batch, self._events, self._row, self._done, self._bad = None, [], 0, 0, -1
         self._batch = self._reader.poll(timeout)
         self._events = [] if self._batch is None else self._batch.events.to_pylist()
         return self._batch is not None
@@ -177,6 +179,9 @@ class ValueReader(HintedNames, Generic[T]):
         try:
             value = self._deserialize(self._events[row])
         except DeserializationError as error:
+            if row != self._bad:  # poll tells of it when what comes before it is handed out
+                self._bad = row
+                metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
             raise batch.locate(error, row) from error
         self._done = self._row
         return value

@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 
 from pravega_serde.errors import PravegaError
 
+from .. import metrics
 from ..errors import ConfigError, ControllerUnavailableError, DeadlineExceededError
 from . import arguments
 from .deadline import QUIET, Deadline
@@ -40,10 +41,21 @@ _LONGEST_PAUSE: Final = 2.0
 _LAST_ATTEMPT: Final = 0.05
 
 
+# What a client counts by these names counts for the process as well.
+_OF_PROCESS: Final = {
+    "retries": metrics.RETRIES,
+    "reconnects": metrics.RECONNECTS,
+    "segment_moves": metrics.SEGMENT_MOVES,
+    "token_refreshes": metrics.TOKEN_REFRESHES,
+    "repeated_commits": metrics.REPEATED_COMMITS,
+    "outages": metrics.OUTAGES,
+}
+
+
 class Counters:
     """Counts of what has happened to a client. Thread safe."""
 
-    NAMES: Final = ("retries", "reconnects", "segment_moves", "token_refreshes", "repeated_commits", "outages")
+    NAMES: Final = tuple(_OF_PROCESS)
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,18 +67,23 @@ class Counters:
         """Count one more."""
         with self._lock:
             self._counts[name] += 1
+        _OF_PROCESS[name].add(1)
 
     def outage_begins(self, began: float) -> None:
         """Count an outage that began at a time (monotonic seconds)."""
         with self._lock:
             self._counts["outages"] += 1
             self._outage_began = began
+        metrics.OUTAGES.add(1)
+        metrics.OUTAGES_NOW.add(1)
 
     def outage_ends(self) -> None:
         """End the outage that goes on."""
         with self._lock:
-            self._outage_seconds += self._running()
-            self._outage_began = None
+            lasted, self._outage_began = self._running(), None
+            self._outage_seconds += lasted
+        metrics.OUTAGES_NOW.add(-1)
+        metrics.OUTAGE_SECONDS.add(lasted)
 
     def _running(self) -> float:
         return 0.0 if self._outage_began is None else time.monotonic() - self._outage_began

@@ -16,6 +16,7 @@ from pravega_serde.routing import EventRouter
 
 from ..config import PravegaConfig
 from ..errors import ConfigError, MalformedStreamCutError
+from ..metrics import attach_if_loaded
 from ..wire import StreamCut, StreamName, Watermark
 from . import arguments
 from .administration import Administration
@@ -82,6 +83,7 @@ class PravegaClient(Administration):
         arguments.seconds("timeout", timeout, optional=False)
         arguments.seconds("failover_timeout", failover_timeout, optional=False)
         config = _config(config, settings)
+        attach_if_loaded()
         self.config = config
         self.health = ClusterHealth(timeout, failover_timeout, service=service)
         self.controller = ControllerClient(config, health=self.health)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pravega_serde.errors import DeserializationError, PravegaError
 
+from .. import metrics
 from ..errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from ..notebook import table
 from ..wire import (
@@ -83,6 +84,7 @@ class EventBatch:
             try:
                 value = deserialize(event)
             except DeserializationError as error:
+                metrics.BAD_RECORDS.add(1, "client", str(self.stream))
                 raise self.locate(error, row) from error
             yield value
 
@@ -99,10 +101,13 @@ class EventBatch:
 def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBatch, None, None]:
     """Yield the events of a slice in order, about a mebibyte at a time. Raises what :func:`read_chunks` does."""
     parser = FrameParser(piece.start, segment=segment_name(piece.stream, piece.segment_id))
+    label = str(piece.stream)
     with closing(read_chunks(stores, piece)) as chunks:
         for chunk in chunks:
             column = parser.feed(chunk)
+            metrics.CONSUMED_BYTES.add(len(chunk), label)
             if column is not None:
+                metrics.CONSUMED_EVENTS.add(len(column.offsets), label)
                 yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
     parser.finish()
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from pravega_serde.errors import PravegaError
 
+from .. import metrics
 from ..errors import (
     ConnectionLostError,
     ConnectorError,
@@ -92,6 +93,7 @@ class TailReader(HintedNames):
     def __init__(self, stores: SegmentStores, start: StreamCut) -> None:
         self._stores = stores
         self._stream = start.stream
+        self._label = str(start.stream)
         self._lineage = Lineage(stores, start.stream)
         self._positions = dict(start.positions)
         self._finished: set[int] = set()
@@ -384,12 +386,14 @@ class TailReader(HintedNames):
         column: EventColumn | None = None
         if len(reply.data):
             column = tail.parser.feed(reply.data)
+            metrics.CONSUMED_BYTES.add(len(reply.data), self._label)
             tail.offset += len(reply.data)
             self._positions[tail.id] = tail.offset - tail.parser.pending
         if reply.end_of_segment:
             self._begin("end", tail.id, partial(self._learn_end, tail.id), tail)
         if column is None or not len(column.offsets):
             return None
+        metrics.CONSUMED_EVENTS.add(len(column.offsets), self._label)
         return EventBatch(self._stream, tail.id, column.payload, column.offsets)
 
     def _finish(self, tail: _SegmentTail, *, followed: bool) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
+from .. import metrics
 from ..errors import (
     ConfigError,
     ConnectorError,
@@ -168,6 +169,7 @@ class OpenTransaction(Transaction, Generic[T]):
         self._aborted = False
         destination = TransactionDestination(stream, created.id, created.segments, self._ended)
         self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
+        metrics.TRANSACTIONS_OPEN.add(1, str(stream))
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
@@ -243,6 +245,8 @@ class OpenTransaction(Transaction, Generic[T]):
             self.abort(timeout=_GIVE_UP_SECONDS)
 
     def _end(self) -> None:
+        if not self._finished:
+            metrics.TRANSACTIONS_OPEN.add(-1, str(self.stream))
         self._finished = True
         self._writer.abandon()
 

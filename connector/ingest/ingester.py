@@ -28,6 +28,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from .. import metrics
 from ..client import (
     LeaseKeeper,
     OpenTransaction,
@@ -105,7 +106,7 @@ class Ingester:
         tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
     ) -> None:
         self.counts = Counts()
-        self._client, self._target = client, target
+        self._client, self._target, self._label = client, target, str(target)
         self._journal, self._feed, self._referee = journal, feed, referee
         self._me, self._settings, self._tell = me, settings, tell
         self._trouble = _Trouble(target, client.health.failover_timeout)
@@ -200,8 +201,12 @@ class Ingester:
     def _take_lead(self, step: Step, fate: Fate) -> None:
         """Note a step that is decided, to go on after it."""
         mine = step.owner.run == self._me.run
-        self.counts.recovered += not mine
-        self.counts.redone += mine and fate is Fate.ABORTED
+        if not mine:
+            self.counts.recovered += 1
+            metrics.INGEST_STEPS.add(1, "recovered", self._label)
+        elif fate is Fate.ABORTED:
+            self.counts.redone += 1
+            metrics.INGEST_STEPS.add(1, "redone", self._label)
         self._unseen = step.transaction if fate is Fate.COMMITTED else step.after
         if not mine:
             where = f"{step.owner.host}, process {step.owner.pid}"
@@ -238,9 +243,12 @@ class Ingester:
     def _begin_feed(self, known: Mapping[str, Progress]) -> None:
         while True:
             try:
-                return self._feed.begin(known)
+                self._feed.begin(known)
             except SourceError as error:
                 self._leave_out(error)
+            else:
+                metrics.INGEST_PENDING.set(len(self._feed.pending), self._label)
+                return
 
     def _leave_out(self, error: SourceError) -> None:
         if not self._settings.keep_going or error.source_id is None:
@@ -334,6 +342,7 @@ class Ingester:
         made = self._journal.record(update)
         if made:
             self.counts.sources += len(update.ended)
+            metrics.INGESTED_SOURCES.add(len(update.ended), self._label)
             self._journal.compact()
         return made
 
@@ -361,6 +370,11 @@ class Ingester:
     def _count(self, draft: Draft, done: Counts) -> None:
         self.counts = self.counts.with_content(done)
         self.counts.transactions += 1
+        metrics.INGEST_STEPS.add(1, "committed", self._label)
+        metrics.INGESTED_EVENTS.add(done.events, self._label)
+        metrics.INGESTED_BYTES.add(done.bytes, self._label)
+        metrics.BAD_RECORDS.add(done.rejected, "ingest", self._label)
+        metrics.INGEST_PENDING.set(len(self._feed.pending), self._label)
         self._feed.ended |= draft.ended
 
 

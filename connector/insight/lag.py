@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .. import metrics
 from ..client import (
     Lineage,
     PravegaClient,
@@ -208,11 +209,23 @@ class StreamLag:
         return value if self.exists else value | {"deleted": True}
 
 
-def stream_lag(client: PravegaClient, position: StreamCut) -> StreamLag:
+def stream_lag(client: PravegaClient, position: StreamCut, *, reader: str | None = None) -> StreamLag:
     """Lag of a reader at ``position``. A deleted stream is no error: ``exists`` is False.
 
-    A reader whose segments are all open costs no call to the controller.
+    A reader whose segments are all open costs no call to the controller. With the name of a ``reader``, which may be
+    empty, the lag is also a metric of this process.
     """
+    found = _stream_lag(client, position)
+    if reader is not None:
+        if found.exists:
+            metrics.LAG.set(found.bytes, str(found.stream), reader)
+        else:
+            metrics.LAG.forget(str(found.stream), reader)
+        metrics.MISSING.set(lost_bytes(found.losses), str(found.stream), reader)
+    return found
+
+
+def _stream_lag(client: PravegaClient, position: StreamCut) -> StreamLag:
     stream = position.stream
     found = survey(client.stores, position)
     if found.cut is None:

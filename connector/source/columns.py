@@ -27,6 +27,7 @@ from pravega_serde import DeserializationError, Serializer
 from pravega_serde.columnar import list_items, map_entries
 from pravega_serde.text import UTF8StringSerializer
 
+from .. import metrics
 from ..client import EventBatch, PravegaClient, SegmentSlice, SegmentTimes, StreamName, Watermark
 from ..client.event_columns import METADATA
 from ..errors import ConfigError, StreamNotFoundError
@@ -178,7 +179,7 @@ class RowBuilder:
             self._serializer,
             batch.events,
             self._mode,
-            lambda error: batch.locate(error, error.row or 0),
+            lambda error: _noted(batch, error),
             (lambda found: self._missing(batch, found)) if self._required else None,
         )
         if found.errors and self._on_bad is not None:
@@ -244,6 +245,12 @@ class RowBuilder:
         _check_fit(kind.field(place).type, field)
         # flatten() and not field(): a null record is null in each of its columns.
         return lambda _, found: _fit(found.values.flatten()[place], field)
+
+
+def _noted(batch: EventBatch, error: DeserializationError) -> DeserializationError:
+    """Count a bad event; its error with its place."""
+    metrics.BAD_RECORDS.add(1, "source", str(batch.stream))
+    return batch.locate(error, error.row or 0)
 
 
 def _check_fit(kind: pa.DataType, field: pa.Field) -> None:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from .. import metrics
 from ..client import PravegaClient, SegmentSlice, StreamCut
 from ..errors import DataLossError, SegmentTruncatedError
 from ..insight import Loss, lost_bytes, survey
@@ -45,7 +46,7 @@ class DataLoss:
         if fresh and self._fail:
             raise loss_error(fresh)
         for loss in fresh:
-            _warn(loss)
+            _note(loss)
             self._told[_key(loss)] = loss
         while len(self._told) > _MOST_KEPT:
             del self._told[next(iter(self._told))]
@@ -67,11 +68,13 @@ def pass_over(piece: SegmentSlice, at: int, error: DataLossError, *, fail: bool)
     loss = Loss(piece.stream, piece.segment_id, at, resumed - at)
     if fail:
         raise loss_error([loss]) from error
-    _warn(loss)
+    _note(loss)
     return resumed
 
 
-def _warn(loss: Loss) -> None:
+def _note(loss: Loss) -> None:
+    metrics.LOSSES.add(1, str(loss.stream))
+    metrics.LOST_BYTES.add(loss.bytes or 0, str(loss.stream))
     _log.warning(
         "[PRAVEGA-DATA-LOSS] stream %s, %s; the query goes on with what is left (fail_on_data_loss=false)",
         loss.stream,

@@ -64,7 +64,7 @@ class Progress:
         if not end or (end == self._at and self._clock() < self._stale):
             return
         try:
-            lags = [stream_lag(self._client, cut) for _, cut in sorted(end.items())]
+            lags = [stream_lag(self._client, cut, reader="") for _, cut in sorted(end.items())]
         except ConnectorError as error:
             _log.info("the distance to the end of the streams is not known: %s", error)
             self._at, self._stale = dict(end), self._clock() + _FRESH

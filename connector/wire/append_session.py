@@ -104,6 +104,8 @@ class AppendSession:
         self._bytes_in_flight = 0
         self._probing = False  # one block at a time, until one is acknowledged
         self._number = 0
+        self.durable_events = 0
+        """Number of events that became durable so far."""
 
     def _go(self, event: str) -> None:
         after = _TRANSITIONS.get((self.state, event))
@@ -159,7 +161,9 @@ class AppendSession:
 
     def large_block_done(self) -> int:
         """Drop the large block, which is merged; return its size in bytes."""
-        return len(self._pending.popleft().data)
+        block = self._pending.popleft()
+        self.durable_events += len(block.ends)
+        return len(block.data)
 
     def receive(self, reply: AppendSetup | DataAppended) -> int:
         """Take an acknowledgement; return how many bytes it made durable."""
@@ -184,7 +188,9 @@ class AppendSession:
     def _drop_until(self, number: int) -> int:
         durable = 0
         while self._pending and self._pending[0].last_number <= number:
-            durable += len(self._pending.popleft().data)
+            block = self._pending.popleft()
+            self.durable_events += len(block.ends)
+            durable += len(block.data)
             self._sent = max(0, self._sent - 1)
         self._bytes_in_flight = max(0, self._bytes_in_flight - durable)
         return durable

@@ -6,7 +6,7 @@ from pathlib import Path
 from connector import PravegaClient
 from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.cli.options import options_page
-from tools import command_page, layers, names_page
+from tools import command_page, layers, metrics_page, names_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -28,6 +28,11 @@ def test_the_table_of_exit_codes_is_that_of_the_code():
 def test_the_layers_are_drawn_as_they_are():
     assert len(layers.edges()) > 100
     assert layers.PAGE.read_text() == layers.page(), "draw them again: python -m tools.layers"
+
+
+def test_the_page_of_metrics_has_them_all():
+    assert len(metrics_page.table().splitlines()) > 20
+    assert metrics_page.PAGE.read_text() == metrics_page.page(), "make it again: python -m tools.metrics_page"
 
 
 def test_the_page_of_names_says_what_errors_say():
