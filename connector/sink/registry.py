@@ -101,7 +101,9 @@ class _Writer:
             if self._options.create_group:
                 return []
             raise RegistryNotFoundError(
-                f"{error.message}; make the group first, or write with create_group=true", status=error.status
+                f"{error.message}; make the group first, or write with create_group=true and register_schema=true, and "
+                "with the option 'format'",
+                status=error.status,
             ) from error
         chosen = (each for each in found if self._options.format in (None, each.format.name.lower()))
         return sorted(chosen, key=lambda each: (each.type, each.format.full_type_name))
