@@ -90,7 +90,8 @@ def as_bytes(event: Any, *, raw: bool = False) -> bytes:
 def check_key(routing_key: str) -> None:
     """Raise ConfigError for an invalid routing key."""
     if not isinstance(routing_key, str):
-        raise ConfigError(f"a routing key must be a str, not {type(routing_key).__name__}: write str(key)")
+        text = "key.decode()" if isinstance(routing_key, bytes) else "str(key)"
+        raise ConfigError(f"a routing key must be a str, not {type(routing_key).__name__}: write {text}")
     try:
         _ = routing_key.isascii() or routing_key.encode()
     except UnicodeEncodeError:
