@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         alerts.writeStream.format("pravega")
         .options(**place)
         .option("format", "avro")
+        .option("registry_type", "shop.Alert")
         .option("create_group", True)
         .option("register_schema", True)
         .option("allow_create_stream", True)
