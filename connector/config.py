@@ -35,6 +35,8 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "tls_server_name": ("pravega.tls.server.name", "PRAVEGA_TLS_SERVER_NAME", None),
     "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
 }
+# What other clients call the controller's address.
+_CONTROLLERS: Final = frozenset({"bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"})
 _CREDENTIALS: Final = frozenset({"auth_method", "auth_token"})
 _ENDPOINT: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._\-]+))(?::(?P<port>[0-9]{1,5}))?")
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -210,9 +212,8 @@ class PravegaConfig(HintedNames):
         """
         known = [f.name for f in fields(cls)] + ["username", "password", "token"]
         for name in sorted(explicit.keys() - set(known)):
-            raise ConfigError(
-                f"unknown setting {name!r}{did_you_mean(name, known)}; known settings: {', '.join(known)}"
-            )
+            hint = "; did you mean 'controller'?" if name in _CONTROLLERS else did_you_mean(name, known)
+            raise ConfigError(f"unknown setting {name!r}{hint}; known settings: {', '.join(known)}")
         named = _credentials({name: explicit.pop(name, None) for name in ("username", "password", "token")})
         if named and (explicit.get("auth_method") or explicit.get("auth_token")):
             raise ConfigError("the credentials are given twice, as auth_token and by username or token")

@@ -225,6 +225,7 @@ def options_to_write(options: Mapping[str, str], schema: StructType) -> dict[str
         return options_to_read(options, schema)
     if not options.keys() - _OF_QUERIES and not names_stream:
         raise ConfigError(
+            "the write names no stream, such as start('scope/stream') or save('scope/stream'); if it is to a table, "
             "the options of this table are lost: Spark does not tell the writer which table is meant in CREATE TABLE … "
             "AS SELECT (create the table first, then INSERT), in a streaming query's toTable, if the query reads the "
             "table that it writes to, if that has no column of text, or was created with a list of columns; give them "

@@ -37,6 +37,7 @@ _JSON: Final = "`JsonSerializer` writes and reads; `typed` makes it one of objec
 _PROTOBUF: Final = "`ProtobufSerializer` writes and reads"
 _STRING: Final = "`UTF8StringSerializer` writes and reads"
 _BYTE_ARRAY: Final = "`ByteArraySerializer` writes and reads"
+_READ_BY_REGISTRY: Final = "with a schema registry, use `pravega_serde.registry.deserializer`; without one, "
 _BY_REGISTRY: Final = "use `pravega_serde.registry.serializer` and `pravega_serde.registry.deserializer`"
 _ERRORS: Final = "every error is a `PravegaError`, one of servers, streams or settings a `ConnectorError`"
 
@@ -51,9 +52,9 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "ConsumerRecord": "`PravegaClient.read` gives values, `PravegaClient.read_columns` columns with their offsets",
         "KafkaError KafkaException": _ERRORS,
         "StringSerializer StringDeserializer": _STRING,
-        "AvroDeserializer": _AVRO,
-        "JSONDeserializer": _JSON,
-        "ProtobufDeserializer": _PROTOBUF,
+        "AvroDeserializer": _READ_BY_REGISTRY + _AVRO,
+        "JSONDeserializer": _READ_BY_REGISTRY + _JSON,
+        "ProtobufDeserializer": _READ_BY_REGISTRY + _PROTOBUF,
         "RegisteredSchema": "use `SchemaInfo`",
     },
     "Pulsar's client": {

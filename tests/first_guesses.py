@@ -88,7 +88,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "from connector import KafkaProducer, KafkaConsumer": "PravegaClient.writer",
         "from connector import TopicPartition": "StreamCut",
         "from pravega_serde import StringSerializer, StringDeserializer": "UTF8StringSerializer",
-        "from pravega_serde import AvroDeserializer": "AvroSerializer",
+        "from pravega_serde import AvroDeserializer": "use pravega_serde.registry.deserializer",
         "from pravega_serde import JSONSerializer": "did you mean JsonSerializer?",
         "from pravega_serde.schema_registry import SchemaRegistryClient": "pravega_serde import SchemaRegistryClient",
         "from connector import SerializingProducer": "PravegaClient.writer",

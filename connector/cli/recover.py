@@ -87,7 +87,10 @@ def _value(finding: Finding) -> dict[str, Any]:
 
 
 def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
-    table = Table("application", "last batch", "its rows", "open batch", "transactions", "state")
+    table = Table(box=None)
+    table.add_column("application", no_wrap=True)  # whole: it is what --accept and --discard take
+    for heading in ("last batch", "its rows", "open batch", "transactions", "state"):
+        table.add_column(heading)
     for finding in findings:
         app, prepared = finding.app, finding.app.open
         states = ", ".join(f"{finding.statuses.count(s)} {s.value}" for s in dict.fromkeys(finding.statuses))

@@ -90,7 +90,10 @@ def as_bytes(event: Any, *, raw: bool = False) -> bytes:
 def check_key(routing_key: str) -> None:
     """Raise ConfigError for an invalid routing key."""
     if not isinstance(routing_key, str):
-        raise ConfigError(f"a routing key must be a str, not {type(routing_key).__name__}")
+        raise ConfigError(
+            f"a routing key must be a str, not {type(routing_key).__name__}: write "
+            f"{'key.decode()' if isinstance(routing_key, bytes) else 'str(key)'}"
+        )
     try:
         _ = routing_key.isascii() or routing_key.encode()
     except UnicodeEncodeError:

@@ -30,6 +30,9 @@ _SPARKS_OWN: Final = frozenset({"checkpointlocation", "provider", "owner", "quer
 # What Kafka's users write, in the spelling that Spark hands on, and what it is called here.
 _KAFKAS: Final = {
     "kafka.bootstrap.servers": "controller",
+    "bootstrap.servers": "controller",
+    "bootstrap_servers": "controller",
+    "schema.registry.url": "registry",
     "topic": "stream",
     "subscribe": "stream",
     "subscribepattern": "stream_pattern",

@@ -100,8 +100,11 @@ class _Writer:
         except RegistryNotFoundError as error:
             if self._options.create_group:
                 return []
+            more = "" if self._options.format else ", and with option 'format', such as avro"
             raise RegistryNotFoundError(
-                f"{error.message}; make the group first, or write with create_group=true", status=error.status
+                f"{error.message}; make the group first, or write with create_group=true and register_schema=true"
+                f"{more}",
+                status=error.status,
             ) from error
         chosen = (each for each in found if self._options.format in (None, each.format.name.lower()))
         return sorted(chosen, key=lambda each: (each.type, each.format.full_type_name))

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from pravega_serde.errors import MissingExtraError, RegistryProtocolError
+from pravega_serde.errors import MissingExtraError, RegistryProtocolError, SerdeError
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import calls
 from pravega_serde.registry.calls import Call
@@ -32,6 +32,42 @@ if TYPE_CHECKING:
     from pravega_serde.registry.http import AsyncHttp, Http
 
 __all__ = ["AsyncSchemaRegistryClient", "SchemaRegistryClient", "shared_client"]
+
+_ADD: Final = "write add_schema(group, SchemaInfo(type, format, data))"
+_LATEST: Final = "write latest_schemas(group)"
+_VERSIONS: Final = "write schema_versions(group)"
+#: Method that the clients do not have -> what is meant.
+_MEANT: Final[dict[str, str]] = {
+    # Confluent's client
+    "register_schema": _ADD,
+    "lookup_schema": "write find_version(group, schema)",
+    "get_schema": "write encoding_info(group, encoding_id).schema",
+    "get_latest_version": _LATEST,
+    "get_versions": _VERSIONS,
+    "get_version": _VERSIONS,
+    "get_subjects": "write groups()",
+    "delete_subject": "write remove_group(group)",
+    "delete_version": "write delete_schema_version(group, version)",
+    "test_compatibility": "write validate(group, schema)",
+    "get_compatibility": "write group_properties(group).compatibility",
+    "set_compatibility": "write update_compatibility(group, compatibility)",
+    # Java's client
+    "list_groups": "write groups()",
+    "get_group_properties": "write group_properties(group)",
+    "get_group_history": "write history(group)",
+    "get_schemas": _LATEST,
+    "get_latest_schema_version": _LATEST,
+    "get_schema_versions": _VERSIONS,
+    "get_schema_for_version": "write schema_for_version(group, version)",
+    "get_version_for_schema": "write find_version(group, schema)",
+    "get_encoding_id": "write encoding_id(group, version)",
+    "get_encoding_info": "write encoding_info(group, encoding_id)",
+    "get_codec_types": "write codecs(group)",
+    "add_codec_type": "write add_codec(group, codec)",
+    "validate_schema": "write validate(group, schema)",
+    "can_read_using": "write can_read(group, schema)",
+    "get_schema_references": "write schema_references(schema)",
+}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,6 +133,11 @@ class _Base:
                 latest_seconds=latest_seconds,
                 cache_entries=cache_entries,
             )
+        elif not isinstance(uri, RegistryConfig):
+            raise SerdeError(
+                f"a registry's client is made of its URI or a RegistryConfig, not of a {type(uri).__name__}: write "
+                f"{type(self).__name__}('http://host:9092')"
+            )
         self.config = uri
         self._open()
 
@@ -105,6 +146,15 @@ class _Base:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.config!r})"
+
+    if not TYPE_CHECKING:  # a type checker would take any name for known
+
+        def __getattr__(self, name: str) -> Any:
+            text = f"{type(self).__name__} has no {name!r}"
+            if name in _MEANT:
+                # Without the object the interpreter adds no guess of its own, such as delete_schema.
+                raise AttributeError(f"{text}: {_MEANT[name]}", name=name)
+            raise AttributeError(text, name=name, obj=self)
 
 
 class SchemaRegistryClient(_Base):

@@ -107,6 +107,11 @@ def serializer_config(registry: str | RegistryConfig, group: str, settings: Mapp
     namespace = given.pop("namespace", None)
     if isinstance(registry, str):
         registry = RegistryConfig(uri=registry, namespace=namespace)
+    elif not isinstance(registry, RegistryConfig):
+        raise SerdeError(
+            f"a registry serializer takes the registry's URI or a RegistryConfig, not a {type(registry).__name__}; of "
+            "a client it is client.config"
+        )
     elif registry.namespace is None:
         registry = replace(registry, namespace=namespace)
     elif namespace not in (None, registry.namespace):

@@ -267,6 +267,11 @@ class TestPrecedence:
         with pytest.raises(ConfigError, match="unknown setting 'contoller'; did you mean 'controller'"):
             PravegaConfig.resolve(contoller="tcp://a:1", environment={})
 
+    @pytest.mark.parametrize("name", ["bootstrap_servers", "service_url", "controller_uri", "uri"])
+    def test_what_other_clients_call_the_controller(self, name: str) -> None:
+        with pytest.raises(ConfigError, match=f"unknown setting '{name}'; did you mean 'controller'"):
+            PravegaConfig.resolve(**{name: "tcp://a:1"}, environment={})
+
 
 class TestPropertiesFormat:
     # Expected values are those of java.util.Properties.load.

@@ -1,4 +1,4 @@
-"""The word count and its text writer, run as the programs that they are."""
+"""The examples, run as the programs that they are."""
 
 import json
 import socket
@@ -6,15 +6,21 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
+import duckdb
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from connector.cli import command_line
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
+from examples.alerts import orders, raise_alerts, show_alerts
 from examples.word_count import count_words, text_writer
+from pravega_serde.registry import deserializer
 
 START = datetime(2026, 11, 21, 12, 0, 3, tzinfo=UTC)
 LINES = ["To be, or not to be", "that is the question:", "", "Whether 'tis nobler", "ЖИТЬ, жить — be"] * 8
@@ -93,3 +99,45 @@ def test_lines_of_a_socket_become_events(config: PravegaConfig, client: PravegaC
     events = [json.loads(event) for event in client.read(stream_name)]
     assert Counter(event["line"] for event in events) == Counter([*LINES, "no line end \ufffd"])
     assert all(before <= datetime.fromisoformat(event["at"]) <= datetime.now(UTC) for event in events)
+
+
+def test_each_alert_comes_once(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, registry: str, stream_name: StreamName,
+    checkpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+):  # fmt: skip
+    target = StreamName(stream_name.scope, f"{stream_name.stream}-alerts")
+    customers = str(tmp_path / "customers.parquet")
+    place = ["--controller", config.controller, "--registry", registry]
+    query = [*place, "--source", str(stream_name), "--target", str(target), "--customers", customers,
+             "--checkpoint", checkpoint, "--once"]  # fmt: skip
+
+    def lag() -> int:
+        """Exit code of the alarm."""
+        arguments = ["lag", checkpoint, "--controller", config.controller, "--max-bytes", "1000"]
+        return CliRunner().invoke(command_line, arguments).exit_code
+
+    orders.main([*place, "--stream", str(stream_name), "--count", "1500", "--customers", customers])
+    raise_alerts.main(query)
+    assert lag() == 0
+    # As if the query had been killed before Spark took down that the last batch is done: it is repeated.
+    last = max((Path(checkpoint) / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    (last.parent / f".{last.name}.crc").unlink()
+    orders.main([*place, "--stream", str(stream_name), "--first", "1500", "--count", "500"])
+    assert lag() == 5
+    raise_alerts.main(query)
+    assert lag() == 0
+
+    credit = dict(zip(*(orders.customers()[name].to_pylist() for name in ("customer_id", "credit")), strict=True))
+    too_much = [order for order in islice(orders.orders(), 2000) if order.amount > credit[order.customer_id]]
+    assert len(too_much) > 100
+    alerts = client.read_columns(target, deserializer(registry, group=target.stream))  # noqa: F841 - named in the SQL
+    ((count, total),) = duckdb.sql("SELECT count(DISTINCT order_id), sum(amount) FROM alerts").fetchall()
+    assert (count, total) == (len(too_much), sum(order.amount for order in too_much))
+
+    capsys.readouterr()
+    show = [*place, "--stream", str(target), "--start", "earliest", "--limit", str(len(too_much))]
+    for mode in ([], ["--asyncio"]):
+        show_alerts.main([*show, *mode])
+        shown = capsys.readouterr().out.splitlines()
+        assert sorted(line.split()[1] for line in shown) == sorted(order.order_id for order in too_much)

@@ -342,7 +342,12 @@ def test_errors_are_said_before_a_task(
         return one_line(error, code)
 
     assert group in refused("PRAVEGA-REGISTRY-NOT-FOUND", lambda: read(stream_name))
-    assert "create_group" in refused("PRAVEGA-REGISTRY-NOT-FOUND", lambda: write(frame, stream_name, format="avro"))
+    for formats, hint in (
+        ({"format": "avro"}, "register_schema=true"),
+        ({}, "register_schema=true, and with option 'format'"),
+    ):
+        line = refused("PRAVEGA-REGISTRY-NOT-FOUND", lambda given=formats: write(frame, stream_name, **given))
+        assert f"write with create_group=true and {hint}" in line
     schemas.add_group(group, GroupProperties(SerializationFormat.AVRO, Compatibility.FULL, True))
     assert "no schema yet" in refused("PRAVEGA-SCHEMA", lambda: read(stream_name))
     assert "register_schema" in refused("PRAVEGA-CONFIG", lambda: write(frame, stream_name, format="avro"))

@@ -12,6 +12,7 @@ from connector.cli import COMMANDS, command_line
 from connector.cli.arguments import DURATION, SIZE
 from connector.cli.exit_codes import ExitCode, exit_code
 from connector.errors import ConfigError, ControllerUnavailableError, DataLossError, SourceError, StreamNotFoundError
+from connector.ledger import AppState, Finding
 from pravega_serde import DeserializationError
 
 
@@ -79,6 +80,13 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
         code, output, errors = run(*args, input="")
         assert (code, output, errors.count("\n")) == (ExitCode.FAILED, "", 1), (args, errors)
         assert errors.startswith("[PRAVEGA-CONFIG] the controller URI 'nowhere://' must begin with")
+
+
+def test_recover_shows_the_whole_id_of_an_application(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    query = "4b04a882-19ef-4fe8-b8c8-a79bf423f21b"
+    importlib.import_module("connector.cli.recover")._show([Finding(AppState(query, last=21))], [])
+    assert query in capsys.readouterr().out  # as --accept and --discard take it
 
 
 def test_sizes_and_durations():

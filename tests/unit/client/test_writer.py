@@ -1,6 +1,7 @@
 """What a writer promises, on a store that works."""
 
 import json
+import re
 import threading
 import time
 
@@ -151,11 +152,11 @@ def test_an_event_over_the_limit_is_refused_with_both_sizes(client, stream):
     assert events_of(stream) == [bytes(10)]
 
 
-@pytest.mark.parametrize("key", [5, b"bytes"], ids=["int", "bytes"])
-def test_a_key_that_is_no_text_is_refused_and_loses_no_other_event(client, stream, key):
+@pytest.mark.parametrize(("key", "text"), [(5, "str(key)"), (b"bytes", "key.decode()")], ids=["int", "bytes"])
+def test_a_key_that_is_no_text_is_refused_and_loses_no_other_event(client, stream, key, text):
     with client.writer(stream.name) as writer:
         writer.write(b"before", "k")
-        with pytest.raises(ConfigError, match=f"routing key.*{type(key).__name__}"):
+        with pytest.raises(ConfigError, match=f"routing key.*{type(key).__name__}: write {re.escape(text)}"):
             writer.write(b"bad", key)
         writer.write(b"after", "k")
     assert events_of(stream) == [b"before", b"after"]

@@ -24,6 +24,8 @@ from pravega_serde.registry import (
     SchemaRegistryClient,
     SerializationFormat,
     VersionInfo,
+    clients,
+    deserializer,
     shared_client,
 )
 from tests.unit.registry._scripted import scripted
@@ -133,6 +135,34 @@ def test_settings_that_cannot_be_right(settings, message):
     with pytest.raises(SerdeError, match=message) as caught:
         SchemaRegistryClient(**{"uri": "http://host:9092", **settings})
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [SchemaRegistryClient, AsyncSchemaRegistryClient])
+def test_a_client_made_of_something_else_says_what_to_write(kind):
+    with pytest.raises(SerdeError, match=rf"not of a dict: write {kind.__name__}\('http://host:9092'\)"):
+        kind({"url": "http://localhost:9092"})
+
+
+def test_a_serializer_made_of_a_client_says_what_to_write():
+    with pytest.raises(SerdeError, match=r"not a SchemaRegistryClient; of a client it is client\.config"):
+        deserializer(SchemaRegistryClient("http://localhost:1"), group="orders")
+
+
+def test_a_method_of_other_registries_clients_is_named():
+    client = SchemaRegistryClient("http://localhost:1")
+    with pytest.raises(AttributeError, match=r"has no 'register_schema': write add_schema\(group") as caught:
+        client.register_schema("orders", "{}")
+    assert caught.value.obj is None  # so the interpreter does not add that delete_schema may be meant
+    with pytest.raises(AttributeError, match="SchemaRegistryClient has no 'add_shema'") as caught:
+        client.add_shema("orders")
+    assert caught.value.obj is client  # its own guess, add_schema, is right
+    assert not hasattr(client, "__array__")
+
+
+def test_what_is_meant_is_there():
+    for name, hint in clients._MEANT.items():
+        assert not hasattr(SchemaRegistryClient, name)
+        assert hasattr(SchemaRegistryClient, hint.removeprefix("write ").partition("(")[0]), hint
 
 
 def test_a_file_without_certificates(tmp_path):

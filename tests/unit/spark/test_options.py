@@ -122,6 +122,8 @@ def test_refuses_names_that_pravega_refuses():
         ("failOnDataLoss", "fail_on_data_loss"),
         ("startingOffsets", "start_stream_cut"),
         ("kafka.bootstrap.servers", "controller"),
+        ("bootstrap.servers", "controller"),
+        ("schema.registry.url", "registry"),
         ("allow_create_steam", "allow_create_stream"),  # the sink's: a table has the options of both
     ],
 )
