@@ -80,7 +80,9 @@ def _archive(file: Path, folder: Path) -> Path:
     """An environment with the project and what it needs, packed as ``venv-pack`` does; Spark comes from the cluster."""
     packages = _new_environment(folder).relative_to(folder)
     with tarfile.open(file, "w") as archive:
-        archive.add(folder, ".")
+        # No entry for the root itself: Spark refuses to unpack one.
+        for entry in sorted(folder.iterdir()):
+            archive.add(entry, entry.name)
         for package in _PACKAGES:
             for path in _files(_ROOT / package):
                 archive.add(path, packages / path.relative_to(_ROOT))
