@@ -51,7 +51,7 @@ def ship(way: str, folder: Path, python: Path, artefact: Path | None = None) -> 
         file = artefact or _zip(folder / "pravega-serde.zip")
         # The processes on the driver's side that look up and plan data sources do not see --py-files.
         return Shipment(("--py-files", str(file)), {"PYTHONPATH": str(file), "PYSPARK_PYTHON": str(python)})
-    file = artefact or _archive(folder / "environment.tar", folder / "packed")
+    file = artefact or _archive(folder / "environment.tar.gz", folder / "packed")
     # Executors unpack it in their folder; the driver's machine does not.
     unpacked = folder / "environment"
     with tarfile.open(file) as archive:
@@ -79,10 +79,9 @@ def _zip(file: Path) -> Path:
 def _archive(file: Path, folder: Path) -> Path:
     """An environment with the project and what it needs, packed as ``venv-pack`` does; Spark comes from the cluster."""
     packages = _new_environment(folder).relative_to(folder)
-    with tarfile.open(file, "w") as archive:
-        # No entry for the root itself: Spark refuses to unpack one.
-        for entry in sorted(folder.iterdir()):
-            archive.add(entry, entry.name)
+    # Spark unpacks a .tar by Java, which refuses the link to the interpreter, and a .tar.gz by tar.
+    with tarfile.open(file, "w:gz", compresslevel=1) as archive:
+        archive.add(folder, ".")
         for package in _PACKAGES:
             for path in _files(_ROOT / package):
                 archive.add(path, packages / path.relative_to(_ROOT))
