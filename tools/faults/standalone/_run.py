@@ -138,6 +138,8 @@ class _Query:
             "keys": KEYS,
             "lease": 120.0,
             "tell_modules": True,
+            # On a busy machine the first contact takes longer than a person would wait.
+            "client_options": {"timeout_ms": "120000"},
             "conf": {"spark.log.level": "INFO"},
         }
         memory = ["--driver-memory", "1g", "--executor-memory", "700m"]
