@@ -1,9 +1,11 @@
 """What Linux tells of processes."""
 
 import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["holds_connection", "stat_of"]
+__all__ = ["holds_connection", "kill_session", "session_of", "stat_of"]
 
 
 def stat_of(pid: int) -> list[str]:
@@ -12,6 +14,21 @@ def stat_of(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def session_of(leader: int) -> list[int]:
+    """All processes alive of a session, whoever their parents are."""
+    states = ((int(name), stat_of(int(name))) for name in os.listdir("/proc") if name.isdigit())
+    return [pid for pid, state in states if state[:1] not in ([], ["Z"]) and int(state[3]) == leader]
+
+
+def kill_session(leader: int, number: int = signal.SIGKILL) -> list[int]:
+    """Send a signal to all processes of a session: whom it went to."""
+    found = session_of(leader)
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return found
 
 
 def holds_connection(pid: int, port: int) -> bool:

@@ -14,51 +14,72 @@ import pyspark
 
 from connector.local.launch import free_ports
 from tools.faults.exactly_once._scene import await_that
+from tools.processes import kill_session, session_of
 
-__all__ = ["SparkCluster"]
+__all__ = ["HOSTS", "SparkCluster"]
 
 _MASTER: Final = "org.apache.spark.deploy.master.Master"
 _WORKER: Final = "org.apache.spark.deploy.worker.Worker"
 #: On Linux every address of 127/8 is this machine, and to Spark a host of its own.
-_HOSTS: Final = ("127.0.0.2", "127.0.0.3")
+HOSTS: Final = ("127.0.0.2", "127.0.0.3")
+#: Seconds for a process of Spark's to be there: on a busy machine minutes.
+_START: Final = 300.0
 
 
 class SparkCluster:
-    """A master and two workers of one core each; ``environment`` is what their Python processes are to see."""
+    """A master and two workers of one core each; ``environment`` is what their Python processes are to see.
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    ``spark`` is the folder of Spark's installation. Context manager.
+    """
+
+    def __init__(
+        self, folder: Path, environment: dict[str, str], *, memory: str = "700m", spark: Path | None = None
+    ) -> None:
         (self._port,) = free_ports(1)
         self.master = f"spark://127.0.0.1:{self._port}"
-        self._folder, self._environment = folder, environment
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._folder, self._environment, self._memory = folder, environment, memory
+        self._spark = spark or Path(pyspark.__file__).parent
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
         self._start("master", "127.0.0.1", _MASTER, "--port", str(self._port))
-        await_that("the master listens", self._listens)
-        for host in _HOSTS:
-            self._start(host, host, _WORKER, "--cores", "1", "--memory", "700m", self.master)
-        for host in _HOSTS:
-            await_that(f"worker {host} is registered", lambda name=host: self._registered(name))
+        await_that("the master listens", self._listens, _START)
+        for host in HOSTS:
+            self.start_worker(host)
+        for host in HOSTS:
+            self.await_worker(host)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for process in reversed(self._processes):
-            process.kill()
-            process.wait()
+        for name in reversed(list(self._processes)):
+            self.kill(name)
+
+    def start_worker(self, host: str) -> None:
+        """Start a worker; where one was killed, another one."""
+        self._start(host, host, _WORKER, "--cores", "1", "--memory", self._memory, self.master)
+
+    def await_worker(self, host: str) -> None:
+        await_that(f"worker {host} is registered", lambda: self._registered(host), _START)
+
+    def kill(self, host: str) -> list[int]:
+        """Kill a worker with its executors and their Python processes: which processes those were."""
+        process = self._processes.pop(host)
+        killed = kill_session(process.pid)
+        process.wait()
+        await_that(f"{host} is gone", lambda: not session_of(process.pid))
+        return killed
 
     def _start(self, name: str, host: str, main: str, *arguments: str) -> None:
-        home = Path(pyspark.__file__).parent
-        local = {"SPARK_LOCAL_IP": host, "SPARK_WORKER_DIR": str(self._folder / name), "SPARK_HOME": str(home)}
-        # Executors are children of a worker, and get its environment.
+        local = {"SPARK_LOCAL_IP": host, "SPARK_WORKER_DIR": str(self._folder / name), "SPARK_HOME": str(self._spark)}
+        # Executors are children of a worker: they get its environment, and are of its session.
         with self._log(name).open("wb") as log:
-            self._processes.append(
-                subprocess.Popen(
-                    [str(home / "bin" / "spark-class"), main, "--host", host, "--webui-port", "0", *arguments],
-                    cwd=self._folder,
-                    env={**os.environ, **self._environment, **local, "PYSPARK_PYTHON": sys.executable},
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                )
+            self._processes[name] = subprocess.Popen(
+                [str(self._spark / "bin" / "spark-class"), main, "--host", host, "--webui-port", "0", *arguments],
+                cwd=self._folder,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable, **self._environment, **local},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     def _log(self, name: str) -> Path:

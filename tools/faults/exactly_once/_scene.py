@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
@@ -20,13 +20,14 @@ import pyarrow as pa
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
 from connector.errors import ConnectorError
-from tools.processes import stat_of
+from tools.processes import kill_session, session_of
 
-__all__ = ["KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_environment", "await_that"]
+__all__ = ["JOB", "KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_environment", "await_that"]
 
 KEYS: Final = 30
 _HERE: Final = Path(__file__).parent
 _ROOT: Final = _HERE.parents[2]
+JOB: Final = _HERE / "job.py"
 #: Seconds for one application: on a busy machine it takes minutes.
 _APPLICATION: Final = 600.0
 
@@ -119,18 +120,22 @@ def application_environment(folder: Path, run: str, fault: Fault | None) -> dict
 
 
 class Job:
-    """A Spark application: job.py in a session of its own, so that all of its processes can be found."""
+    """A Spark application: job.py in a session of its own, so that all of its processes can be found.
 
-    def __init__(self, folder: Path, run: str, spec: dict[str, Any], fault: Fault | None) -> None:
+    ``command`` runs it, and gets the file with its specification as the last argument.
+    """
+
+    def __init__(
+        self, folder: Path, run: str, spec: dict[str, Any], command: Sequence[object], environment: Mapping[str, str]
+    ) -> None:
         self.run, self._answer = run, folder / f"answer-{run}.json"
         file, self.log = folder / f"spec-{run}.json", folder / f"job-{run}.log"
         file.write_text(json.dumps({**spec, "folder": str(folder), "answer": str(self._answer)}))
-        environment = {**os.environ, **application_environment(folder, run, fault)}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(_HERE / "job.py"), str(file)],
+                [*map(str, command), str(file)],
                 cwd=folder,
-                env=environment,
+                env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -139,12 +144,14 @@ class Job:
 
     def processes(self) -> list[int]:
         """All that is left of the application."""
-        return [pid for pid in _pids() if _session(pid) == self._process.pid]
+        return session_of(self._process.pid)
 
     def signal(self, number: int) -> None:
-        for pid in self.processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        kill_session(self._process.pid, number)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def wait(self) -> int:
         """Its exit code; none of its processes is left."""
@@ -156,9 +163,14 @@ class Job:
         return code
 
     @property
+    def answer(self) -> dict[str, Any]:
+        """What job.py had to say at its end; empty if it could not."""
+        return dict(json.loads(self._answer.read_text())) if self._answer.exists() else {}
+
+    @property
     def error(self) -> str:
         """What the query said when it failed; empty if it did not, or could not."""
-        return str(json.loads(self._answer.read_text())["error"]) if self._answer.exists() else ""
+        return str(self.answer.get("error", ""))
 
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
@@ -181,16 +193,6 @@ class Job:
         assert ended == 1, f"run {self.run} was to fail and ended with {ended}"
         assert code in self.error, f"run {self.run} was to fail with {code}: {self.error}"
         return self
-
-
-def _pids() -> Iterator[int]:
-    return (int(name) for name in os.listdir("/proc") if name.isdigit())
-
-
-def _session(pid: int) -> int | None:
-    """The session of a process that is alive."""
-    fields = stat_of(pid)
-    return None if fields[:1] in ([], ["Z"]) else int(fields[3])
 
 
 class Scene:
@@ -225,7 +227,9 @@ class Scene:
             "keys": KEYS,
             "lease": self.lease,
         }
-        job = Job(self.folder, str(len(self._jobs) + 1), defaults | spec, fault)
+        run = str(len(self._jobs) + 1)
+        environment = application_environment(self.folder, run, fault)
+        job = Job(self.folder, run, defaults | spec, [sys.executable, JOB], environment)
         self._jobs.append(job)
         return job
 
@@ -257,9 +261,7 @@ class Scene:
         return "; ".join(proofs)
 
     def await_fired(self, job: Job) -> dict[str, Any]:
-        await_that(
-            "the fault fires", lambda: (self.folder / "fired").exists() or job._process.poll() is not None, _APPLICATION
-        )
+        await_that("the fault fires", lambda: (self.folder / "fired").exists() or job.has_ended, _APPLICATION)
         return self.fired()
 
     def go(self) -> None:

@@ -45,6 +45,9 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     events = events.selectExpr(
         f"{zeros} || {NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
     )
+    if spec.get("pause_ms"):
+        # So that a task takes long enough to be killed in the middle.
+        events = events.where(f"reflect('java.lang.Thread', 'sleep', {spec['pause_ms']}L) <> 'awake'")
     return events.repartition(spec["repartition"], "routing_key") if spec.get("repartition") else events
 
 
@@ -62,15 +65,28 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
     return writer.foreachBatch(write).start()
 
 
+def _module_file(_: int) -> str:
+    import connector
+
+    return str(connector.__file__)
+
+
+def module_files(spark: SparkSession) -> list[str]:
+    """Where the executors have this project from."""
+    return sorted(set(spark.sparkContext.parallelize(range(4), 4).map(_module_file).collect()))
+
+
 def main(file: str) -> int:
     spec = json.loads(Path(file).read_text())
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(spec)
     answer: dict[str, Any] = {"error": ""}
     try:
         queries = [start(spark, spec | other) for other in spec.get("queries", [{}])]
         for query in queries:
             query.awaitTermination()
+        if spec.get("tell_modules"):
+            answer["modules"] = module_files(spark)
     except Exception as error:  # noqa: BLE001 - told to the test
         answer["error"] = str(error)
     Path(spec["answer"]).write_text(json.dumps(answer))
