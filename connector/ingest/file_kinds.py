@@ -182,8 +182,9 @@ class CsvFiles:
             types = pa.schema([(name, pa.string()) for name in names])
             reader = LineReader(path, lambda lines: self._batch(lines, names, types), reject=True)
             (chunk,) = reader.chunks(iter([block]), 0)
-            bad = {each.record for each in chunk.rejected}
-            good = "\n".join(block.text(row) for row in range(len(block)) if row not in bad).encode()
+            good = _without(block, chunk)
+            if not good:
+                return pa.schema([(name, pa.null()) for name in names])
             return self._table(next(lines_of(io.BytesIO(good), path, quotes=self.multiline)), names, None).schema
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
@@ -234,6 +235,12 @@ class CsvFiles:
         )
 
 
+def _without(block: Lines, chunk: Chunk) -> bytes:
+    """The lines of a block that its chunk does not reject."""
+    bad = {each.record for each in chunk.rejected}
+    return "".join(f"{block.text(row)}\n" for row in range(len(block)) if row not in bad).encode()
+
+
 @dataclass(frozen=True, kw_only=True)
 class JsonLines:
     """One JSON object in each line."""
@@ -251,10 +258,22 @@ class JsonLines:
     def _sample(self, block: Lines, path: str) -> pa.Schema:
         try:
             return self._table(block, None).schema
-        except pa.ArrowInvalid:
-            reader = LineReader(path, lambda lines: _one_batch(self._table(lines, None)), reject=False)
-            next(reader.chunks(iter([block]), 0))  # raises for the line
-            raise
+        except pa.ArrowInvalid as error:
+            (chunk,) = LineReader(path, self._checked, reject=True).chunks(iter([block]), 0)
+            if not chunk.rejected:
+                raise SourceUnreadableError(
+                    f"{path}: its lines do not fit together: {reason_of(error)}; say the types (option types)"
+                ) from None
+            good = _without(block, chunk)
+            if not good:
+                return pa.schema([])
+            return self._sample(next(lines_of(io.BytesIO(good), path)), path)
+
+    def _checked(self, lines: Lines) -> pa.RecordBatch:
+        """A row for each of the lines, if each holds an object."""
+        if len(lines) and self._table(lines, None).num_rows != len(lines):
+            raise NotRecordsError("each line must hold one object")
+        return pa.record_batch([pa.nulls(len(lines))], ["object"])
 
     def chunks(self, path: str, schema: pa.Schema, offset: int, *, reject: bool) -> Iterator[Chunk]:
         """Objects; a field that is missing is null, one that no column is for makes a bad record."""

@@ -141,6 +141,37 @@ def test_a_bad_line_is_named_or_handed_over(tmp_path: Path, line: str, reason: s
     assert late.batch.to_pylist() == [{"a": 5, "b": 6}]
 
 
+@pytest.mark.parametrize("line", ["{", "[1]", '{"a": 2} {"a": 3}', "none"])
+def test_a_bad_line_does_not_keep_the_columns_from_being_found(tmp_path: Path, line: str):
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"a": 1}}\n{line}\n{{"a": 4, "b": "x"}}\n')
+    lenient = FileSource([path], FileOptions(reject=True))
+    assert lenient.schema.names == ["a", "b"]
+    (chunk,) = lenient.read(*lenient.ids())
+    assert chunk.batch.to_pylist() == [{"a": 1, "b": None}, {"a": 4, "b": "x"}]
+    assert [(bad.line, bad.text) for bad in chunk.rejected] == [(2, line)]
+    strict = FileSource([path])
+    with pytest.raises(BadRecordError, match=r"x.jsonl, line 2: "):
+        read(strict, *strict.ids())
+
+
+@pytest.mark.parametrize(("name", "text"), [("x.csv", "a,b\n1,2,3\n"), ("x.jsonl", "{\n")])
+def test_a_file_of_bad_lines_only_has_no_rows(tmp_path: Path, name: str, text: str):
+    path = tmp_path / name
+    path.write_text(text)
+    source = FileSource([path], FileOptions(reject=True))
+    assert source.schema.names == (["a", "b"] if name == "x.csv" else [])
+    (chunk,) = source.read(*source.ids())
+    assert (chunk.batch.num_rows, chunk.records, len(chunk.rejected)) == (0, 1, 1)
+
+
+def test_lines_whose_types_contradict_each_other_are_an_error_of_the_file(tmp_path: Path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1}\n{"a": "x"}\n')
+    with pytest.raises(SourceUnreadableError, match=r"x.jsonl: its lines do not fit together: .*say the types"):
+        assert FileSource([path], FileOptions(reject=True)).schema
+
+
 def test_a_field_that_no_column_is_for_is_a_bad_record(tmp_path: Path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n' * 10)
