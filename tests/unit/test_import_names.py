@@ -29,7 +29,7 @@ def python(*words: str, folder: Path = ROOT, given: str = "") -> str:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, *words]
     done = subprocess.run(
-        command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=120, input=given
+        command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=300, input=given
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
