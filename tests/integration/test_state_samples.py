@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from connector.ledger import fold, from_bytes
 from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]
+RECOVER_COLUMNS = ("application", "last batch", "its rows", "open batch", "transactions", "state")
 
 
 @pytest.fixture(params=GENERATIONS, ids=lambda path: path.name)
@@ -77,8 +79,10 @@ def test_recover_shows_and_finishes_what_is_open(
     client: PravegaClient, target: StreamName, cli: Callable[..., str], eventually: Eventually
 ):
     def rows(*args: str) -> list[list[str]]:
-        lines = cli("recover", str(target), *args).splitlines()
-        return [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+        title, *lines = cli("recover", str(target), *args).splitlines()
+        starts = [title.index(column) for column in RECOVER_COLUMNS]
+        table = [line for line in lines if not line.startswith("left open")]
+        return [[line[a:b].strip() for a, b in pairwise([*starts, None])] for line in table]
 
     of_query, of_open, parts = (
         (["query", "2", "2"], "query", 2) if target.stream == "target" else (["query", "7", "1"], "other", 1)
