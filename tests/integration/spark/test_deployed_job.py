@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
@@ -11,6 +13,7 @@ from connector.wire import StreamName
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.long
 def test_a_stream_is_copied_once_however_often_the_job_runs(
     config: PravegaConfig, client: PravegaClient, stream_name: StreamName, tmp_path: Path, start_process
 ):
