@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from abc import ABC
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -96,7 +96,7 @@ class Instrument(ABC):
         self.name, self.unit, self.text = name, unit, text
         self.attributes, self.fixed = attributes, fixed
         self._held: dict[_Values, Any] = {}
-        _declared.append(self)
+        INSTRUMENTS[name] = self
 
     def _key(self, values: _Values) -> _Values:
         assert len(values) == len(self.attributes)
@@ -188,7 +188,8 @@ class Histogram(Instrument):
         return Distribution((0,) * (len(BOUNDS) + 1), 0.0)
 
 
-_declared: Final[list[Instrument]] = []
+#: The table: every metric that there is, by its name, in the order of the declarations below.
+INSTRUMENTS: Final[dict[str, Instrument]] = {}
 
 # ---- the table ----
 
@@ -314,15 +315,12 @@ QUERY_TROUBLE: Final = Gauge(
 QUERIES: Final = UpDownCounter("pravega.query.active", "{query}", "Queries that run.", (QUERY,))
 QUERY_FAILURES: Final = Counter("pravega.query.failures", "{query}", "Queries that have ended with an error.", (QUERY,))
 
-#: The table: every metric that there is, by its name.
-INSTRUMENTS: Final[Mapping[str, Instrument]] = {each.name: each for each in _declared}
-
 
 def _begin_anew() -> None:
     """Count from nothing in a forked process, whose parent goes on counting its own."""
     global _lock, _exporting
     _lock, _exporting = threading.RLock(), threading.Lock()
-    for each in _declared:
+    for each in INSTRUMENTS.values():
         each.reset()
 
 
@@ -372,7 +370,7 @@ def export_to_opentelemetry(provider: MeterProvider | None = None) -> None:
             return
         histograms: dict[str, Any] = {}
         meter = api.get_meter(_METER) if provider is None else provider.get_meter(_METER)
-        for each in _declared:
+        for each in INSTRUMENTS.values():
             if isinstance(each, Histogram):
                 histograms[each.name] = _histogram(meter, each)
                 continue
@@ -441,7 +439,7 @@ class PrometheusCollector:
 
     def collect(self) -> Iterator[Any]:
         """Yield the metrics as they are now."""
-        for each in _declared:
+        for each in INSTRUMENTS.values():
             labels = [*dict(each.fixed), *each.attributes]
             family = self._families[each.kind](
                 prometheus_name(each), _plain(each.text), labels=[name.replace(".", "_") for name in labels]

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
@@ -404,12 +405,7 @@ class ControllerClient:
         """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
         looks = Looks(deadline)
         while status is not TransactionStatus.COMMITTED and looks.again():
-            try:
-                status = watch.status(transaction, deadline)
-            except AuthenticationError:
-                raise
-            except ControllerError:
-                continue
+            status = _if_told(partial(watch.status, transaction, deadline)) or status
         return status
 
     def commits_in_order(self, stream: StreamName) -> bool:
@@ -478,7 +474,7 @@ class ControllerClient:
                     raise
                 except ControllerError as error:
                     trouble = ControllerFailureError(error.message)
-                status = self._status_if_told(stream, transaction, deadline)
+                status = _if_told(partial(self.transaction_status, stream, transaction, deadline=deadline))
                 if status is not None and status is not TransactionStatus.OPEN:
                     return status
                 unknown = OutcomeUnknownError(
@@ -486,17 +482,6 @@ class ControllerClient:
                     f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
                 )
                 attempts.again(trouble, unknown)
-
-    def _status_if_told(
-        self, stream: StreamName, transaction: uuid.UUID, deadline: Deadline
-    ) -> TransactionStatus | None:
-        """The status, or None when the controller does not tell."""
-        try:
-            return self.transaction_status(stream, transaction, deadline=deadline)
-        except AuthenticationError:
-            raise
-        except ControllerError:
-            return None
 
     # ---- event time ----
 
@@ -659,6 +644,16 @@ class ControllerClient:
                     f"look at current_segments later, or allow a longer timeout"
                 )
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
+
+
+def _if_told(ask: Callable[[], TransactionStatus]) -> TransactionStatus | None:
+    """The answer, or None when the controller gives none. Raises AuthenticationError."""
+    try:
+        return ask()
+    except AuthenticationError:
+        raise
+    except ControllerError:
+        return None
 
 
 def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -97,18 +98,13 @@ class Servers:
         """Commit, side by side unless the first one has to make sure first that this is harmless."""
         if len(ids) > 1 and self._controller.commits_in_order(self.stream):
             return self._each(self._commit, ids)
-        first = self._each(self._commit_first, ids[:1])
+        first = self._each(partial(self._commit, first=True), ids[:1])
         return {**first, **self._each(self._commit, ids[1:])}
 
-    def _commit_first(self, id_: UUID) -> TransactionStatus:
+    def _commit(self, id_: UUID, *, first: bool = False) -> TransactionStatus:
+        commit = self._controller.commit_first if first else self._controller.commit_transaction
         try:
-            return self._controller.commit_first(self.stream, id_, timeout=self._left())
-        except (TransactionAbortedError, TransactionUnknownError) as error:
-            return _status_of(error)
-
-    def _commit(self, id_: UUID) -> TransactionStatus:
-        try:
-            return self._controller.commit_transaction(self.stream, id_, timeout=self._left())
+            return commit(self.stream, id_, timeout=self._left())
         except (TransactionAbortedError, TransactionUnknownError) as error:
             return _status_of(error)
 
