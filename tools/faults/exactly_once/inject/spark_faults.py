@@ -252,16 +252,16 @@ def _patch_ledger(module: Any) -> None:
         reach(f"after {phase}", batch=batch)
         return result
 
-    def one_by_one(self: Any, call: Callable[[Any], Any], ids: Any) -> dict[Any, Any]:
-        results = {}
-        for id_ in ids:
-            results[id_] = call(id_)
-            if call.__name__ == "_commit":
-                reach("after one commit", **now)
-        return results
+    commit = module.Servers._commit
+
+    def then_reach(self: Any, id_: Any, **first: Any) -> Any:
+        status = commit(self, id_, **first)
+        reach("after one commit", **now)
+        return status
 
     module._answer = told
-    module.Servers._each = one_by_one
+    module.Servers._commit = then_reach
+    module.Servers._each = lambda self, call, ids: {id_: call(id_) for id_ in ids}  # one by one
 
 
 _PATCHES: dict[str, Callable[[Any], None]] = {
