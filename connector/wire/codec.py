@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import fields
 from typing import Any, Final
 
 from ..errors import ProtocolError
@@ -38,7 +37,7 @@ def _encode_field(kind: str, value: Any) -> bytes:
 
 def encode(message: Message) -> bytes:
     """Bytes of a message, header included."""
-    values = (getattr(message, field.name) for field in fields(message))  # type: ignore[arg-type]
+    values = (getattr(message, name) for name in message.__struct_fields__)
     body = b"".join(map(_encode_field, message.LAYOUT, values))
     return _HEADER.pack(message.TYPE, len(body)) + body
 

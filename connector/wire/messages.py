@@ -1,9 +1,10 @@
 """Messages of the segment store's wire protocol, version 16, each declared in one place.
 
-A message on the wire is ``i32 type | i32 length | body``, big-endian. Here it is a frozen dataclass with its type
-number, ``TYPE``, and the types of its fields in order, ``LAYOUT``; :mod:`connector.wire.codec` follows the layout. A
-subclass of :class:`Reply` is one that the segment store sends: its definition is all that decoding needs. Layouts are
-those of Java's ``io.pravega.shared.protocol.netty.WireCommands`` (0.13), checked against a real server.
+A message on the wire is ``i32 type | i32 length | body``, big-endian. Here it is a frozen struct with its type number,
+``TYPE``, and the types of its fields in order, ``LAYOUT``; :mod:`connector.wire.codec` follows the layout. A subclass
+of :class:`Reply` is one that the segment store sends: its definition is all that decoding needs. Layouts are those of
+Java's ``io.pravega.shared.protocol.netty.WireCommands`` (0.13), checked against a real server. The structs are
+msgspec's: as many dataclasses took a fifth of the time in which the connector is imported.
 
 Layout letters: ``q`` i64, ``i`` i32, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
 ``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes.
@@ -14,8 +15,9 @@ AppendBlock has no class: its two parts go before and after the events (:func:`e
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import ClassVar, Final
+
+import msgspec
 
 __all__ = [
     "NO_ATTRIBUTE",
@@ -69,10 +71,9 @@ _BLOCK_HEADER: Final = struct.Struct(">ii16s")
 _BLOCK_END: Final = struct.Struct(">ii16siiiqq")
 
 
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """Base of all messages: a type number and the layout of the fields."""
 
-    __slots__ = ()
     TYPE: ClassVar[int]
     LAYOUT: ClassVar[str]
 
@@ -84,16 +85,11 @@ REPLIES: Final[dict[int, type[Reply]]] = {}
 class Reply(Message):
     """Base of the messages that a segment store sends; a subclass is decoded from its definition on."""
 
-    __slots__ = ()
-
     def __init_subclass__(cls) -> None:
-        # dataclass(slots=True) makes the class a second time, under the same name; the second one counts.
-        if REPLIES.setdefault(cls.TYPE, cls).__name__ != cls.__name__:
+        if REPLIES.setdefault(cls.TYPE, cls) is not cls:
             raise TypeError(f"{cls.__name__} and {REPLIES[cls.TYPE].__name__} have the same type {cls.TYPE}")
-        REPLIES[cls.TYPE] = cls
 
 
-@dataclass(frozen=True, slots=True)
 class Hello(Reply):
     """First message in each direction."""
 
@@ -103,7 +99,6 @@ class Hello(Reply):
     low: int = OLDEST_PROTOCOL_VERSION
 
 
-@dataclass(frozen=True, slots=True)
 class KeepAlive(Reply):
     """Keeps an idle connection open; the server sends it back."""
 
@@ -114,7 +109,6 @@ class KeepAlive(Reply):
 # ---- writing events, in one step or under a condition, and the answers ----
 
 
-@dataclass(frozen=True, slots=True)
 class SetupAppend(Message):
     """Binds a writer id to a segment on this connection; answered by AppendSetup."""
 
@@ -126,7 +120,6 @@ class SetupAppend(Message):
     token: str
 
 
-@dataclass(frozen=True, slots=True)
 class AppendSetup(Reply):
     """The writer id may append; ``last_event_number`` is the last one that is durable."""
 
@@ -138,7 +131,6 @@ class AppendSetup(Reply):
     last_event_number: int
 
 
-@dataclass(frozen=True, slots=True)
 class ConditionalAppend(Message):
     """Appends one event if the segment's length is ``expected_offset``; DataAppended or ConditionalCheckFailed."""
 
@@ -151,7 +143,6 @@ class ConditionalAppend(Message):
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class DataAppended(Reply):
     """All events up to ``event_number`` are durable; ``write_offset`` is the segment's length after them."""
 
@@ -164,7 +155,6 @@ class DataAppended(Reply):
     write_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class ConditionalCheckFailed(Reply):
     """A conditional append found the segment at another length than it expected."""
 
@@ -175,7 +165,6 @@ class ConditionalCheckFailed(Reply):
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class InvalidEventNumber(Reply):
     """The writer id has moved on; the server closes the connection after this."""
 
@@ -187,7 +176,6 @@ class InvalidEventNumber(Reply):
     event_number: int
 
 
-@dataclass(frozen=True, slots=True)
 class ConditionalBlockEnd(Message):
     """Appends raw bytes if the segment's length is ``expected_offset``."""
 
@@ -217,7 +205,6 @@ def encode_append(
 # ---- a segment as a whole, its bytes, attributes and keys: each request before its answer ----
 
 
-@dataclass(frozen=True, slots=True)
 class ReadSegment(Message):
     """Asks for bytes of a segment; parked by the server while ``offset`` is the end of an unsealed segment."""
 
@@ -230,7 +217,6 @@ class ReadSegment(Message):
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentRead(Reply):
     """Bytes of a segment, perhaps fewer than were asked for. ``data`` is a view into the receive buffer."""
 
@@ -244,7 +230,6 @@ class SegmentRead(Reply):
     request_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class GetStreamSegmentInfo(Message):
     """Asks for a segment's start, length and state."""
 
@@ -255,7 +240,6 @@ class GetStreamSegmentInfo(Message):
     token: str
 
 
-@dataclass(frozen=True, slots=True)
 class StreamSegmentInfo(Reply):
     """A segment's start, length and state."""
 
@@ -271,7 +255,6 @@ class StreamSegmentInfo(Reply):
     start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class CreateTransientSegment(Message):
     """Creates a segment that lives as long as this connection, to be merged into ``parent``."""
 
@@ -283,7 +266,6 @@ class CreateTransientSegment(Message):
     token: str
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentCreated(Reply):
     """Answer to CreateTransientSegment: the name that the server chose."""
 
@@ -293,7 +275,6 @@ class SegmentCreated(Reply):
     segment: str
 
 
-@dataclass(frozen=True, slots=True)
 class MergeSegments(Message):
     """Appends the whole of ``source`` to ``target`` in one step and deletes it."""
 
@@ -306,7 +287,6 @@ class MergeSegments(Message):
     attribute_updates: int = 0
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentsMerged(Reply):
     """The merge is durable; ``write_offset`` is the target's length after it."""
 
@@ -318,7 +298,6 @@ class SegmentsMerged(Reply):
     write_offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class TruncateSegment(Message):
     """Drops all bytes of a segment before ``offset``."""
 
@@ -330,7 +309,6 @@ class TruncateSegment(Message):
     token: str
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentTruncated(Reply):
     """The bytes are dropped."""
 
@@ -340,7 +318,6 @@ class SegmentTruncated(Reply):
     segment: str
 
 
-@dataclass(frozen=True, slots=True)
 class GetSegmentAttribute(Message):
     """Asks for a number that is kept with a segment."""
 
@@ -352,7 +329,6 @@ class GetSegmentAttribute(Message):
     token: str
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentAttribute(Reply):
     """The number, or NO_ATTRIBUTE."""
 
@@ -362,7 +338,6 @@ class SegmentAttribute(Reply):
     value: int
 
 
-@dataclass(frozen=True, slots=True)
 class UpdateSegmentAttribute(Message):
     """Replaces a number that is kept with a segment if it is the expected one."""
 
@@ -376,7 +351,6 @@ class UpdateSegmentAttribute(Message):
     token: str
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentAttributeUpdated(Reply):
     """``success``: the number was the expected one and is replaced."""
 
@@ -386,7 +360,6 @@ class SegmentAttributeUpdated(Reply):
     success: bool
 
 
-@dataclass(frozen=True, slots=True)
 class ReadTable(Message):
     """Asks a table segment for the value of one key; ``key_size`` counts the key's length, itself and its version."""
 
@@ -401,7 +374,6 @@ class ReadTable(Message):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
 class TableRead(Reply):
     """One key of a table segment with its value; an absent key has an empty one."""
 
@@ -420,7 +392,6 @@ class TableRead(Reply):
 # ---- refusals of any request ----
 
 
-@dataclass(frozen=True, slots=True)
 class WrongHost(Reply):
     """The segment lives on another segment store."""
 
@@ -432,7 +403,6 @@ class WrongHost(Reply):
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentIsSealed(Reply):
     """An append, or a read at the end, of a segment that has ended."""
 
@@ -444,7 +414,6 @@ class SegmentIsSealed(Reply):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class NoSuchSegment(Reply):
     """The segment was deleted, merged into another one, or never existed."""
 
@@ -456,7 +425,6 @@ class NoSuchSegment(Reply):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentIsTruncated(Reply):
     """The offset lies before ``start_offset``, the first one that the segment still holds."""
 
@@ -469,7 +437,6 @@ class SegmentIsTruncated(Reply):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
 class OperationUnsupported(Reply):
     """The server does not know the operation."""
 
@@ -480,7 +447,6 @@ class OperationUnsupported(Reply):
     stack: str
 
 
-@dataclass(frozen=True, slots=True)
 class AuthTokenCheckFailed(Reply):
     """The delegation token was refused. To a ReadSegment the server puts the offset where the request id belongs."""
 
@@ -491,7 +457,6 @@ class AuthTokenCheckFailed(Reply):
     error_code: int
 
 
-@dataclass(frozen=True, slots=True)
 class ErrorMessage(Reply):
     """Any other failure of a request."""
 
