@@ -249,7 +249,7 @@ OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of 
 TRANSACTIONS: Final = Counter(
     "pravega.transactions",
     "{transaction}",
-    "Transactions by what was done: `begun`, `committed`, `aborted`. A commit that is repeated counts again.",
+    "Transactions by what was done: `begun`, `committed`, `aborted`. A commit that a program repeats counts again.",
     (OUTCOME, STREAM),
 )
 TRANSACTIONS_OPEN: Final = UpDownCounter(

@@ -385,18 +385,31 @@ class ControllerClient:
         the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
-        request = calls.transaction_message(stream, transaction, noted)
         deadline, began = self.health.deadline(timeout), time.monotonic()
-        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
-        if time.monotonic() - began > _SLOW_COMMIT:
-            self._orderly.discard(stream)
-        if not status.is_committed:
-            raise status_error(status, "commit", stream, transaction)
+        status = self._commit(stream, transaction, noted, deadline)
         if wait:
             status = self._seen(status, CommitWatch(self, stream), transaction, deadline)
         metrics.TRANSACTIONS.add(1, "committed", str(stream))
         metrics.OPERATION_SECONDS.record(time.monotonic() - began, "commit", str(stream))
         return status
+
+    def _commit(
+        self, stream: StreamName, transaction: uuid.UUID, noted: tuple[str, int] | None, deadline: Deadline
+    ) -> TransactionStatus:
+        """Ask for a commit until it is decided, without counting it: COMMITTING or COMMITTED."""
+        request, began = calls.transaction_message(stream, transaction, noted), time.monotonic()
+        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if time.monotonic() - began > _SLOW_COMMIT:
+            self._orderly.discard(stream)
+        if not status.is_committed:
+            raise status_error(status, "commit", stream, transaction)
+        return status
+
+    def repeat_commit(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Ask again for a commit that is decided; it counts as no further one. As :meth:`commit_transaction`."""
+        return self._commit(stream, transaction, None, self.health.deadline(timeout))
 
     @staticmethod
     def _seen(
@@ -689,5 +702,5 @@ class CommitWatch:
         # What it was decided to be is known; the next look tells the rest.
         with contextlib.suppress(ControllerError, OutcomeUnknownError):
             left = _ASK_SECONDS if deadline is None else min(_ASK_SECONDS, deadline.left)
-            self._controller.commit_transaction(self._stream, transaction, timeout=left)
+            self._controller.repeat_commit(self._stream, transaction, timeout=left)
         return status

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from connector import metrics
 from connector.client import CommitWatch, ControllerClient, TransactionStatus, controller
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
@@ -218,6 +219,18 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
     assert client.commit_transaction(STREAM, ID, wait=True, timeout=20) is Status.COMMITTED
     assert fake.count("commitTransaction") == 2
     assert client.health.counters.as_dict()["repeated_commits"] == 1
+
+
+def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
+    """By the call that waits for it, and by others that look whether it is visible."""
+    counted = lambda: dict(metrics.TRANSACTIONS.series()).get(("committed", str(STREAM)), 0)  # noqa: E731
+    before = counted()
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
+    client.commit_transaction(STREAM, ID)
+    watch = CommitWatch(client, STREAM, ask_again=0.0)
+    assert [watch.status(ID) for _ in range(3)] == [Status.COMMITTING] * 3
+    assert fake.count("commitTransaction") > 2
+    assert counted() == before + 1
 
 
 def test_the_first_of_several_is_awaited_where_others_would_be_dropped(fake, client, monkeypatch):
