@@ -10,11 +10,11 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.errors import SerdeError, did_you_mean
+from pravega_serde.profiles import load_profile
 
 from .errors import ConfigError
 from .hints import HintedNames
-from .profiles import load_profile
 from .wire import validate_scope_name
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
@@ -207,8 +207,8 @@ class PravegaConfig(HintedNames):
         """Read all sources: explicit > arguments > properties > environment > profile > default.
 
         ``explicit`` takes what this class does; None leaves a setting to the other sources. The environment is the
-        process's own unless given. ``profile`` is the name of one in the user's file (:mod:`connector.profiles`), by
-        default the one that ``PRAVEGA_PROFILE`` names.
+        process's own unless given. ``profile`` is the name of one in the user's file
+        (:mod:`pravega_serde.profiles`), by default the one that ``PRAVEGA_PROFILE`` names.
         """
         known = [f.name for f in fields(cls)] + ["username", "password", "token"]
         for name in sorted(explicit.keys() - set(known)):
@@ -219,7 +219,10 @@ class PravegaConfig(HintedNames):
             raise ConfigError("the credentials are given twice, as auth_token and by username or token")
         explicit |= named
         environment = os.environ if environment is None else environment
-        profiled = load_profile(profile, environment)
+        try:
+            profiled = load_profile(profile, environment)
+        except SerdeError as error:
+            raise ConfigError(error.message) from None
         settings: dict[str, Any] = {}
         for layer in (
             {} if profiled is None else profiled.cluster,

@@ -116,7 +116,12 @@ def command_line(context: click.Context, profile: str | None) -> None:
 
 def _use_profile(context: click.Context, name: str | None) -> None:
     """Name the profile for all that this command does; without a name, the default one if there is one."""
-    from ..profiles import DEFAULT_PROFILE, PROFILE_VARIABLE, load_profile, profile_names  # noqa: PLC0415 - as above
+    from pravega_serde.profiles import (  # noqa: PLC0415 - as above
+        DEFAULT_PROFILE,
+        PROFILE_VARIABLE,
+        load_profile,
+        profile_names,
+    )
 
     before = os.environ.get(PROFILE_VARIABLE)
     if name is None and not before and DEFAULT_PROFILE in profile_names():

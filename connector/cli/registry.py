@@ -27,7 +27,6 @@ from pravega_serde.registry import (
 )
 from pravega_serde.serializer import registry_formats
 
-from ..profiles import registry_environment
 from . import arguments
 
 __all__ = ["registry"]
@@ -40,7 +39,12 @@ _POLICIES: Final = (
 
 
 @click.group()
-@click.option("--uri", envvar="PRAVEGA_REGISTRY_URI", show_envvar=True, help="Such as http://host:9092.")
+@click.option(
+    "--registry",
+    "--uri",
+    "uri",
+    help="Its address, such as http://host:9092.  [default: PRAVEGA_REGISTRY_URI, or the profile's]",
+)
 @click.option("--namespace", help="Of the groups; the default one if left out.")
 @click.option("--ca-file", help="The authorities' certificates in PEM.")
 @click.option("--timeout", default=15.0, show_default=True, help="Seconds for a call with all its tries.")
@@ -48,10 +52,8 @@ _POLICIES: Final = (
 def registry(
     context: click.Context, *, uri: str | None, namespace: str | None, ca_file: str | None, timeout: float
 ) -> None:
-    """Look into a schema registry. Credentials: PRAVEGA_REGISTRY_USERNAME and _PASSWORD, or _TOKEN."""
-    context.obj = RegistryConfig.from_env(
-        registry_environment(), uri=uri, namespace=namespace, ca_file=ca_file, timeout=timeout
-    )
+    """Look into a schema registry. Credentials: PRAVEGA_REGISTRY_USERNAME, _PASSWORD or _TOKEN, or the profile's."""
+    context.obj = RegistryConfig.resolve(uri=uri, namespace=namespace, ca_file=ca_file, timeout=timeout)
 
 
 @registry.command()

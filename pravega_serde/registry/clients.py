@@ -110,7 +110,7 @@ class _Base:
 
     def __init__(
         self,
-        uri: str | RegistryConfig,
+        uri: str | RegistryConfig | None = None,
         *,
         namespace: str | None = None,
         username: str | None = None,
@@ -121,18 +121,18 @@ class _Base:
         latest_seconds: float = LATEST_SECONDS,
         cache_entries: int = CACHE_ENTRIES,
     ) -> None:
-        if isinstance(uri, str):
-            uri = RegistryConfig(
-                uri=uri,
-                namespace=namespace,
-                username=username,
-                password=password,
-                token=token,
-                ca_file=ca_file,
-                timeout=timeout,
-                latest_seconds=latest_seconds,
-                cache_entries=cache_entries,
-            )
+        if uri is None or isinstance(uri, str):
+            settings: dict[str, Any] = {
+                "namespace": namespace,
+                "username": username,
+                "password": password,
+                "token": token,
+                "ca_file": ca_file,
+                "timeout": timeout,
+                "latest_seconds": latest_seconds,
+                "cache_entries": cache_entries,
+            }
+            uri = RegistryConfig.resolve(**settings) if uri is None else RegistryConfig(uri=uri, **settings)
         elif not isinstance(uri, RegistryConfig):
             raise SerdeError(
                 f"a registry's client is made of its URI or a RegistryConfig, not of a {type(uri).__name__}: write "
@@ -160,9 +160,12 @@ class _Base:
 class SchemaRegistryClient(_Base):
     """A client of one registry, safe for threads; not to be taken into a forked process.
 
-    ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Every method raises
-    a RegistryError: RegistryUnavailableError when there was no answer until the deadline, RegistryAuthenticationError
-    and RegistryPermissionError, RegistryProtocolError. What else it raises stands with it.
+    ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Without one, the
+    address and what else is not given are those of :meth:`RegistryConfig.resolve`: of the environment
+    (``PRAVEGA_REGISTRY_URI``), or of the profile that ``PRAVEGA_PROFILE`` names.
+
+    Every method raises a RegistryError: RegistryUnavailableError when there was no answer until the deadline,
+    RegistryAuthenticationError and RegistryPermissionError, RegistryProtocolError. What else it raises stands with it.
     """
 
     def _open(self) -> None:

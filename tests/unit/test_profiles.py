@@ -1,6 +1,7 @@
 """Profiles of the user's file: what they hold, what rules over them, what is said of mistakes."""
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.options import CommonOptions, parse_options
-from connector.profiles import load_profile, profile_names, registry_environment
+from pravega_serde.errors import SerdeError
+from pravega_serde.profiles import load_profile, profile_names
+from pravega_serde.registry import RegistryConfig, SchemaRegistryClient
 
 Write = Callable[..., Path]
 SECRET = "hunter2"
@@ -19,8 +22,8 @@ SECRET = "hunter2"
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """``write(text)``: the user's file, which nobody else may read."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    for name in ("PRAVEGA_PROFILE", "PRAVEGA_CONTROLLER_URI", "PRAVEGA_REGISTRY_URI"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith(("PRAVEGA_", "pravega_"))]:
+        monkeypatch.delenv(name)
 
     def write(text: str, mode: int = 0o600) -> Path:
         file = tmp_path / "pravega-serde" / "config.toml"
@@ -67,7 +70,25 @@ def test_settings_of_the_registry(write: Write, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://env:1")
     found = options.registry_config(1.0)
     assert (found.uri, found.namespace, found.username, found.token) == ("http://env:1", "n", "u", None)
-    assert "PRAVEGA_REGISTRY_TOKEN" not in registry_environment()
+    assert RegistryConfig.resolve() == RegistryConfig(uri="http://env:1", namespace="n", username="u", password="p")
+    assert RegistryConfig.resolve(uri="http://b:1", token="x").token == "x", "the credentials are one setting"
+
+
+def test_a_registrys_client_without_arguments(write: Write, monkeypatch: pytest.MonkeyPatch):
+    """As a PravegaClient(): of the environment, then of the profile that it names."""
+    write('[a]\nregistry = "http://a:1"\nregistry_token = "t"\nregistry_namespace = "n"\n')
+    with pytest.raises(SerdeError, match="give it, such as http://localhost:9092, or set PRAVEGA_REGISTRY_URI"):
+        SchemaRegistryClient()
+    monkeypatch.setenv("PRAVEGA_PROFILE", "a")
+    assert SchemaRegistryClient().config == RegistryConfig(uri="http://a:1", token="t", namespace="n")
+    monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://env:1")
+    assert SchemaRegistryClient(namespace="m", timeout=5).config == RegistryConfig(
+        uri="http://env:1", token="t", namespace="m", timeout=5
+    )
+    assert SchemaRegistryClient("http://b:1").config == RegistryConfig(uri="http://b:1")
+    monkeypatch.setenv("PRAVEGA_PROFILE", "b")
+    with pytest.raises(SerdeError, match="there is no profile 'b'"):
+        SchemaRegistryClient()
 
 
 def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: pytest.LogCaptureFixture):
@@ -105,5 +126,5 @@ def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert profile_names() == []
     assert load_profile() is None
-    with pytest.raises(ConfigError, match="there is no profile 'x'"):
+    with pytest.raises(SerdeError, match="there is no profile 'x'"):
         load_profile("x")

@@ -146,6 +146,9 @@ def test_the_profile_that_is_named_else_the_default_one(monkeypatch, tmp_path):
     assert "'two://'" in run("scope", "list", env={"PRAVEGA_PROFILE": "other"})[2]
     assert "'four://'" in run("--profile", "other", "scope", "list", "--controller", "four://")[2]
     assert "'three://'" in run("--profile", "other", "registry", "groups")[2]
+    assert "'five://'" in run("--profile", "other", "registry", "--registry", "five://", "groups")[2]
+    assert "'six://'" in run("registry", "groups", env={"PRAVEGA_REGISTRY_URI": "six://"})[2]
+    assert "set PRAVEGA_REGISTRY_URI" in run("registry", "groups")[2]
     assert "PRAVEGA_PROFILE" not in os.environ
     code, _, errors = run("--profile", "othr", "scope", "list")
     assert (code, errors.count("\n")) == (ExitCode.FAILED, 1)
