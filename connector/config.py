@@ -48,9 +48,10 @@ _Layer = dict[str, Any]  # settings that one source gives, by the names of the f
 class PravegaConfig(HintedNames):
     """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
-    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
-    the environment before a profile of the user before the defaults. Each setting is taken from the first source that
-    has it; the method and the token of the credentials are one setting. Raises ConfigError for invalid settings.
+    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before a
+    profile that is named before the environment before the profile that this names before the defaults. Each setting is
+    taken from the first source that has it; the method and the token of the credentials are one setting. Raises
+    ConfigError for invalid settings.
     Credentials appear neither in the text of the value nor in errors; a pickle holds them.
 
     ``username`` and ``password``, or ``token``, set the method and the token as :meth:`with_credentials` and
@@ -204,11 +205,11 @@ class PravegaConfig(HintedNames):
         profile: str | None = None,
         **explicit: Any,
     ) -> PravegaConfig:
-        """Read all sources: explicit > arguments > properties > environment > profile > default.
+        """Read all sources: explicit > arguments > properties > ``profile`` > environment > its profile > default.
 
         ``explicit`` takes what this class does; None leaves a setting to the other sources. The environment is the
         process's own unless given. ``profile`` is the name of one in the user's file
-        (:mod:`pravega_serde.profiles`), by default the one that ``PRAVEGA_PROFILE`` names.
+        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
         """
         known = [f.name for f in fields(cls)] + ["username", "password", "token"]
         for name in sorted(explicit.keys() - set(known)):
@@ -225,8 +226,9 @@ class PravegaConfig(HintedNames):
             raise ConfigError(error.message) from None
         settings: dict[str, Any] = {}
         for layer in (
-            {} if profiled is None else profiled.cluster,
+            profiled.cluster if profiled and not profiled.named else {},
             _environment_layer(environment),
+            profiled.cluster if profiled and profiled.named else {},
             {} if properties is None else _properties_layer(properties),
             _arguments_layer(arguments)[0],
             {name: value for name, value in explicit.items() if value is not None},

@@ -7,8 +7,9 @@ The file is ``$XDG_CONFIG_HOME/pravega-serde/config.toml``, by default in ``~/.c
     scope = "shop"
     registry = "https://registry.example.com"
 
-What a program gives and what the environment has rule over a profile: see ``PravegaConfig.resolve`` for the cluster's
-settings, :meth:`~pravega_serde.registry.RegistryConfig.resolve` for the registry's.
+A profile that is named, in a call or by ``--profile``, rules over the environment; one that the environment names by
+``PRAVEGA_PROFILE`` does not. What a call gives beside it rules over both. See ``PravegaConfig.resolve`` for the
+cluster's settings, :meth:`~pravega_serde.registry.RegistryConfig.resolve` for the registry's.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from __future__ import annotations
 import base64
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pravega_serde.errors import SerdeError, did_you_mean
 
-__all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "profile_names"]
+__all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "named", "profile_names"]
 
 #: Environment variable with the name of the profile.
 PROFILE_VARIABLE: Final = "PRAVEGA_PROFILE"
@@ -56,6 +58,7 @@ _KNOWN: Final = (*_CLUSTER, *_REGISTRY)
 _SECRETS: Final = frozenset({"auth_token", "password", "registry_password", "registry_token"})
 _OTHERS_MAY_READ: Final = 0o077
 _warned: Final[set[Path]] = set()
+_named: Final[list[str]] = []  # the profiles of the blocks that are under way, the innermost last
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Profile:
     """Fields of PravegaConfig."""
     registry: Mapping[str, str]
     """Fields of RegistryConfig."""
+    named: bool
+    """Whether it was named, and not by the environment, so that it rules over that."""
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
@@ -79,13 +84,14 @@ def profile_names(environment: Mapping[str, str] | None = None) -> list[str]:
 
 
 def load_profile(name: str | None = None, environment: Mapping[str, str] | None = None) -> Profile | None:
-    """The profile of that name, else the one that ``PRAVEGA_PROFILE`` names; None if neither names one.
+    """The profile of that name, else that of :func:`named`, else that of ``PRAVEGA_PROFILE``; None if none is named.
 
     Raises SerdeError for a profile or a file that is not there, an unknown setting, a value of the wrong type. Secrets
     in a file that other users may read are a warning in the log, once.
     """
     environment = os.environ if environment is None else environment
-    name = name or environment.get(PROFILE_VARIABLE)
+    given = name or next(reversed(_named), None)
+    name = given or environment.get(PROFILE_VARIABLE)
     if not name:
         return None
     file = _file(environment)
@@ -108,7 +114,17 @@ def load_profile(name: str | None = None, environment: Mapping[str, str] | None 
     if not _SECRETS.isdisjoint(table):
         _check_readers(file)
     registry = {field: table[key] for key, field in _REGISTRY.items() if table.get(key)}
-    return Profile(name, _cluster(table, where), registry)
+    return Profile(name, _cluster(table, where), registry, named=given is not None)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Name the profile for all that this process reads during the block; a call may still name another one."""
+    _named.append(name)
+    try:
+        yield
+    finally:
+        _named.pop()
 
 
 def _file(environment: Mapping[str, str]) -> Path:

@@ -105,7 +105,10 @@ class _Failing(click.Command):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--profile", metavar="NAME", help="Settings of that name in the user's config.toml.  [env: PRAVEGA_PROFILE]"
+    "--profile",
+    metavar="NAME",
+    help="Settings of that name in the user's config.toml. They rule over the environment; "
+    "those of PRAVEGA_PROFILE, and the default ones, do not.",
 )
 @click.version_option(package_name="pravega-serde", prog_name="pravega-serde")
 @click.pass_context
@@ -120,23 +123,16 @@ def _use_profile(context: click.Context, name: str | None) -> None:
         DEFAULT_PROFILE,
         PROFILE_VARIABLE,
         load_profile,
+        named,
         profile_names,
     )
 
-    before = os.environ.get(PROFILE_VARIABLE)
-    if name is None and not before and DEFAULT_PROFILE in profile_names():
-        name = DEFAULT_PROFILE
-    if name is None:
-        return
-    load_profile(name)  # a wrong name is an error now
-
-    def restore() -> None:
-        os.environ.pop(PROFILE_VARIABLE, None)
-        if before is not None:
-            os.environ[PROFILE_VARIABLE] = before
-
-    os.environ[PROFILE_VARIABLE] = name
-    context.call_on_close(restore)
+    if name is not None:
+        load_profile(name)  # a wrong name is an error now
+        context.with_resource(named(name))
+    elif not os.environ.get(PROFILE_VARIABLE) and DEFAULT_PROFILE in profile_names():
+        os.environ[PROFILE_VARIABLE] = DEFAULT_PROFILE  # below the environment, as if it had named it
+        context.call_on_close(lambda: os.environ.pop(PROFILE_VARIABLE, None))
 
 
 def main(args: Sequence[str] | None = None) -> None:

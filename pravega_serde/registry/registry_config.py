@@ -79,11 +79,11 @@ class RegistryConfig:
     def resolve(
         cls, *, profile: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
     ) -> RegistryConfig:
-        """Read all sources: what is given, and not None, before the environment before a profile.
+        """Read all sources: ``given``, if not None, before ``profile`` before the environment before its profile.
 
         ``given`` are fields; each is taken from the first source that has it, and the credentials are one setting. The
         environment is the process's own unless given. ``profile`` is the name of one in the user's file
-        (:mod:`pravega_serde.profiles`), by default the one that ``PRAVEGA_PROFILE`` names.
+        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
         """
         return _made(cls, registry_settings(given, profile=profile, environment=environment))
 
@@ -96,8 +96,9 @@ def registry_settings(
     found = load_profile(profile, environment)
     settings: dict[str, Any] = {}
     for layer in (
-        {} if found is None else found.registry,
+        found.registry if found and not found.named else {},
         _environment_layer(environment),
+        found.registry if found and found.named else {},
         {name: value for name, value in given.items() if value is not None},
     ):
         if not _CREDENTIALS.isdisjoint(layer):
