@@ -10,7 +10,8 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.errors import SerdeError, did_you_mean
+from pravega_serde.errors import SerdeError
+from pravega_serde.guesses import did_you_mean
 from pravega_serde.profiles import load_profile
 
 from .errors import ConfigError
@@ -36,7 +37,9 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
 }
 # What other clients call the controller's address.
-_CONTROLLERS: Final = frozenset({"bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"})
+_MEANT: Final = dict.fromkeys(
+    ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
+)
 _CREDENTIALS: Final = frozenset({"auth_method", "auth_token"})
 _ENDPOINT: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._\-]+))(?::(?P<port>[0-9]{1,5}))?")
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -213,7 +216,7 @@ class PravegaConfig(HintedNames):
         """
         known = [f.name for f in fields(cls)] + ["username", "password", "token"]
         for name in sorted(explicit.keys() - set(known)):
-            hint = "; did you mean 'controller'?" if name in _CONTROLLERS else did_you_mean(name, known)
+            hint = did_you_mean(name, known, _MEANT)
             raise ConfigError(f"unknown setting {name!r}{hint}; known settings: {', '.join(known)}")
         named = _credentials({name: explicit.pop(name, None) for name in ("username", "password", "token")})
         if named and (explicit.get("auth_method") or explicit.get("auth_token")):

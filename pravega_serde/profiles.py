@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.errors import SerdeError, did_you_mean
+from pravega_serde.errors import SerdeError
+from pravega_serde.guesses import did_you_mean
 
 __all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "named", "profile_names"]
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import click
 
-from pravega_serde.errors import MissingExtraError, PravegaError, did_you_mean
+from pravega_serde.errors import MissingExtraError, PravegaError
+from pravega_serde.guesses import did_you_mean
 
 __all__ = ["COMMANDS", "command_line", "main"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import pyarrow as pa
 
 from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
 from ..config import PravegaConfig

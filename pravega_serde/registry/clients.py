@@ -11,9 +11,10 @@ import inspect
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pravega_serde.errors import MissingExtraError, RegistryProtocolError, SerdeError
+from pravega_serde.guesses import HintedNames
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import calls
 from pravega_serde.registry.calls import Call
@@ -105,8 +106,10 @@ def _describe(method: Callable[..., Any], make: Callable[..., Call[Any]]) -> Non
     )
 
 
-class _Base:
+class _Base(HintedNames):
     """Configuration of both clients."""
+
+    _meant: ClassVar = {"_Base": _MEANT}
 
     def __init__(
         self,
@@ -146,15 +149,6 @@ class _Base:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.config!r})"
-
-    if not TYPE_CHECKING:  # a type checker would take any name for known
-
-        def __getattr__(self, name: str) -> Any:
-            text = f"{type(self).__name__} has no {name!r}"
-            if name in _MEANT:
-                # Without the object the interpreter adds no guess of its own, such as delete_schema.
-                raise AttributeError(f"{text}: {_MEANT[name]}", name=name)
-            raise AttributeError(text, name=name, obj=self)
 
 
 class SchemaRegistryClient(_Base):
