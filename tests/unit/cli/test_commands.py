@@ -150,6 +150,7 @@ def test_the_profile_that_is_named_else_the_default_one(monkeypatch, tmp_path):
     assert "'two://'" in run(*other, "scope", "list", env=environment)[2], "what is named rules over the environment"
     assert "'three://'" in run(*other, "registry", "groups", env=environment)[2]
     assert "'five://'" in run(*other, "registry", "--registry", "five://", "groups", env=environment)[2]
+    assert "'five://'" in run(*other, "registry", "groups", "--registry", "five://", env=environment)[2]
     assert "'four://'" in run("--profile", "other", "scope", "list", "--controller", "four://")[2]
     assert "'three://'" in run("--profile", "other", "registry", "groups")[2]
     assert "'six://'" in run("registry", "groups", env={"PRAVEGA_REGISTRY_URI": "six://"})[2]
