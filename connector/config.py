@@ -10,11 +10,12 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.errors import SerdeError
+from pravega_serde.guesses import did_you_mean
+from pravega_serde.profiles import load_profile
 
 from .errors import ConfigError
 from .hints import HintedNames
-from .profiles import load_profile
 from .wire import validate_scope_name
 
 __all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
@@ -36,7 +37,9 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
 }
 # What other clients call the controller's address.
-_CONTROLLERS: Final = frozenset({"bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"})
+_MEANT: Final = dict.fromkeys(
+    ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
+)
 _CREDENTIALS: Final = frozenset({"auth_method", "auth_token"})
 _ENDPOINT: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._\-]+))(?::(?P<port>[0-9]{1,5}))?")
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -48,9 +51,10 @@ _Layer = dict[str, Any]  # settings that one source gives, by the names of the f
 class PravegaConfig(HintedNames):
     """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
 
-    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before
-    the environment before a profile of the user before the defaults. Each setting is taken from the first source that
-    has it; the method and the token of the credentials are one setting. Raises ConfigError for invalid settings.
+    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before a
+    profile that is named before the environment before the profile that this names before the defaults. Each setting is
+    taken from the first source that has it; the method and the token of the credentials are one setting. Raises
+    ConfigError for invalid settings.
     Credentials appear neither in the text of the value nor in errors; a pickle holds them.
 
     ``username`` and ``password``, or ``token``, set the method and the token as :meth:`with_credentials` and
@@ -204,26 +208,30 @@ class PravegaConfig(HintedNames):
         profile: str | None = None,
         **explicit: Any,
     ) -> PravegaConfig:
-        """Read all sources: explicit > arguments > properties > environment > profile > default.
+        """Read all sources: explicit > arguments > properties > ``profile`` > environment > its profile > default.
 
         ``explicit`` takes what this class does; None leaves a setting to the other sources. The environment is the
-        process's own unless given. ``profile`` is the name of one in the user's file (:mod:`connector.profiles`), by
-        default the one that ``PRAVEGA_PROFILE`` names.
+        process's own unless given. ``profile`` is the name of one in the user's file
+        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
         """
         known = [f.name for f in fields(cls)] + ["username", "password", "token"]
         for name in sorted(explicit.keys() - set(known)):
-            hint = "; did you mean 'controller'?" if name in _CONTROLLERS else did_you_mean(name, known)
+            hint = did_you_mean(name, known, _MEANT)
             raise ConfigError(f"unknown setting {name!r}{hint}; known settings: {', '.join(known)}")
         named = _credentials({name: explicit.pop(name, None) for name in ("username", "password", "token")})
         if named and (explicit.get("auth_method") or explicit.get("auth_token")):
             raise ConfigError("the credentials are given twice, as auth_token and by username or token")
         explicit |= named
         environment = os.environ if environment is None else environment
-        profiled = load_profile(profile, environment)
+        try:
+            profiled = load_profile(profile, environment)
+        except SerdeError as error:
+            raise ConfigError(error.message) from None
         settings: dict[str, Any] = {}
         for layer in (
-            {} if profiled is None else profiled.cluster,
+            profiled.cluster if profiled and not profiled.named else {},
             _environment_layer(environment),
+            profiled.cluster if profiled and profiled.named else {},
             {} if properties is None else _properties_layer(properties),
             _arguments_layer(arguments)[0],
             {name: value for name, value in explicit.items() if value is not None},

@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, DoubleType
 
 from pravega_serde import DeserializationError, Serializer
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 from pravega_serde.routing import segment_keys
 
 from .errors import ConfigError, UnknownOptionError

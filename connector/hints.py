@@ -1,15 +1,12 @@
-"""Unknown names of the client's classes: what users of Kafka, Pulsar, Java and Rust try first, and what is meant.
-
-A class derived from :class:`HintedNames` lacks an attribute as any class does, and the AttributeError says in one line
-which call is meant. Nothing is looked up before that line is read: ``hasattr`` costs what it always did.
-"""
+"""Unknown names of the client's classes: what users of Kafka, Pulsar, Java and Rust try first, and what is meant."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-__all__ = ["HintedNames", "UnknownNameError"]
+from pravega_serde import guesses
+
+__all__ = ["HintedNames"]
 
 _WRITER: Final = "write client.writer(stream, serializer)"
 _FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"
@@ -208,67 +205,9 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
 }
 
 
-class UnknownNameError(AttributeError):
-    """A class of the client, or an object of one, has no such attribute."""
-
-    def __init__(self, owner: Any, name: str) -> None:
-        self._owner, self._name = owner, name
-        kind = owner if isinstance(owner, type) else type(owner)
-        # With a name and no object the traceback has no second suggestion.
-        super().__init__(f"{kind.__name__} has no {name!r}", name=name)
-
-    def __str__(self) -> str:
-        return f"{self.args[0]}: {_hint(self._owner, self._name)}"
-
-    def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
-        return AttributeError, (str(self),)
-
-
-class _HintedType(type):
-    if not TYPE_CHECKING:  # a type checker would take any name for known
-
-        def __getattr__(cls, name: str) -> Any:
-            raise _unknown(cls, name)
-
-
-class HintedNames(metaclass=_HintedType):
-    """Base of classes whose unknown names are told what they are called here."""
+class HintedNames(guesses.HintedNames):
+    """Base of the client's classes: their unknown names are told what they are called here."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise _unknown(self, name)
-
-
-def _unknown(owner: Any, name: str) -> AttributeError:
-    if name.startswith("_"):  # asked for by copy, pickle and notebooks, not by people
-        kind = owner if isinstance(owner, type) else type(owner)
-        return AttributeError(f"{kind.__name__} has no {name!r}")
-    return UnknownNameError(owner, name)
-
-
-def _hint(owner: Any, name: str) -> str:
-    import difflib  # noqa: PLC0415 - needed by errors alone
-
-    kind = owner if isinstance(owner, type) else type(owner)
-    meant: dict[str, str] = {}
-    for each in reversed(kind.__mro__):
-        meant |= _MEANT.get(each.__name__, {})
-    there = [each for each in dir(owner) if not each.startswith("_")]
-    if name in there:
-        return "it is not set, or its property failed"
-    words = _in_snake_case(name)
-    if words in there:
-        return f"write {words}"
-    if words in meant:
-        return meant[words]
-    near = difflib.get_close_matches(words, [*there, *meant], n=1)
-    if not near:
-        return f"help({kind.__name__}) lists what there is"
-    return meant.get(near[0]) or f"did you mean {near[0]!r}?"
-
-
-def _in_snake_case(name: str) -> str:
-    return name.lower() if name.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    _meant = _MEANT

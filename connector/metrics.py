@@ -249,7 +249,7 @@ OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of 
 TRANSACTIONS: Final = Counter(
     "pravega.transactions",
     "{transaction}",
-    "Transactions by what was done: `begun`, `committed`, `aborted`. A commit that is repeated counts again.",
+    "Transactions by what was done: `begun`, `committed`, `aborted`. A commit that a program repeats counts again.",
     (OUTCOME, STREAM),
 )
 TRANSACTIONS_OPEN: Final = UpDownCounter(
@@ -486,8 +486,9 @@ def serve_metrics(port: int = 9464, host: str = "127.0.0.1") -> MetricsServer:
     Only this machine can ask, unless ``host`` is another of its addresses, or ``0.0.0.0`` for all of them. Raises
     ConfigError where it cannot listen, MissingExtraError.
     """
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 1 << 16:
-        raise ConfigError(f"the port of the metrics must be a whole number from 0 to 65535, not {port!r}")
+    from .ports import check_port_number  # noqa: PLC0415 - most processes serve none
+
+    check_port_number(port)
     if not isinstance(host, str) or not host:
         raise ConfigError(f"the host of the metrics must be a name or an address, not {host!r}")
     collector = PrometheusCollector()

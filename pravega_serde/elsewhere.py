@@ -6,15 +6,10 @@ stands behind "connector has no StreamManager: "; what stands in backticks is a 
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import importlib.util
-import pkgutil
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["ELSEWHERE", "text"]
+__all__ = ["ELSEWHERE", "GUESSES"]
 
 _WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
 _READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
@@ -117,52 +112,10 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-# Guesses of names that nothing has.
-_GUESSES: Final[Mapping[str, str]] = {
+#: Guesses of names that nothing has, in the same form.
+GUESSES: Final[Mapping[str, str]] = {
     "serializers": "write from pravega_serde import AvroSerializer, and so for each class",
     "schema_registry": "write from pravega_serde import SchemaRegistryClient",
     "datasource": "write from connector import PravegaDataSource",
     "Ingester": "write from connector.ingest import ingest",
 }
-
-
-# Packages with public names; connector by the name that no user's module has.
-_PACKAGES: Final = ("pravega_connector", "pravega_serde")
-
-
-def text(package: str, name: str) -> str:
-    """One line on a name that a package does not have; empty if nothing is known of it."""
-    meant = _meaning(package, name)
-    return f"{_shown(package)} has no {name}: {meant}" if meant else ""
-
-
-def _meaning(package: str, name: str) -> str:
-    for names, meant in (pair for table in (*ELSEWHERE.values(), _GUESSES) for pair in table.items()):
-        if name in names.split():
-            return meant.replace("`", "")
-    module = sys.modules.get(package)
-    own = getattr(module, "__all__", ())
-    if name in own:  # it was asked for in vain
-        missing = importlib.util.find_spec("pyspark") is None
-        return "it needs Spark; install it with: pip install 'pravega-serde[spark]'" if missing else ""
-    public = {each: importlib.import_module(each).__all__ for each in _PACKAGES}
-    for other, names in public.items():
-        if name in names:
-            return f"write from {_shown(other)} import {name}"
-    modules = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))]
-    if near := _nearest(name, [*own, *modules]):
-        return f"did you mean {near}?"
-    for other, names in public.items():
-        if near := _nearest(name, names):
-            return f"did you mean {near}? Write from {_shown(other)} import {near}"
-    return ""
-
-
-def _shown(package: str) -> str:
-    return package.replace("pravega_connector", "connector", 1)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    by_lower = {each.lower(): each for each in known if not each.startswith("_")}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.8)
-    return by_lower[near[0]] if near else ""

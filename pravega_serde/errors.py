@@ -26,7 +26,6 @@ Spark hands only an exception's text to the user, so the text is one line and be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 __all__ = [
@@ -48,19 +47,9 @@ __all__ = [
     "SerializationError",
     "UnsupportedCodecError",
     "UnsupportedFormatError",
-    "did_you_mean",
 ]
 
 Fault = Literal["local", "remote", "data"]
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Hint behind an unknown word: the nearest known one; empty if none is near."""
-    import difflib  # noqa: PLC0415 - needed by errors alone
-
-    by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=0.5)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 class PravegaError(Exception):

@@ -4,7 +4,7 @@ A package takes its ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` from 
 does not have is an AttributeError, as in any module, so that ``hasattr``, copies and pickles work. But
 ``from package import name`` drops that error: it looks for a submodule of the name, and ends in a text of its own. So
 there is a finder of modules that is asked after all others and raises the ImportError that says what is meant. The
-texts are those of :mod:`pravega_serde.elsewhere`, which is loaded when one is shown.
+table is :mod:`pravega_serde.elsewhere`, which is loaded when a text is shown.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from pravega_serde.guesses import UnknownNameError, nearest
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["NoSuchNameError", "public_names"]
+__all__ = ["public_names"]
 
 _PACKAGES: Final = frozenset({"pravega_serde", "pravega_connector", "pyspark_pravega"})
+# Packages with names of their own; connector by the name that no user's module has.
+_WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
+_CERTAIN: Final = 0.8  # what is as near as this is meant; farther, Python's own text is better
 
 
 def public_names(
@@ -44,11 +49,11 @@ def public_names(
             except ModuleNotFoundError as error:
                 if error.name != "pyspark":
                     raise
-                raise NoSuchNameError(package, name) from error
+                raise _unknown(package, name) from error
         elif name in places:
             value = import_module(f"{package}.{name}")
         else:
-            raise NoSuchNameError(package, name)
+            raise _unknown(package, name)
         loaded[name] = value
         return value
 
@@ -58,24 +63,47 @@ def public_names(
     return load, known, public
 
 
-class NoSuchNameError(AttributeError):
-    """A package has no such name. What is meant is found when the text is read: pickle asks for many names in vain."""
-
-    def __init__(self, package: str, name: str) -> None:
-        # With a name and no object, the interpreter adds no guess of its own.
-        super().__init__(package, name, name=name)
-
-    def __str__(self) -> str:
-        package, name = self.args
-        return _text(package, name) or f"module {package!r} has no attribute {name!r}"
+def _unknown(package: str, name: str) -> UnknownNameError:
+    return UnknownNameError(name, lambda: _text(package, name) or f"module {package!r} has no attribute {name!r}")
 
 
 def _text(package: str, name: str) -> str:
+    """One line on a name that a package does not have; empty if nothing is known of it."""
     if name.startswith("_"):  # asked for by tools, not by people
         return ""
-    from pravega_serde.elsewhere import text  # noqa: PLC0415 - needed by errors alone
+    meant = _meaning(package, name)
+    return f"{_shown(package)} has no {name}: {meant}" if meant else ""
 
-    return text(package, name)
+
+def _meaning(package: str, name: str) -> str:
+    import importlib.util  # noqa: PLC0415 - needed by errors alone, as what follows
+    import pkgutil  # noqa: PLC0415
+
+    from pravega_serde.elsewhere import ELSEWHERE, GUESSES  # noqa: PLC0415
+
+    for names, meant in (pair for table in (*ELSEWHERE.values(), GUESSES) for pair in table.items()):
+        if name in names.split():
+            return meant.replace("`", "")
+    module = sys.modules.get(package)
+    own = getattr(module, "__all__", ())
+    if name in own:  # it was asked for in vain
+        missing = importlib.util.find_spec("pyspark") is None
+        return "it needs Spark; install it with: pip install 'pravega-serde[spark]'" if missing else ""
+    public = {each: import_module(each).__all__ for each in _WITH_NAMES}
+    for other, names in public.items():
+        if name in names:
+            return f"write from {_shown(other)} import {name}"
+    modules = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))]
+    if near := nearest(name, [each for each in (*own, *modules) if not each.startswith("_")], least=_CERTAIN):
+        return f"did you mean {near}?"
+    for other, names in public.items():
+        if near := nearest(name, names, least=_CERTAIN):
+            return f"did you mean {near}? Write from {_shown(other)} import {near}"
+    return ""
+
+
+def _shown(package: str) -> str:
+    return package.replace("pravega_connector", "connector", 1)
 
 
 class _LastOfAll:

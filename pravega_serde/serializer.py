@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, overload
 
-from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError, did_you_mean
+from pravega_serde.errors import DeserializationError, SerdeError, UnsupportedFormatError
+from pravega_serde.guesses import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -312,7 +313,7 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
         )
     name = format_name.strip().lower()
     if name not in FORMATS:
-        hint = did_you_mean(name, FORMATS) if name not in _ELSEWHERE else f"; did you mean {_ELSEWHERE[name]!r}?"
+        hint = did_you_mean(name, FORMATS, _ELSEWHERE)
         raise UnsupportedFormatError(f"unknown format {format_name!r}{hint}; known formats: {', '.join(formats())}")
     factory = imported(FORMATS[name].serializer)
     _check_options(name, inspect.signature(factory), options)

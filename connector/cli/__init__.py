@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import click
 
-from pravega_serde.errors import MissingExtraError, PravegaError, did_you_mean
+from pravega_serde.errors import MissingExtraError, PravegaError
+from pravega_serde.guesses import did_you_mean
 
 __all__ = ["COMMANDS", "command_line", "main"]
 
@@ -105,7 +106,10 @@ class _Failing(click.Command):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--profile", metavar="NAME", help="Settings of that name in the user's config.toml.  [env: PRAVEGA_PROFILE]"
+    "--profile",
+    metavar="NAME",
+    help="Settings of that name in the user's config.toml. They rule over the environment; "
+    "those of PRAVEGA_PROFILE, and the default ones, do not.",
 )
 @click.version_option(package_name="pravega-serde", prog_name="pravega-serde")
 @click.pass_context
@@ -116,22 +120,20 @@ def command_line(context: click.Context, profile: str | None) -> None:
 
 def _use_profile(context: click.Context, name: str | None) -> None:
     """Name the profile for all that this command does; without a name, the default one if there is one."""
-    from ..profiles import DEFAULT_PROFILE, PROFILE_VARIABLE, load_profile, profile_names  # noqa: PLC0415 - as above
+    from pravega_serde.profiles import (  # noqa: PLC0415 - as above
+        DEFAULT_PROFILE,
+        PROFILE_VARIABLE,
+        load_profile,
+        named,
+        profile_names,
+    )
 
-    before = os.environ.get(PROFILE_VARIABLE)
-    if name is None and not before and DEFAULT_PROFILE in profile_names():
-        name = DEFAULT_PROFILE
-    if name is None:
-        return
-    load_profile(name)  # a wrong name is an error now
-
-    def restore() -> None:
-        os.environ.pop(PROFILE_VARIABLE, None)
-        if before is not None:
-            os.environ[PROFILE_VARIABLE] = before
-
-    os.environ[PROFILE_VARIABLE] = name
-    context.call_on_close(restore)
+    if name is not None:
+        load_profile(name)  # a wrong name is an error now
+        context.with_resource(named(name))
+    elif not os.environ.get(PROFILE_VARIABLE) and DEFAULT_PROFILE in profile_names():
+        os.environ[PROFILE_VARIABLE] = DEFAULT_PROFILE  # below the environment, as if it had named it
+        context.call_on_close(lambda: os.environ.pop(PROFILE_VARIABLE, None))
 
 
 def main(args: Sequence[str] | None = None) -> None:

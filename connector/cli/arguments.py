@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 
 from .exit_codes import SIGNAL
 

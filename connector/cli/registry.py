@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import click
 
@@ -27,10 +28,11 @@ from pravega_serde.registry import (
 )
 from pravega_serde.serializer import registry_formats
 
-from ..profiles import registry_environment
 from . import arguments
 
 __all__ = ["registry"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 # Policies without versions as arguments.
 _POLICIES: Final = (
@@ -39,8 +41,28 @@ _POLICIES: Final = (
 )
 
 
+_address: Final = click.option(
+    "--registry",
+    "--uri",
+    "uri",
+    help="Address of the registry, such as http://host:9092.  [default: PRAVEGA_REGISTRY_URI, or the profile's]",
+)
+
+
+def _configured(command: _Command) -> _Command:
+    """Give a command the configuration; it takes the address as well, where other commands take it."""
+
+    @_address
+    @click.pass_obj
+    @functools.wraps(command)
+    def configured(settings: dict[str, Any], /, *args: Any, uri: str | None, **options: Any) -> Any:
+        return command(RegistryConfig.resolve(**settings | ({} if uri is None else {"uri": uri})), *args, **options)
+
+    return cast("_Command", configured)
+
+
 @click.group()
-@click.option("--uri", envvar="PRAVEGA_REGISTRY_URI", show_envvar=True, help="Such as http://host:9092.")
+@_address
 @click.option("--namespace", help="Of the groups; the default one if left out.")
 @click.option("--ca-file", help="The authorities' certificates in PEM.")
 @click.option("--timeout", default=15.0, show_default=True, help="Seconds for a call with all its tries.")
@@ -48,15 +70,13 @@ _POLICIES: Final = (
 def registry(
     context: click.Context, *, uri: str | None, namespace: str | None, ca_file: str | None, timeout: float
 ) -> None:
-    """Look into a schema registry. Credentials: PRAVEGA_REGISTRY_USERNAME and _PASSWORD, or _TOKEN."""
-    context.obj = RegistryConfig.from_env(
-        registry_environment(), uri=uri, namespace=namespace, ca_file=ca_file, timeout=timeout
-    )
+    """Look into a schema registry. Credentials: PRAVEGA_REGISTRY_USERNAME, _PASSWORD or _TOKEN, or the profile's."""
+    context.obj = {"uri": uri, "namespace": namespace, "ca_file": ca_file, "timeout": timeout}
 
 
 @registry.command()
 @arguments.as_json
-@click.pass_obj
+@_configured
 def groups(config: RegistryConfig, *, as_json: bool) -> None:
     """List the groups."""
     with SchemaRegistryClient(config) as client:
@@ -73,7 +93,7 @@ def groups(config: RegistryConfig, *, as_json: bool) -> None:
 @click.option("--type", "schema_type", help="Schemas of this type only.")
 @click.option("--text", is_flag=True, help="With the schemas themselves.")
 @arguments.as_json
-@click.pass_obj
+@_configured
 def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text: bool, as_json: bool) -> None:
     """Show the schemas of a group that are not deleted, in the order of their adding."""
     with SchemaRegistryClient(config) as client:
@@ -106,7 +126,7 @@ def schemas(config: RegistryConfig, group: str, *, schema_type: str | None, text
 @click.option("--type", "schema_type", help="The schema's name in the registry; Avro schemas have their own.")
 @click.option("--format", "format_name", type=click.Choice(registry_formats()), help="That of the group.")
 @click.option("--policy", type=click.Choice(_POLICIES), help="Instead of the group's own.")
-@click.pass_obj
+@_configured
 def check(
     config: RegistryConfig,
     group: str,
@@ -141,7 +161,7 @@ def check(
 @click.argument("group")
 @click.argument("event", required=False)
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The event's bytes.")
-@click.pass_obj
+@_configured
 def decode(config: RegistryConfig, group: str, event: str | None, *, file: Path | None) -> None:
     """Decode an event with its registry header, given as hex or in a file."""
     if (event is None) == (file is None):

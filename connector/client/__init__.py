@@ -11,7 +11,8 @@ one segment: ``appenders`` have certain outcomes, on which ``revisioned``, ``syn
 and ``subscriber`` as well. ``pravega_client`` is the way in for programs: its calls check what they get by
 ``arguments`` and ``places``, ``administration`` has those about scopes and streams, ``following`` puts ``tail`` readers
 together. ``shared`` keeps one client for a process.
-All that blocks goes through ``waiting``; in an ``event_loop`` it waits there, for the coroutines of ``async_client``.
+All that blocks goes through ``waiting``; in an ``event_loop`` it waits there, for the coroutines of
+``async_client`` and of the ``async_objects`` that it makes.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,8 @@ from .transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transacti
 from .watermarks import SegmentTimes, TimeWindow, WatermarkLog
 
 if TYPE_CHECKING:
-    from .async_client import AsyncLeaseKeeper as AsyncLeaseKeeper
     from .async_client import AsyncPravegaClient as AsyncPravegaClient
+    from .async_objects import AsyncLeaseKeeper as AsyncLeaseKeeper
 
 __all__ = [
     "DEFAULT_LEASE",
@@ -108,6 +109,6 @@ if not TYPE_CHECKING:  # a type checker would take any name for known
     def __getattr__(name: str) -> Any:
         if name not in ("AsyncLeaseKeeper", "AsyncPravegaClient"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from . import async_client  # noqa: PLC0415 - for programs with an event loop, which have greenlet
+        from . import async_client, async_objects  # noqa: PLC0415 - for programs with an event loop, which have greenlet
 
-        return getattr(async_client, name)
+        return getattr(async_objects if name == "AsyncLeaseKeeper" else async_client, name)

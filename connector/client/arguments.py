@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 from pravega_serde.serializer import formats, serializer_for
 
 from ..errors import ConfigError, InvalidNameError, MalformedStreamCutError
@@ -213,6 +213,5 @@ def only(call: str, given: Collection[str], known: Collection[str]) -> None:
                 f"{call} has no argument {name!r}: a writer repeats nothing and loses nothing that was flushed; for "
                 "events that become visible together or never, write client.transactions(stream, serializer)"
             )
-        meant = _MEANT.get(name)
-        hint = f"; did you mean {meant!r}?" if meant in known else did_you_mean(name, known)
+        hint = did_you_mean(name, known, _MEANT)
         raise ConfigError(f"{call} has no argument {name!r}{hint}; it takes: {', '.join(known)}")

@@ -58,6 +58,11 @@ _ASK_SOON: Final = 1.0
 # Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
 _SLOW_COMMIT: Final = 1.0
 
+# How often the state is asked for again after a commit without an answer, if the transaction is said to be unknown, and
+# seconds before each time: amid a failover, a segment store that has lost the records may be asked for them.
+_DOUBTS: Final = 3
+_DOUBT: Final = 1.0
+
 # What a server that listens everywhere, or was never told its name, gives for its address.
 _NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
 
@@ -385,18 +390,31 @@ class ControllerClient:
         the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
         TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
         """
-        request = calls.transaction_message(stream, transaction, noted)
         deadline, began = self.health.deadline(timeout), time.monotonic()
-        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
-        if time.monotonic() - began > _SLOW_COMMIT:
-            self._orderly.discard(stream)
-        if not status.is_committed:
-            raise status_error(status, "commit", stream, transaction)
+        status = self._commit(stream, transaction, noted, deadline)
         if wait:
             status = self._seen(status, CommitWatch(self, stream), transaction, deadline)
         metrics.TRANSACTIONS.add(1, "committed", str(stream))
         metrics.OPERATION_SECONDS.record(time.monotonic() - began, "commit", str(stream))
         return status
+
+    def _commit(
+        self, stream: StreamName, transaction: uuid.UUID, noted: tuple[str, int] | None, deadline: Deadline
+    ) -> TransactionStatus:
+        """Ask for a commit until it is decided, without counting it: COMMITTING or COMMITTED."""
+        request, began = calls.transaction_message(stream, transaction, noted), time.monotonic()
+        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if time.monotonic() - began > _SLOW_COMMIT:
+            self._orderly.discard(stream)
+        if not status.is_committed:
+            raise status_error(status, "commit", stream, transaction)
+        return status
+
+    def repeat_commit(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Ask again for a commit that is decided; it counts as no further one. As :meth:`commit_transaction`."""
+        return self._commit(stream, transaction, None, self.health.deadline(timeout))
 
     @staticmethod
     def _seen(
@@ -458,12 +476,24 @@ class ControllerClient:
 
         The controller answers a refusal, an id that it never had and trouble of its own with the same bare FAILURE, and
         an answer can get lost. Neither is read as a decision: the state is asked until it tells, or the time is up.
+        Only a transaction that is told to be OPEN is asked for again. Of a commit that is sent while another one is at
+        work, for minutes where its segment stores fail over, the controller keeps two entries in its order of commits,
+        and the second makes it drop a later one.
         """
         commits = wish is TransactionStatus.COMMITTING
         rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
         what = f"transaction {transaction} of stream {stream}"
+
+        def unknown(trouble: ControllerError) -> OutcomeUnknownError:
+            return OutcomeUnknownError(
+                f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
+                f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+            )
+
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
-            while True:
+            status = TransactionStatus.OPEN
+            while status is TransactionStatus.OPEN:
+                doubts = 0
                 try:
                     # Half of what is left: a controller that does not answer must leave time to ask for the state.
                     answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
@@ -474,14 +504,23 @@ class ControllerClient:
                     raise
                 except ControllerError as error:
                     trouble = ControllerFailureError(error.message)
-                status = _if_told(partial(self.transaction_status, stream, transaction, deadline=deadline))
-                if status is not None and status is not TransactionStatus.OPEN:
-                    return status
-                unknown = OutcomeUnknownError(
-                    f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
-                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
-                )
-                attempts.again(trouble, unknown)
+                    doubts = _DOUBTS if commits else 0
+                while True:
+                    try:
+                        status = self.transaction_status(stream, transaction, deadline=deadline)
+                        if status is not TransactionStatus.UNKNOWN or not doubts:
+                            break
+                        doubts -= 1
+                        deadline.pause(_DOUBT)
+                        continue
+                    except AuthenticationError:
+                        raise
+                    except ControllerError as error:
+                        trouble = ControllerFailureError(error.message)
+                    attempts.again(trouble, unknown(trouble))
+                if status is TransactionStatus.OPEN:
+                    attempts.again(trouble, unknown(trouble))
+            return status
 
     # ---- event time ----
 
@@ -689,5 +728,5 @@ class CommitWatch:
         # What it was decided to be is known; the next look tells the rest.
         with contextlib.suppress(ControllerError, OutcomeUnknownError):
             left = _ASK_SECONDS if deadline is None else min(_ASK_SECONDS, deadline.left)
-            self._controller.commit_transaction(self._stream, transaction, timeout=left)
+            self._controller.repeat_commit(self._stream, transaction, timeout=left)
         return status

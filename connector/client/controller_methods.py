@@ -93,7 +93,8 @@ def _no_transaction(failure: Failure) -> ConnectorError | None:
 
 ABORT_TRANSACTION: Final = Rpc("abortTransaction", pb.TxnRequest, pb.TxnStatus)
 CHECK_SCALE: Final = Rpc("checkScale", pb.ScaleStatusRequest, pb.ScaleStatusResponse)
-COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus)
+# Repeated while the first is at work, it leaves a second entry in the order of commits: the state is asked first.
+COMMIT_TRANSACTION: Final = Rpc("commitTransaction", pb.TxnRequest, pb.TxnStatus, repeatable=False)
 CREATE_READER_GROUP: Final = Rpc(
     "createReaderGroup", pb.ReaderGroupConfiguration, pb.CreateReaderGroupResponse, works=True
 )

@@ -17,7 +17,7 @@ from . import arguments
 from .connection import wait_ready
 from .events import SupportsDeserialize
 from .slices import EventBatch
-from .tail import TailReader
+from .tail import TailReader, batches_of
 
 __all__ = ["StreamsReader", "ValueReader"]
 
@@ -71,10 +71,7 @@ class StreamsReader(HintedNames):
 
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until all streams are sealed and read to their ends."""
-        while not self.at_end:
-            batch = self.poll(self.timeout)
-            if batch is not None:
-                yield batch
+        return batches_of(self)
 
     def close(self) -> None:
         """Close the connections."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 
 from ..errors import ConfigError, MalformedStreamCutError
 from ..wire import StreamCut, StreamName

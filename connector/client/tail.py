@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pravega_serde.errors import PravegaError
 
@@ -56,7 +56,10 @@ from .lineage import Lineage
 from .slices import EventBatch, data_loss
 from .stores import SegmentStores, error_of
 
-__all__ = ["TailReader"]
+if TYPE_CHECKING:
+    from .following import StreamsReader
+
+__all__ = ["TailReader", "batches_of"]
 
 _logger: Final = logging.getLogger(__name__)
 # Seconds after which a read without an answer is looked into. A store holds it until data come, or until it has done
@@ -153,10 +156,7 @@ class TailReader(HintedNames):
 
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until the stream is sealed and read to its end."""
-        while not self.at_end:
-            batch = self.poll(self.timeout)
-            if batch is not None:
-                yield batch
+        return batches_of(self)
 
     def close(self) -> None:
         """Close the connections."""
@@ -442,3 +442,11 @@ class TailReader(HintedNames):
             given_up = tail.attempts.given_up()
             tail.attempts.close()
             raise given_up
+
+
+def batches_of(reader: TailReader | StreamsReader) -> Iterator[EventBatch]:
+    """Yield a reader's batches until all that it follows is sealed and read to its end."""
+    while not reader.at_end:
+        batch = reader.poll(reader.timeout)
+        if batch is not None:
+            yield batch

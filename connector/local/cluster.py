@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 
 from ..config import PravegaConfig
 from ..errors import ConfigError, LocalServerError
+from ..ports import check_port, check_port_number, free_ports, listens
 from .jars import PRAVEGA_JARS, ensure_jars
 from .jvm import Java, find_java, write_configuration
 from .launch import (
@@ -25,11 +26,7 @@ from .launch import (
     NotReadyError,
     await_ready,
     check_log,
-    check_port,
-    check_port_number,
-    free_ports,
     last_words,
-    listens,
     start_in_folder,
     start_until_ready,
 )

@@ -1,4 +1,4 @@
-"""Start of a server: free ports, a folder of its own, and the wait until it is ready for work.
+"""Start of a server: a folder of its own, and the wait until it is ready for work.
 
 A controller answers long before the server can store an event, and a port that was free may be taken a moment later.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import random
 import shutil
-import socket
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -22,7 +20,8 @@ from pravega_serde.errors import PravegaError
 
 from ..client import EventWriter, PravegaClient
 from ..config import PravegaConfig
-from ..errors import ConfigError, LocalServerError
+from ..errors import LocalServerError
+from ..ports import listens
 from ..wire import StreamName
 from .process import SupervisedProcess
 
@@ -33,12 +32,7 @@ __all__ = [
     "PortTakenError",
     "await_ready",
     "check_log",
-    "check_port",
-    "check_port_number",
-    "free_ports",
-    "is_free",
     "last_words",
-    "listens",
     "start_in_folder",
     "start_until_ready",
 ]
@@ -52,9 +46,6 @@ _EVENTS: Final = 4
 _PAUSE: Final = 0.1
 # One call of the client; between calls the server is checked.
 _CALL_SECONDS: Final = 10.0
-# Below what Linux (32768) and macOS (49152) give to outgoing connections, any of which could take a port between the
-# moment it is found free and the moment the server listens on it.
-_RANGE: Final = range(10_000, 30_000)
 
 
 class PortTakenError(LocalServerError):
@@ -202,53 +193,3 @@ def _clean_up(client: PravegaClient, stream: StreamName) -> None:
         client.controller.seal_stream(stream)
         client.controller.delete_stream(stream)
         client.controller.delete_scope(stream.scope)
-
-
-def check_port_number(port: int) -> None:
-    """Raise ConfigError for a number that no port has; 0 is any free one."""
-    if not 0 <= port < 1 << 16:
-        raise ConfigError(f"invalid port {port}; a TCP port is a number below 65536, 0 any free one")
-
-
-def check_port(port: int) -> None:
-    """Raise LocalServerError for a port that was asked for and is in use; 0 is any free one."""
-    if port and not is_free(port):
-        raise LocalServerError(f"port {port} is in use; end what listens there, or use port 0 for any free one")
-
-
-def free_ports(count: int) -> list[int]:
-    """``count`` different ports that nothing listens on, on any interface.
-
-    They are free when this returns; another process may take one before it is used, so be ready to ask again.
-    """
-    found: list[int] = []
-    # Random, so that two processes at once hardly ever look at the same ones.
-    for port in random.sample(_RANGE, len(_RANGE)):
-        if len(found) == count:
-            break
-        if is_free(port):
-            found.append(port)
-    return found
-
-
-def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now."""
-    try:
-        # Java listens on IPv6 and IPv4 at once where it can, so a port has to be free in both.
-        if socket.has_dualstack_ipv6():
-            server = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        else:
-            server = socket.create_server(("", port))
-    except OSError:
-        return False
-    server.close()
-    return True
-
-
-def listens(endpoint: tuple[str, int], timeout: float = 10.0) -> bool:
-    """Whether a server takes connections there."""
-    try:
-        socket.create_connection(endpoint, timeout=timeout).close()
-    except OSError:
-        return False
-    return True

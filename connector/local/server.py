@@ -11,19 +11,10 @@ from typing import ClassVar, Final
 
 from ..config import PravegaConfig
 from ..errors import ConfigError
+from ..ports import check_port, check_port_number, free_ports
 from .jars import PRAVEGA_JARS, REGISTRY_JARS, ensure_jars
 from .jvm import find_java, write_configuration
-from .launch import (
-    HOST,
-    Launched,
-    NotReadyError,
-    await_ready,
-    check_port,
-    check_port_number,
-    free_ports,
-    start_in_folder,
-    start_until_ready,
-)
+from .launch import HOST, Launched, NotReadyError, await_ready, start_in_folder, start_until_ready
 from .security import (
     CA_FILE,
     accounts_file,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, field, fields
 from typing import Any, Final, TypeVar
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 
 from ..errors import ConfigError, UnknownOptionError
 
@@ -144,7 +144,8 @@ def misspelt(name: str, known: Collection[str]) -> str | None:
     """Known option that an unknown name, in lower case, certainly means; None if there is none.
 
     It differs by an edit or two, or by underscores alone (Spark hands on ``startStreamCut`` in lower case), or is what
-    Kafka's source calls it.
+    Kafka's source calls it. This ends in an error, so nearness, as in hints, is not enough: ``dateFormat`` is near to
+    ``format``, and is for others.
     """
     if name in _KAFKAS:
         return _KAFKAS[name] if _KAFKAS[name] in known else None

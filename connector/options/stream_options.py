@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import pyarrow as pa
 
 from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
 from ..config import PravegaConfig
 from ..errors import ConfigError
-from ..profiles import registry_environment
 from ..wire import StreamName
 from .declaration import flag, number, option, text
 
@@ -172,8 +171,6 @@ class FormatOptions:
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Options that go together, each a way to give credentials.
 _PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"))
-# Variables that credentials in the options replace, all together.
-_CREDENTIALS: Final = frozenset({"PRAVEGA_REGISTRY_USERNAME", "PRAVEGA_REGISTRY_PASSWORD", "PRAVEGA_REGISTRY_TOKEN"})
 
 
 def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
@@ -245,29 +242,30 @@ class RegistryOptions(FormatOptions):
     def registry_config(self, timeout: float) -> RegistryConfig:
         """Configuration of the registry: these options, then the environment, then the profile that it names.
 
-        Raises SerdeError for invalid ones, ConfigError for an invalid profile.
+        Raises SerdeError for invalid ones or an invalid profile, ConfigError where none says where the registry is.
         """
-        from pravega_serde.registry import RegistryConfig  # noqa: PLC0415 - costs as much as all else here together
+        from pravega_serde.registry.registry_config import (  # noqa: PLC0415 - costs as much as all else here together
+            RegistryConfig,
+            registry_settings,
+        )
 
-        given = (self.registry_username, self.registry_password, self.registry_token) != (None, None, None)
-        known = {k: v for k, v in registry_environment().items() if not (given and k in _CREDENTIALS)}
-        if self.registry is None and not known.get("PRAVEGA_REGISTRY_URI"):
+        settings = registry_settings(
+            {
+                "uri": self.registry,
+                "namespace": self.namespace,
+                "username": self.registry_username,
+                "password": self.registry_password,
+                "token": self.registry_token,
+                "ca_file": self.registry_ca_file,
+            }
+        )
+        if "uri" not in settings:
             raise ConfigError(
                 f"option 'group' ({self.group!r}) needs a schema registry, and none is given: set option 'registry', "
                 "such as http://localhost:9092, or PRAVEGA_REGISTRY_URI where queries are planned"
             )
-        return RegistryConfig.from_env(
-            known,
-            uri=self.registry,
-            namespace=self.namespace,
-            username=self.registry_username,
-            password=self.registry_password,
-            token=self.registry_token,
-            ca_file=self.registry_ca_file,
-            timeout=timeout,
-            # Looked up when a query is planned: the latest schemas are those of that moment.
-            latest_seconds=0.0,
-        )
+        # Looked up when a query is planned: the latest schemas are those of that moment.
+        return RegistryConfig(**settings, timeout=timeout, latest_seconds=0.0)
 
     def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
         """Schema in the options, and the name of its type if the schema lacks it; None without one.

@@ -102,8 +102,8 @@ class _Writer:
                 return []
             more = "" if self._options.format else ", and with option 'format', such as avro"
             raise RegistryNotFoundError(
-                f"{error.message}; make the group first, or write with create_group=true and register_schema=true"
-                f"{more}",
+                f"the registry has no group {self._group!r}: write with create_group=true and register_schema=true"
+                f"{more}, or make the group first",
                 status=error.status,
             ) from error
         chosen = (each for each in found if self._options.format in (None, each.format.name.lower()))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.guesses import did_you_mean
 
 from ..config import PravegaConfig
 from ..errors import ConfigError

@@ -66,6 +66,9 @@ _EXCERPT: Final = 200
 # Begin of a NullPointerException's message since JEP 358: the server's own code failed, and would fail again.
 _NULL_POINTER: Final = "Cannot invoke "
 _TOO_MANY_REQUESTS: Final = 429
+_NO_GROUP: Final = "the group does not exist: make it by add_group, or by create_group=True of a serializer"
+# Of a call that names something in the group.
+_NOT_IN_GROUP: Final = {404: "the group, or what is named in it, does not exist"}
 _REFUSALS: Final[Mapping[int, tuple[type[RegistryError], str]]] = {
     400: (RegistryRequestError, "the server rejected the request as malformed"),
     401: (RegistryAuthenticationError, "missing or invalid credentials: check username and password, or the token"),
@@ -147,8 +150,7 @@ class Call(Generic[T]):
 
 def _about(group: str, purpose: str, method: str, rest: str = "", **more: Any) -> Call[Any]:
     """A call about one group."""
-    refusals = {404: "the group does not exist" if not rest else "the group, or what is named in it, does not exist"}
-    refusals |= more.pop("refusals", {})
+    refusals = {404: _NO_GROUP} | more.pop("refusals", {})
     return Call(
         purpose=f"{purpose} group {group!r}",
         method=method,
@@ -335,7 +337,6 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
         changes=True,
         refusals={
             400: "the schema is malformed, or it does not describe that type",
-            404: "the group does not exist",
             409: "the schema is incompatible with those of the group, or of another type where only one is allowed",
             417: f"the group does not accept the format {schema.format.full_type_name}",
         },
@@ -363,6 +364,7 @@ def schema_for_id(group: str, schema_id: int) -> Call[SchemaInfo]:
         "GET",
         f"/schemas/schema/{schema_id:d}",
         answers={200: SchemaInfo.from_json},
+        refusals=_NOT_IN_GROUP,
     )
 
 
@@ -375,6 +377,7 @@ def delete_schema(group: str, schema_id: int) -> Call[None]:
         f"/schemas/schema/{schema_id:d}",
         answers={204: lambda _: None},
         changes=True,
+        refusals=_NOT_IN_GROUP,
     )
 
 
@@ -386,6 +389,7 @@ def schema_for_version(group: str, format_name: str, schema_type: str, version: 
         "GET",
         _version_path(format_name, schema_type, version),
         answers={200: SchemaInfo.from_json},
+        refusals=_NOT_IN_GROUP,
     )
 
 
@@ -398,6 +402,7 @@ def delete_schema_version(group: str, format_name: str, schema_type: str, versio
         _version_path(format_name, schema_type, version),
         answers={204: lambda _: None},
         changes=True,
+        refusals=_NOT_IN_GROUP,
     )
 
 

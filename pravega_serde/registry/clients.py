@@ -11,9 +11,10 @@ import inspect
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pravega_serde.errors import MissingExtraError, RegistryProtocolError, SerdeError
+from pravega_serde.guesses import HintedNames
 from pravega_serde.per_process import PerProcess
 from pravega_serde.registry import calls
 from pravega_serde.registry.calls import Call
@@ -105,12 +106,14 @@ def _describe(method: Callable[..., Any], make: Callable[..., Call[Any]]) -> Non
     )
 
 
-class _Base:
+class _Base(HintedNames):
     """Configuration of both clients."""
+
+    _meant: ClassVar = {"_Base": _MEANT}
 
     def __init__(
         self,
-        uri: str | RegistryConfig,
+        uri: str | RegistryConfig | None = None,
         *,
         namespace: str | None = None,
         username: str | None = None,
@@ -121,18 +124,18 @@ class _Base:
         latest_seconds: float = LATEST_SECONDS,
         cache_entries: int = CACHE_ENTRIES,
     ) -> None:
-        if isinstance(uri, str):
-            uri = RegistryConfig(
-                uri=uri,
-                namespace=namespace,
-                username=username,
-                password=password,
-                token=token,
-                ca_file=ca_file,
-                timeout=timeout,
-                latest_seconds=latest_seconds,
-                cache_entries=cache_entries,
-            )
+        if uri is None or isinstance(uri, str):
+            settings: dict[str, Any] = {
+                "namespace": namespace,
+                "username": username,
+                "password": password,
+                "token": token,
+                "ca_file": ca_file,
+                "timeout": timeout,
+                "latest_seconds": latest_seconds,
+                "cache_entries": cache_entries,
+            }
+            uri = RegistryConfig.resolve(**settings) if uri is None else RegistryConfig(uri=uri, **settings)
         elif not isinstance(uri, RegistryConfig):
             raise SerdeError(
                 f"a registry's client is made of its URI or a RegistryConfig, not of a {type(uri).__name__}: write "
@@ -147,22 +150,16 @@ class _Base:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.config!r})"
 
-    if not TYPE_CHECKING:  # a type checker would take any name for known
-
-        def __getattr__(self, name: str) -> Any:
-            text = f"{type(self).__name__} has no {name!r}"
-            if name in _MEANT:
-                # Without the object the interpreter adds no guess of its own, such as delete_schema.
-                raise AttributeError(f"{text}: {_MEANT[name]}", name=name)
-            raise AttributeError(text, name=name, obj=self)
-
 
 class SchemaRegistryClient(_Base):
     """A client of one registry, safe for threads; not to be taken into a forked process.
 
-    ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Every method raises
-    a RegistryError: RegistryUnavailableError when there was no answer until the deadline, RegistryAuthenticationError
-    and RegistryPermissionError, RegistryProtocolError. What else it raises stands with it.
+    ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Without one, the
+    address and what else is not given are those of :meth:`RegistryConfig.resolve`: of the environment
+    (``PRAVEGA_REGISTRY_URI``), or of the profile that ``PRAVEGA_PROFILE`` names.
+
+    Every method raises a RegistryError: RegistryUnavailableError when there was no answer until the deadline,
+    RegistryAuthenticationError and RegistryPermissionError, RegistryProtocolError. What else it raises stands with it.
     """
 
     def _open(self) -> None:

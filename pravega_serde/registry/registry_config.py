@@ -10,8 +10,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pravega_serde.errors import SerdeError
+from pravega_serde.profiles import load_profile
 
-__all__ = ["CACHE_ENTRIES", "DEFAULT_TIMEOUT", "LATEST_SECONDS", "RegistryConfig"]
+__all__ = ["CACHE_ENTRIES", "DEFAULT_TIMEOUT", "LATEST_SECONDS", "RegistryConfig", "registry_settings"]
 
 # How long a call may take with all its tries: an orderly restart of the server fits in.
 DEFAULT_TIMEOUT: Final = 15.0
@@ -29,6 +30,7 @@ _VARIABLES: Final = {
     "token": "PRAVEGA_REGISTRY_TOKEN",
     "ca_file": "PRAVEGA_REGISTRY_CA_FILE",
 }
+_CREDENTIALS: Final = frozenset({"username", "password", "token"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +71,53 @@ class RegistryConfig:
         return None if self.token is None else f"Bearer {self.token}"
 
     @classmethod
-    def from_env(cls, environment: Mapping[str, str] | None = None, **given: Any) -> RegistryConfig:
-        """Read ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME``, ``_PASSWORD``, ``_TOKEN`` and ``_CA_FILE``.
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> RegistryConfig:
+        """Read environment variables alone: ``PRAVEGA_REGISTRY_URI``, ``_NAMESPACE``, ``_USERNAME`` and the like."""
+        return _made(cls, _environment_layer(os.environ if environment is None else environment))
 
-        What is given, and not None, comes before those.
+    @classmethod
+    def resolve(
+        cls, *, profile: str | None = None, environment: Mapping[str, str] | None = None, **given: Any
+    ) -> RegistryConfig:
+        """Read all sources: ``given``, if not None, before ``profile`` before the environment before its profile.
+
+        ``given`` are fields; each is taken from the first source that has it, and the credentials are one setting. The
+        environment is the process's own unless given. ``profile`` is the name of one in the user's file
+        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
         """
-        found = os.environ if environment is None else environment
-        settings: dict[str, Any] = {name: found.get(variable) or None for name, variable in _VARIABLES.items()}
-        settings |= {name: value for name, value in given.items() if value is not None}
-        if settings["uri"] is None:
-            raise SerdeError(f"the address of the schema registry is missing: set {_VARIABLES['uri']}")
-        return cls(**settings)
+        return _made(cls, registry_settings(given, profile=profile, environment=environment))
+
+
+def registry_settings(
+    given: Mapping[str, Any], *, profile: str | None = None, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Fields of a RegistryConfig that the sources of :meth:`RegistryConfig.resolve` have; maybe without ``uri``."""
+    environment = os.environ if environment is None else environment
+    found = load_profile(profile, environment)
+    settings: dict[str, Any] = {}
+    for layer in (
+        found.registry if found and not found.named else {},
+        _environment_layer(environment),
+        found.registry if found and found.named else {},
+        {name: value for name, value in given.items() if value is not None},
+    ):
+        if not _CREDENTIALS.isdisjoint(layer):
+            settings = {name: value for name, value in settings.items() if name not in _CREDENTIALS}
+        settings |= layer
+    return settings
+
+
+def _environment_layer(environment: Mapping[str, str]) -> dict[str, Any]:
+    return {name: environment[variable] for name, variable in _VARIABLES.items() if environment.get(variable)}
+
+
+def _made(kind: type[RegistryConfig], settings: Mapping[str, Any]) -> RegistryConfig:
+    if "uri" not in settings:
+        raise SerdeError(
+            "the address of the schema registry is missing: give it, such as http://localhost:9092, or set "
+            f"{_VARIABLES['uri']}"
+        )
+    return kind(**settings)
 
 
 def _check_uri(uri: str) -> None:

@@ -214,7 +214,8 @@ def encoding_of(config: SerializerConfig, schema: SchemaInfo) -> int | None:
             version = client.find_version(group, schema)
         except RegistryNotFoundError as error:
             raise RegistryNotFoundError(
-                f"{error.message}; register the schema of {schema.type!r} first, or write with register_schema=True",
+                f"{error.message}; register the schema of {schema.type!r} first, or write with register_schema=True, "
+                "and with create_group=True where there is no group",
                 status=error.status,
             ) from error
     if not config.write_encoding_header:

@@ -23,6 +23,7 @@ from connector.client import (
 )
 from connector.config import PravegaConfig
 from connector.wire import StreamName
+from pravega_serde import guesses
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})
 VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), PravegaConfig(scope="s")]
@@ -58,6 +59,21 @@ def test_values_are_copied_pickled_and_looked_into_as_ever(value):
     assert "no_such_name" not in dir(value)
     assert getattr(value, "no_such_name", 5) == 5
     assert inspect.signature(type(value)).parameters
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("tpoic", "; did you mean 'Topic'?"),
+        (" TOPIC ", "; did you mean 'Topic'?"),
+        ("key", "; did you mean 'routing_key'?"),
+        ("keys", "; did you mean 'keys_of'?"),  # what it would mean is not known here
+        ("qwertz", ""),
+    ],
+)
+def test_a_word_is_answered_with_what_it_means_or_the_nearest(word, hint):
+    meant = {"key": "routing_key", "keys": "unknown"}
+    assert guesses.did_you_mean(word, ["Topic", "routing_key", "keys_of"], meant) == hint
 
 
 def test_what_is_named_is_there_and_what_is_answered_is_not():

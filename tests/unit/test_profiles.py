@@ -1,7 +1,9 @@
 """Profiles of the user's file: what they hold, what rules over them, what is said of mistakes."""
 
 import logging
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from connector.config import PravegaConfig
 from connector.errors import ConfigError
 from connector.options import CommonOptions, parse_options
-from connector.profiles import load_profile, profile_names, registry_environment
+from pravega_serde.errors import SerdeError
+from pravega_serde.profiles import load_profile, named, profile_names
+from pravega_serde.registry import RegistryConfig, SchemaRegistryClient
 
 Write = Callable[..., Path]
 SECRET = "hunter2"
@@ -19,8 +23,8 @@ SECRET = "hunter2"
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """``write(text)``: the user's file, which nobody else may read."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    for name in ("PRAVEGA_PROFILE", "PRAVEGA_CONTROLLER_URI", "PRAVEGA_REGISTRY_URI"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith(("PRAVEGA_", "pravega_"))]:
+        monkeypatch.delenv(name)
 
     def write(text: str, mode: int = 0o600) -> Path:
         file = tmp_path / "pravega-serde" / "config.toml"
@@ -32,7 +36,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return write
 
 
-def test_a_profile_rules_over_the_defaults_alone(write: Write, monkeypatch: pytest.MonkeyPatch):
+def test_a_profile_rules_over_the_environment_if_it_is_named(write: Write, monkeypatch: pytest.MonkeyPatch):
     write('[a]\ncontroller = "tls://a:1"\nscope = "s"\ntls_validate_hostname = false\n[b]\nscope = "t"\n')
     assert profile_names() == ["a", "b"]
     assert PravegaConfig.resolve() == PravegaConfig()
@@ -41,10 +45,15 @@ def test_a_profile_rules_over_the_defaults_alone(write: Write, monkeypatch: pyte
     monkeypatch.setenv("PRAVEGA_PROFILE", "b")
     assert PravegaConfig.resolve().scope == "t"
     monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://env:1")
-    assert PravegaConfig.resolve(profile="a").controller == "tcp://env:1"
+    assert PravegaConfig.resolve().controller == "tcp://env:1"
+    monkeypatch.setenv("PRAVEGA_PROFILE", "a")
+    assert PravegaConfig.resolve() == replace(found, controller="tcp://env:1"), "the environment's own profile"
+    monkeypatch.setenv("PRAVEGA_SCOPE", "e")
+    assert PravegaConfig.resolve(profile="a") == found, "a named one rules over the environment"
+    assert PravegaConfig.resolve(profile="b") == PravegaConfig(controller="tcp://env:1", scope="t")
     assert PravegaConfig.resolve(profile="a", properties={"pravega.scope": "p"}).scope == "p"
     assert PravegaConfig.resolve(profile="a", scope="explicit").scope == "explicit"
-    assert PravegaConfig.from_env() == PravegaConfig(controller="tcp://env:1"), "the environment alone"
+    assert PravegaConfig.from_env() == PravegaConfig(controller="tcp://env:1", scope="e"), "the environment alone"
 
 
 def test_credentials_are_one_setting_and_not_shown(write: Write, monkeypatch: pytest.MonkeyPatch):
@@ -53,7 +62,9 @@ def test_credentials_are_one_setting_and_not_shown(write: Write, monkeypatch: py
     assert SECRET not in repr(load_profile("a"))
     monkeypatch.setenv("pravega_client_auth_method", "Bearer")
     monkeypatch.setenv("pravega_client_auth_token", "t")
-    assert PravegaConfig.resolve(profile="a") == PravegaConfig().with_token("t")
+    assert PravegaConfig.resolve(profile="a") == PravegaConfig().with_credentials("u", SECRET)
+    monkeypatch.setenv("PRAVEGA_PROFILE", "a")
+    assert PravegaConfig.resolve() == PravegaConfig().with_token("t")
 
 
 def test_settings_of_the_registry(write: Write, monkeypatch: pytest.MonkeyPatch):
@@ -67,7 +78,37 @@ def test_settings_of_the_registry(write: Write, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://env:1")
     found = options.registry_config(1.0)
     assert (found.uri, found.namespace, found.username, found.token) == ("http://env:1", "n", "u", None)
-    assert "PRAVEGA_REGISTRY_TOKEN" not in registry_environment()
+    assert RegistryConfig.resolve() == RegistryConfig(uri="http://env:1", namespace="n", username="u", password="p")
+    assert RegistryConfig.resolve(uri="http://b:1", token="x").token == "x", "the credentials are one setting"
+    assert RegistryConfig.resolve(profile="a") == RegistryConfig(uri="http://a:1", namespace="n", token="t")
+
+
+def test_a_block_names_the_profile_for_all_in_it(write: Write, monkeypatch: pytest.MonkeyPatch):
+    write('[a]\ncontroller = "tcp://a:1"\nregistry = "http://a:1"\n[b]\ncontroller = "tcp://b:1"\n')
+    monkeypatch.setenv("PRAVEGA_PROFILE", "b")
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", "tcp://env:1")
+    with named("a"):
+        assert PravegaConfig.resolve().controller == "tcp://a:1"
+        assert SchemaRegistryClient().config.uri == "http://a:1"
+        assert PravegaConfig.resolve(profile="b").controller == "tcp://b:1"
+    assert PravegaConfig.resolve().controller == "tcp://env:1"
+
+
+def test_a_registrys_client_without_arguments(write: Write, monkeypatch: pytest.MonkeyPatch):
+    """As a PravegaClient(): of the environment, then of the profile that it names."""
+    write('[a]\nregistry = "http://a:1"\nregistry_token = "t"\nregistry_namespace = "n"\n')
+    with pytest.raises(SerdeError, match="give it, such as http://localhost:9092, or set PRAVEGA_REGISTRY_URI"):
+        SchemaRegistryClient()
+    monkeypatch.setenv("PRAVEGA_PROFILE", "a")
+    assert SchemaRegistryClient().config == RegistryConfig(uri="http://a:1", token="t", namespace="n")
+    monkeypatch.setenv("PRAVEGA_REGISTRY_URI", "http://env:1")
+    assert SchemaRegistryClient(namespace="m", timeout=5).config == RegistryConfig(
+        uri="http://env:1", token="t", namespace="m", timeout=5
+    )
+    assert SchemaRegistryClient("http://b:1").config == RegistryConfig(uri="http://b:1")
+    monkeypatch.setenv("PRAVEGA_PROFILE", "b")
+    with pytest.raises(SerdeError, match="there is no profile 'b'"):
+        SchemaRegistryClient()
 
 
 def test_secrets_that_others_may_read_are_a_warning_once(write: Write, caplog: pytest.LogCaptureFixture):
@@ -105,5 +146,5 @@ def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert profile_names() == []
     assert load_profile() is None
-    with pytest.raises(ConfigError, match="there is no profile 'x'"):
+    with pytest.raises(SerdeError, match="there is no profile 'x'"):
         load_profile("x")

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from connector.client import LeaseKeeper, PravegaClient, TransactionStatus
+from connector.client.rpc import ControllerChannel
 from connector.errors import (
+    ControllerUnavailableError,
     LeaseRangeError,
     StreamNotFoundError,
     StreamSealedError,
@@ -41,6 +43,27 @@ def assert_holds(client, stream, count):
     for key in {key for key, _ in found}:
         numbers = [int(number) for other, number in found if other == key]
         assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_commit_whose_answer_is_lost_is_sent_again_only_if_it_was_lost_too(client, stream, monkeypatch, landed):
+    call, sent = ControllerChannel.call, []
+
+    def lossy(self, rpc, *arguments):
+        if rpc.name != "commitTransaction":
+            return call(self, rpc, *arguments)
+        sent.append(rpc)
+        answer = call(self, rpc, *arguments) if landed or len(sent) > 1 else None
+        if len(sent) == 1:
+            raise ControllerUnavailableError("lost")
+        return answer
+
+    monkeypatch.setattr(ControllerChannel, "call", lossy)
+    with client.transactions(stream).begin() as transaction:
+        transaction.write_column(*numbered(0, 100))
+    assert transaction.status() is Status.COMMITTED
+    assert len(sent) == (1 if landed else 2)
+    assert_holds(client, stream, 100)
 
 
 def test_events_are_seen_after_the_commit_all_of_them(client, stream):

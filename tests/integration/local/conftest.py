@@ -2,7 +2,7 @@
 
 import pytest
 
-from connector.local.launch import free_ports
+from connector.ports import free_ports
 
 
 @pytest.fixture

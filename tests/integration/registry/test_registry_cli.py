@@ -46,7 +46,7 @@ def run(capsys, monkeypatch, config):
 
     def call(*args, uri=config.uri):
         with pytest.raises(SystemExit) as caught:
-            main(["registry", "--uri", uri, "--timeout", "5", *map(str, args)])
+            main(["registry", "--timeout", "5", *map(str, args), "--registry", uri])
         captured = capsys.readouterr()
         return caught.value.code or 0, captured.out, captured.err
 

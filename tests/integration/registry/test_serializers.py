@@ -44,8 +44,12 @@ def group(request: pytest.FixtureRequest) -> str:
 
 
 def test_nothing_is_registered_unless_asked(uri: str, client: SchemaRegistryClient, group: str) -> None:
-    with pytest.raises(RegistryNotFoundError, match="register_schema=True"):
+    with pytest.raises(RegistryNotFoundError, match="register_schema=True, and with create_group=True"):
         serializer(uri, group=group, schema=AVRO, format="avro")
+    with pytest.raises(
+        RegistryNotFoundError, match="the group does not exist: make it by add_group, or by create_grou"
+    ):
+        serializer(uri, group=group, schema=AVRO, format="avro", register_schema=True)
     assert group not in dict(client.groups())
     serializer(uri, group=group, schema=AVRO, format="avro", create_group=True, register_schema=True)
     with pytest.raises(RegistryNotFoundError, match=r"schema of 'n.Other' first, or write with register_schema=True"):

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.local import LocalPravega, LocalSchemaRegistry, RegistryUser
-from connector.local.launch import free_ports
+from connector.ports import free_ports
 from connector.wire import StreamName
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat, serializer
 from tests.integration.spark._registry_proxy import RegistryProxy

@@ -144,8 +144,17 @@ def test_the_profile_that_is_named_else_the_default_one(monkeypatch, tmp_path):
     assert "'one://'" in run("scope", "list")[2]
     assert "'two://'" in run("--profile", "other", "scope", "list")[2]
     assert "'two://'" in run("scope", "list", env={"PRAVEGA_PROFILE": "other"})[2]
+    other, environment = ("--profile", "other"), {"PRAVEGA_CONTROLLER_URI": "env://", "PRAVEGA_REGISTRY_URI": "env://"}
+    assert "'env://'" in run("scope", "list", env=environment)[2]
+    assert "'env://'" in run("scope", "list", env=environment | {"PRAVEGA_PROFILE": "other"})[2]
+    assert "'two://'" in run(*other, "scope", "list", env=environment)[2], "what is named rules over the environment"
+    assert "'three://'" in run(*other, "registry", "groups", env=environment)[2]
+    assert "'five://'" in run(*other, "registry", "--registry", "five://", "groups", env=environment)[2]
+    assert "'five://'" in run(*other, "registry", "groups", "--registry", "five://", env=environment)[2]
     assert "'four://'" in run("--profile", "other", "scope", "list", "--controller", "four://")[2]
     assert "'three://'" in run("--profile", "other", "registry", "groups")[2]
+    assert "'six://'" in run("registry", "groups", env={"PRAVEGA_REGISTRY_URI": "six://"})[2]
+    assert "set PRAVEGA_REGISTRY_URI" in run("registry", "groups")[2]
     assert "PRAVEGA_PROFILE" not in os.environ
     code, _, errors = run("--profile", "othr", "scope", "list")
     assert (code, errors.count("\n")) == (ExitCode.FAILED, 1)

@@ -128,6 +128,11 @@ class Servers(ControllerClient):
                 self.make_visible()
             return self.target.transactions[transaction]
 
+    def repeat_commit(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        return self.commit_transaction(stream, transaction)
+
     def close(self) -> None:
         pass
 

@@ -1,11 +1,14 @@
 """Ports that a server can have."""
 
 import contextlib
+import re
 import socket
 
 import pytest
 
-from connector.local.launch import free_ports, is_free
+from connector.errors import ConfigError
+from connector.local.server import ServerOptions
+from connector.ports import check_port_number, free_ports, is_free
 
 FAMILIES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")]
 if socket.has_ipv6:
@@ -30,3 +33,16 @@ def test_a_port_in_use_on_any_interface_is_not_free(family, address):
 
     # Another process may take a port that has just become free.
     assert any(is_free_afterwards() for _ in range(5))
+
+
+@pytest.mark.parametrize("port", [-1, 65536, "9090", None, True, 9090.0])
+def test_what_is_no_port_is_told_before_anything_starts(port):
+    with pytest.raises(ConfigError, match=rf"invalid port {re.escape(repr(port))}; a port is a whole number"):
+        check_port_number(port)
+    for good in (0, 9090, 65535):
+        check_port_number(good)
+
+
+def test_a_server_says_what_its_port_may_be():
+    with pytest.raises(ConfigError, match="invalid port '9090'"):
+        ServerOptions(port="9090")

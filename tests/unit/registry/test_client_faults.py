@@ -27,6 +27,7 @@ from pravega_serde.registry import (
     clients,
     http,
     lookups,
+    serializer,
 )
 from pravega_serde.registry.calls import TransientError
 from tests.unit.registry._pace import Clock, Meter, paced
@@ -204,6 +205,35 @@ def test_an_id_that_is_known_is_not_found(connect, monkeypatch):
         clock.now += clients.MISSING_SECONDS + 0.01
         assert client.encoding_info("g", 7).version.id == 0
         assert len(registry.requests) == 3
+
+
+MAKE_IT = "the group does not exist: make it by add_group, or by create_group=True of a serializer"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda client: client.group_properties("g"), MAKE_IT),
+        (lambda client: client.latest_schemas("g"), MAKE_IT),
+        (lambda client: client.codecs("g"), MAKE_IT),
+        (lambda client: client.history("g"), MAKE_IT),
+        (lambda client: client.schema_for_id("g", 7), "the group, or what is named in it, does not exist"),
+    ],
+)
+def test_a_missing_group_is_told_with_the_way_to_make_it(connect, ask, said):
+    with scripted((404, b"")) as registry:
+        client = connect(registry.uri)
+        with pytest.raises(RegistryNotFoundError) as caught:
+            ask(client)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"register_schema": True}])
+def test_a_serializer_for_a_missing_group_says_how_to_make_it(settings):
+    with scripted((404, b"")) as registry, pytest.raises(RegistryNotFoundError, match="create_group=True") as caught:
+        serializer(registry.uri, group="g", schema='"string"', format="avro", **settings)
+    assert ("register_schema=True" in str(caught.value)) is (not settings)
 
 
 GARBAGE = [

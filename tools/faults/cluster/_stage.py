@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from connector.config import PravegaConfig
 from connector.local import ClusterOptions
 from connector.local.cluster import Cluster, launch_cluster
-from connector.local.launch import free_ports
+from connector.ports import free_ports
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.cluster._faults import FAULTS, LAG, Run

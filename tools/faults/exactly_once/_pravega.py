@@ -18,7 +18,7 @@ from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.local import pravega_jars
 from connector.local.jvm import find_java, write_configuration
-from connector.local.launch import free_ports, is_free
+from connector.ports import free_ports, is_free
 from pravega_serde.errors import PravegaError
 from tools.faults.exactly_once._scene import await_that
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from connector.client import CommitWatch, ControllerClient, TransactionStatus, controller
+from connector import metrics
+from connector.client import CommitWatch, ControllerClient, TransactionStatus, controller, health, rpc
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -131,7 +132,8 @@ def test_success_is_a_decision(fake, wish):
 @pytest.mark.usefixtures("five_failures")
 @pytest.mark.parametrize("answer", [FAILURE, Code.INTERNAL, pb.TxnStatus(status=pb.TxnStatus.TRANSACTION_NOT_FOUND)])
 @pytest.mark.parametrize("now", ["COMMITTING", "COMMITTED", "ABORTING", "ABORTED", "UNKNOWN"])
-def test_any_other_answer_is_settled_by_the_state(fake, wish, answer, now):
+def test_any_other_answer_is_settled_by_the_state(fake, wish, monkeypatch, answer, now):
+    monkeypatch.setattr(controller, "_DOUBT", 0.0)
     method, act, decided = wish
     fake.on(method, answer).on("checkTransactionState", state(now))
     reached = Status[now]
@@ -182,6 +184,52 @@ def test_an_answer_that_never_comes_leaves_time_to_ask_for_the_state(fake, wish)
     released.set()
 
 
+LOST = [Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.INTERNAL, FAILURE]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_commit_whose_answer_is_lost_is_asked_about_at_once_and_sent_once(fake, client, monkeypatch, lost):
+    """A second one, while the first is at work, would stay in the controller's order of commits."""
+    monkeypatch.setattr(health, "_FIRST_PAUSE", 1000.0)  # more than there is: any pause would be the end
+    monkeypatch.setattr(health, "_LONGEST_PAUSE", 1000.0)
+    fake.on("commitTransaction", lost, SUCCESS).on("checkTransactionState", state("COMMITTING"))
+    assert client.commit_transaction(STREAM, ID) is Status.COMMITTING
+    assert [call.name for call in fake.calls] == ["commitTransaction", "checkTransactionState"]
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.usefixtures("again_soon")
+def test_a_commit_is_sent_again_only_when_the_controller_says_that_it_is_open(fake, client, monkeypatch, lost):
+    monkeypatch.setattr(rpc, "PASSING_SECONDS", 0.2)  # so the call that asks gives up, and is made again
+    dumb = [Code.UNAVAILABLE, *[Code.INTERNAL] * 20]
+    fake.on("commitTransaction", lost, lost, SUCCESS)
+    fake.on("checkTransactionState", *dumb, state("OPEN"))
+    assert client.commit_transaction(STREAM, ID) is Status.COMMITTING
+    asked = ["checkTransactionState"] * (len(dumb) + 1)
+    again = ["commitTransaction", "checkTransactionState", "commitTransaction"]
+    assert [call.name for call in fake.calls] == ["commitTransaction", *asked, *again]
+
+
+def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client, monkeypatch):
+    """The records may be asked for at a store that has lost them."""
+    monkeypatch.setattr(controller, "_DOUBT", 0.0)
+    fake.on("commitTransaction", Code.UNAVAILABLE)
+    fake.on("checkTransactionState", *[state("UNKNOWN")] * 3, state("COMMITTED"))
+    assert client.commit_transaction(STREAM, ID) is Status.COMMITTED
+    fake.on("checkTransactionState", state("UNKNOWN"))
+    with pytest.raises(TransactionUnknownError):
+        client.commit_transaction(STREAM, ID)
+    assert (fake.count("commitTransaction"), fake.count("checkTransactionState")) == (2, 8)
+
+
+def test_a_controller_that_tells_no_state_leaves_the_outcome_unknown(fake, client):
+    """It may have taken the commit, and be at work: there is no second one."""
+    fake.on("commitTransaction", Code.UNAVAILABLE, SUCCESS).on("checkTransactionState", Code.UNAVAILABLE)
+    with pytest.raises(OutcomeUnknownError, match=r"could not be reached for [1-9].*ask for its status"):
+        client.commit_transaction(STREAM, ID, timeout=2)
+    assert fake.count("commitTransaction") == 1
+
+
 def test_a_state_that_cannot_be_had_is_asked_for_again(fake, client):
     fake.on("commitTransaction", FAILURE)
     fake.on("checkTransactionState", Code.INTERNAL, Code.INTERNAL, Code.INTERNAL, state("COMMITTED"))
@@ -218,6 +266,18 @@ def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, 
     assert client.commit_transaction(STREAM, ID, wait=True, timeout=20) is Status.COMMITTED
     assert fake.count("commitTransaction") == 2
     assert client.health.counters.as_dict()["repeated_commits"] == 1
+
+
+def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
+    """By the call that waits for it, and by others that look whether it is visible."""
+    counted = lambda: dict(metrics.TRANSACTIONS.series()).get(("committed", str(STREAM)), 0)  # noqa: E731
+    before = counted()
+    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
+    client.commit_transaction(STREAM, ID)
+    watch = CommitWatch(client, STREAM, ask_again=0.0)
+    assert [watch.status(ID) for _ in range(3)] == [Status.COMMITTING] * 3
+    assert fake.count("commitTransaction") > 2
+    assert counted() == before + 1
 
 
 def test_the_first_of_several_is_awaited_where_others_would_be_dropped(fake, client, monkeypatch):

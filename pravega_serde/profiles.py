@@ -7,7 +7,9 @@ The file is ``$XDG_CONFIG_HOME/pravega-serde/config.toml``, by default in ``~/.c
     scope = "shop"
     registry = "https://registry.example.com"
 
-What a program gives and what the environment has rule over a profile, see :class:`~connector.config.PravegaConfig`.
+A profile that is named, in a call or by ``--profile``, rules over the environment; one that the environment names by
+``PRAVEGA_PROFILE`` does not. What a call gives beside it rules over both. See ``PravegaConfig.resolve`` for the
+cluster's settings, :meth:`~pravega_serde.registry.RegistryConfig.resolve` for the registry's.
 """
 
 from __future__ import annotations
@@ -15,16 +17,16 @@ from __future__ import annotations
 import base64
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pravega_serde.errors import did_you_mean
+from pravega_serde.errors import SerdeError
+from pravega_serde.guesses import did_you_mean
 
-from .errors import ConfigError
-
-__all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "profile_names", "registry_environment"]
+__all__ = ["DEFAULT_PROFILE", "PROFILE_VARIABLE", "Profile", "load_profile", "named", "profile_names"]
 
 #: Environment variable with the name of the profile.
 PROFILE_VARIABLE: Final = "PRAVEGA_PROFILE"
@@ -44,22 +46,20 @@ _CLUSTER: Final = (
     "tls_server_name",
     "tls_validate_hostname",
 )
-# Setting of the registry -> environment variable.
+# Setting of the registry -> field of RegistryConfig.
 _REGISTRY: Final = {
-    "registry": "PRAVEGA_REGISTRY_URI",
-    "registry_namespace": "PRAVEGA_REGISTRY_NAMESPACE",
-    "registry_username": "PRAVEGA_REGISTRY_USERNAME",
-    "registry_password": "PRAVEGA_REGISTRY_PASSWORD",
-    "registry_token": "PRAVEGA_REGISTRY_TOKEN",
-    "registry_ca_file": "PRAVEGA_REGISTRY_CA_FILE",
+    "registry": "uri",
+    "registry_namespace": "namespace",
+    "registry_username": "username",
+    "registry_password": "password",
+    "registry_token": "token",
+    "registry_ca_file": "ca_file",
 }
 _KNOWN: Final = (*_CLUSTER, *_REGISTRY)
-_REGISTRY_CREDENTIALS: Final = frozenset(
-    _REGISTRY[name] for name in ("registry_username", "registry_password", "registry_token")
-)
 _SECRETS: Final = frozenset({"auth_token", "password", "registry_password", "registry_token"})
 _OTHERS_MAY_READ: Final = 0o077
 _warned: Final[set[Path]] = set()
+_named: Final[list[str]] = []  # the profiles of the blocks that are under way, the innermost last
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +71,34 @@ class Profile:
     cluster: Mapping[str, Any]
     """Fields of PravegaConfig."""
     registry: Mapping[str, str]
-    """Settings of the schema registry, by the names of their environment variables."""
+    """Fields of RegistryConfig."""
+    named: bool
+    """Whether it was named, and not by the environment, so that it rules over that."""
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"
 
 
 def profile_names(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Names of the profiles, in the order of the file; none without a file. Raises ConfigError."""
+    """Names of the profiles, in the order of the file; none without a file. Raises SerdeError."""
     return list(_tables(_file(os.environ if environment is None else environment)))
 
 
 def load_profile(name: str | None = None, environment: Mapping[str, str] | None = None) -> Profile | None:
-    """The profile of that name, else the one that ``PRAVEGA_PROFILE`` names; None if neither names one.
+    """The profile of that name, else that of :func:`named`, else that of ``PRAVEGA_PROFILE``; None if none is named.
 
-    Raises ConfigError for a profile or a file that is not there, an unknown setting, a value of the wrong type. Secrets
+    Raises SerdeError for a profile or a file that is not there, an unknown setting, a value of the wrong type. Secrets
     in a file that other users may read are a warning in the log, once.
     """
     environment = os.environ if environment is None else environment
-    name = name or environment.get(PROFILE_VARIABLE)
+    given = name or next(reversed(_named), None)
+    name = given or environment.get(PROFILE_VARIABLE)
     if not name:
         return None
     file = _file(environment)
     tables = _tables(file)
     if name not in tables:
-        raise ConfigError(
+        raise SerdeError(
             f"there is no profile {name!r} in {file}{did_you_mean(name, tables)}"
             + ("" if tables else f": write the file, with a table [{name}] and controller = 'tcp://host:port' in it")
         )
@@ -104,30 +107,25 @@ def load_profile(name: str | None = None, environment: Mapping[str, str] | None 
     for key, value in table.items():
         if key not in _KNOWN:
             hint = did_you_mean(key, _KNOWN) or f"; known settings: {', '.join(_KNOWN)}"
-            raise ConfigError(f"{where} has an unknown setting {key!r}{hint}")
+            raise SerdeError(f"{where} has an unknown setting {key!r}{hint}")
         wanted = bool if key == "tls_validate_hostname" else str
         if not isinstance(value, wanted):
             form = "true or false, without quotes" if wanted is bool else "text in quotes"
-            raise ConfigError(f"{key} in {where} must be {form}")
+            raise SerdeError(f"{key} in {where} must be {form}")
     if not _SECRETS.isdisjoint(table):
         _check_readers(file)
-    registry = {variable: table[key] for key, variable in _REGISTRY.items() if table.get(key)}
-    return Profile(name, _cluster(table, where), registry)
+    registry = {field: table[key] for key, field in _REGISTRY.items() if table.get(key)}
+    return Profile(name, _cluster(table, where), registry, named=given is not None)
 
 
-def registry_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment, and in it the registry's settings of its profile where it has none of its own.
-
-    The credentials are one setting. Raises ConfigError, as :func:`load_profile`.
-    """
-    known = dict(os.environ if environment is None else environment)
-    profile = load_profile(environment=known)
-    if profile is None:
-        return known
-    own = {name for name, value in known.items() if value}
-    if not own.isdisjoint(_REGISTRY_CREDENTIALS):
-        own |= _REGISTRY_CREDENTIALS
-    return known | {name: value for name, value in profile.registry.items() if name not in own}
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Name the profile for all that this process reads during the block; a call may still name another one."""
+    _named.append(name)
+    try:
+        yield
+    finally:
+        _named.pop()
 
 
 def _file(environment: Mapping[str, str]) -> Path:
@@ -143,12 +141,12 @@ def _tables(file: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"the profiles cannot be read from {file}: {error.strerror}") from None
+        raise SerdeError(f"the profiles cannot be read from {file}: {error.strerror}") from None
     except ValueError as error:  # neither UTF-8 nor TOML
-        raise ConfigError(f"invalid TOML in {file}: {error}") from None
+        raise SerdeError(f"invalid TOML in {file}: {error}") from None
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise ConfigError(f"{name!r} in {file} is in no profile: put it below a line such as [{DEFAULT_PROFILE}]")
+            raise SerdeError(f"{name!r} in {file} is in no profile: put it below a line such as [{DEFAULT_PROFILE}]")
     return tables
 
 
@@ -156,10 +154,10 @@ def _cluster(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     found = {key: table[key] for key in _CLUSTER if table.get(key) not in (None, "")}
     username, password = found.pop("username", None), found.pop("password", None)
     if (username is None) != (password is None):
-        raise ConfigError(f"{where} has only one of username and password: give both")
+        raise SerdeError(f"{where} has only one of username and password: give both")
     if username is not None:
         if "auth_token" in found or "auth_method" in found:
-            raise ConfigError(f"{where} has a username and an auth_token: give one of the two")
+            raise SerdeError(f"{where} has a username and an auth_token: give one of the two")
         found["auth_method"] = "Basic"
         found["auth_token"] = base64.b64encode(f"{username}:{password}".encode()).decode()
     return found
