@@ -82,7 +82,7 @@ class Message(msgspec.Struct, frozen=True):
 REPLIES: Final[dict[int, type[Reply]]] = {}
 
 
-class Reply(Message):
+class Reply(Message, frozen=True):
     """Base of the messages that a segment store sends; a subclass is decoded from its definition on."""
 
     def __init_subclass__(cls) -> None:
@@ -90,7 +90,7 @@ class Reply(Message):
             raise TypeError(f"{cls.__name__} and {REPLIES[cls.TYPE].__name__} have the same type {cls.TYPE}")
 
 
-class Hello(Reply):
+class Hello(Reply, frozen=True):
     """First message in each direction."""
 
     TYPE = -127
@@ -99,7 +99,7 @@ class Hello(Reply):
     low: int = OLDEST_PROTOCOL_VERSION
 
 
-class KeepAlive(Reply):
+class KeepAlive(Reply, frozen=True):
     """Keeps an idle connection open; the server sends it back."""
 
     TYPE = 100
@@ -109,7 +109,7 @@ class KeepAlive(Reply):
 # ---- writing events, in one step or under a condition, and the answers ----
 
 
-class SetupAppend(Message):
+class SetupAppend(Message, frozen=True):
     """Binds a writer id to a segment on this connection; answered by AppendSetup."""
 
     TYPE = 1
@@ -120,7 +120,7 @@ class SetupAppend(Message):
     token: str
 
 
-class AppendSetup(Reply):
+class AppendSetup(Reply, frozen=True):
     """The writer id may append; ``last_event_number`` is the last one that is durable."""
 
     TYPE = 2
@@ -131,7 +131,7 @@ class AppendSetup(Reply):
     last_event_number: int
 
 
-class ConditionalAppend(Message):
+class ConditionalAppend(Message, frozen=True):
     """Appends one event if the segment's length is ``expected_offset``; DataAppended or ConditionalCheckFailed."""
 
     TYPE = 5
@@ -143,7 +143,7 @@ class ConditionalAppend(Message):
     request_id: int
 
 
-class DataAppended(Reply):
+class DataAppended(Reply, frozen=True):
     """All events up to ``event_number`` are durable; ``write_offset`` is the segment's length after them."""
 
     TYPE = 7
@@ -155,7 +155,7 @@ class DataAppended(Reply):
     write_offset: int
 
 
-class ConditionalCheckFailed(Reply):
+class ConditionalCheckFailed(Reply, frozen=True):
     """A conditional append found the segment at another length than it expected."""
 
     TYPE = 8
@@ -165,7 +165,7 @@ class ConditionalCheckFailed(Reply):
     request_id: int
 
 
-class InvalidEventNumber(Reply):
+class InvalidEventNumber(Reply, frozen=True):
     """The writer id has moved on; the server closes the connection after this."""
 
     TYPE = 55
@@ -176,7 +176,7 @@ class InvalidEventNumber(Reply):
     event_number: int
 
 
-class ConditionalBlockEnd(Message):
+class ConditionalBlockEnd(Message, frozen=True):
     """Appends raw bytes if the segment's length is ``expected_offset``."""
 
     TYPE = 89
@@ -205,7 +205,7 @@ def encode_append(
 # ---- a segment as a whole, its bytes, attributes and keys: each request before its answer ----
 
 
-class ReadSegment(Message):
+class ReadSegment(Message, frozen=True):
     """Asks for bytes of a segment; parked by the server while ``offset`` is the end of an unsealed segment."""
 
     TYPE = 9
@@ -217,7 +217,7 @@ class ReadSegment(Message):
     request_id: int
 
 
-class SegmentRead(Reply):
+class SegmentRead(Reply, frozen=True):
     """Bytes of a segment, perhaps fewer than were asked for. ``data`` is a view into the receive buffer."""
 
     TYPE = 10
@@ -230,7 +230,7 @@ class SegmentRead(Reply):
     request_id: int
 
 
-class GetStreamSegmentInfo(Message):
+class GetStreamSegmentInfo(Message, frozen=True):
     """Asks for a segment's start, length and state."""
 
     TYPE = 11
@@ -240,7 +240,7 @@ class GetStreamSegmentInfo(Message):
     token: str
 
 
-class StreamSegmentInfo(Reply):
+class StreamSegmentInfo(Reply, frozen=True):
     """A segment's start, length and state."""
 
     TYPE = 12
@@ -255,7 +255,7 @@ class StreamSegmentInfo(Reply):
     start_offset: int
 
 
-class CreateTransientSegment(Message):
+class CreateTransientSegment(Message, frozen=True):
     """Creates a segment that lives as long as this connection, to be merged into ``parent``."""
 
     TYPE = 40
@@ -266,7 +266,7 @@ class CreateTransientSegment(Message):
     token: str
 
 
-class SegmentCreated(Reply):
+class SegmentCreated(Reply, frozen=True):
     """Answer to CreateTransientSegment: the name that the server chose."""
 
     TYPE = 21
@@ -275,7 +275,7 @@ class SegmentCreated(Reply):
     segment: str
 
 
-class MergeSegments(Message):
+class MergeSegments(Message, frozen=True):
     """Appends the whole of ``source`` to ``target`` in one step and deletes it."""
 
     TYPE = 58
@@ -287,7 +287,7 @@ class MergeSegments(Message):
     attribute_updates: int = 0
 
 
-class SegmentsMerged(Reply):
+class SegmentsMerged(Reply, frozen=True):
     """The merge is durable; ``write_offset`` is the target's length after it."""
 
     TYPE = 59
@@ -298,7 +298,7 @@ class SegmentsMerged(Reply):
     write_offset: int
 
 
-class TruncateSegment(Message):
+class TruncateSegment(Message, frozen=True):
     """Drops all bytes of a segment before ``offset``."""
 
     TYPE = 38
@@ -309,7 +309,7 @@ class TruncateSegment(Message):
     token: str
 
 
-class SegmentTruncated(Reply):
+class SegmentTruncated(Reply, frozen=True):
     """The bytes are dropped."""
 
     TYPE = 39
@@ -318,7 +318,7 @@ class SegmentTruncated(Reply):
     segment: str
 
 
-class GetSegmentAttribute(Message):
+class GetSegmentAttribute(Message, frozen=True):
     """Asks for a number that is kept with a segment."""
 
     TYPE = 34
@@ -329,7 +329,7 @@ class GetSegmentAttribute(Message):
     token: str
 
 
-class SegmentAttribute(Reply):
+class SegmentAttribute(Reply, frozen=True):
     """The number, or NO_ATTRIBUTE."""
 
     TYPE = 35
@@ -338,7 +338,7 @@ class SegmentAttribute(Reply):
     value: int
 
 
-class UpdateSegmentAttribute(Message):
+class UpdateSegmentAttribute(Message, frozen=True):
     """Replaces a number that is kept with a segment if it is the expected one."""
 
     TYPE = 36
@@ -351,7 +351,7 @@ class UpdateSegmentAttribute(Message):
     token: str
 
 
-class SegmentAttributeUpdated(Reply):
+class SegmentAttributeUpdated(Reply, frozen=True):
     """``success``: the number was the expected one and is replaced."""
 
     TYPE = 37
@@ -360,7 +360,7 @@ class SegmentAttributeUpdated(Reply):
     success: bool
 
 
-class ReadTable(Message):
+class ReadTable(Message, frozen=True):
     """Asks a table segment for the value of one key; ``key_size`` counts the key's length, itself and its version."""
 
     TYPE = 78
@@ -374,7 +374,7 @@ class ReadTable(Message):
     version: int
 
 
-class TableRead(Reply):
+class TableRead(Reply, frozen=True):
     """One key of a table segment with its value; an absent key has an empty one."""
 
     TYPE = 79
@@ -392,7 +392,7 @@ class TableRead(Reply):
 # ---- refusals of any request ----
 
 
-class WrongHost(Reply):
+class WrongHost(Reply, frozen=True):
     """The segment lives on another segment store."""
 
     TYPE = 50
@@ -403,7 +403,7 @@ class WrongHost(Reply):
     stack: str
 
 
-class SegmentIsSealed(Reply):
+class SegmentIsSealed(Reply, frozen=True):
     """An append, or a read at the end, of a segment that has ended."""
 
     TYPE = 51
@@ -414,7 +414,7 @@ class SegmentIsSealed(Reply):
     offset: int
 
 
-class NoSuchSegment(Reply):
+class NoSuchSegment(Reply, frozen=True):
     """The segment was deleted, merged into another one, or never existed."""
 
     TYPE = 53
@@ -425,7 +425,7 @@ class NoSuchSegment(Reply):
     offset: int
 
 
-class SegmentIsTruncated(Reply):
+class SegmentIsTruncated(Reply, frozen=True):
     """The offset lies before ``start_offset``, the first one that the segment still holds."""
 
     TYPE = 56
@@ -437,7 +437,7 @@ class SegmentIsTruncated(Reply):
     offset: int
 
 
-class OperationUnsupported(Reply):
+class OperationUnsupported(Reply, frozen=True):
     """The server does not know the operation."""
 
     TYPE = 57
@@ -447,7 +447,7 @@ class OperationUnsupported(Reply):
     stack: str
 
 
-class AuthTokenCheckFailed(Reply):
+class AuthTokenCheckFailed(Reply, frozen=True):
     """The delegation token was refused. To a ReadSegment the server puts the offset where the request id belongs."""
 
     TYPE = 60
@@ -457,7 +457,7 @@ class AuthTokenCheckFailed(Reply):
     error_code: int
 
 
-class ErrorMessage(Reply):
+class ErrorMessage(Reply, frozen=True):
     """Any other failure of a request."""
 
     TYPE = 61

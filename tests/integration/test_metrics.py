@@ -93,10 +93,11 @@ def test_events_and_bytes_are_those_written_and_read(client, stream, collected):
         assert collected(name, stream) == number
         underlined = name.replace(".", "_") + ("_bytes_total" if name.endswith("size") else "_total")
         assert served(text, underlined, stream) == number
-    # The writer's end found nothing to flush.
-    assert of_stream(DURATION, stream, messaging__operation__name="flush") == 2
-    assert collected(DURATION, stream) == 2
-    assert served(text, "messaging_client_operation_duration_seconds_count", stream) == 2
+    # The writer's end found nothing to flush; nor does a flush of what has become durable before it.
+    flushes = of_stream(DURATION, stream, messaging__operation__name="flush")
+    assert 1 <= flushes <= 2
+    assert collected(DURATION, stream) == flushes
+    assert served(text, "messaging_client_operation_duration_seconds_count", stream) == flushes
 
 
 def test_a_reader_that_follows_counts_what_came(client, stream):
