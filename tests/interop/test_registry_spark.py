@@ -16,7 +16,6 @@ from tests.interop._java import JavaPeer
 from tests.interop._java_registry import JavaRegistry
 from tests.interop._registry_values import VALUES
 
-COUNT = 10_000
 #: Where Spark finds the codec of the group that Java writes "encrypted": a module that every worker gets.
 MASK = "their_codecs:MASK"
 THEIR_CODECS = """
@@ -62,10 +61,16 @@ def uri() -> Iterator[str]:
         yield registry.uri
 
 
+@pytest.fixture(scope="module", params=[1_000, pytest.param(10_000, marks=pytest.mark.long)])
+def count(request: pytest.FixtureRequest) -> int:
+    """How many events a group has."""
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def serializers(uri: str, tmp_path_factory: pytest.TempPathFactory) -> JavaRegistry:
+def serializers(uri: str, count: int, tmp_path_factory: pytest.TempPathFactory) -> JavaRegistry:
     """Java's registry serializers, after they have written."""
-    made = JavaRegistry(uri, tmp_path_factory.mktemp("java_registry"), few=COUNT, groups=GROUPS)
+    made = JavaRegistry(uri, tmp_path_factory.mktemp("java_registry"), few=count, groups=GROUPS)
     made.write()
     return made
 
@@ -99,7 +104,7 @@ def expected(group: str, i: int) -> dict[str, Any]:
 
 
 def test_java_to_spark_to_java(
-    spark: SparkSession, client: PravegaClient, java: JavaPeer, serializers: JavaRegistry, scope: str,
+    spark: SparkSession, client: PravegaClient, java: JavaPeer, serializers: JavaRegistry, count: int, scope: str,
     options: dict[str, str],
 ) -> None:  # fmt: skip
     """Java writes events of each group onto a stream, Spark reads and writes columns, Java reads values."""
@@ -119,7 +124,7 @@ def test_java_to_spark_to_java(
 
         write(frame, target, options | more | {"group": group})
         serializers.give(group, [event.payload for event in java.read(target)])
-    assert all(count >= COUNT for count in counts.values())
+    assert all(each >= count for each in counts.values())
 
     answers = serializers.read()
     assert [answer for answer in answers if answer["wrong"]] == []
@@ -153,11 +158,11 @@ def test_java_reads_what_spark_derived(
     frame = spark.sql(f"""
         SELECT id, CAST(id AS INT) AS count, CONCAT('sensor-', id, ' é😀') AS name, id / 7D AS temp, id % 2 = 0 AS ok,
                IF(id % 5 = 0, NULL, CONCAT('n', id)) AS note, ARRAY('a', CONCAT('b', id)) AS tags
-        FROM RANGE(0, {COUNT}, 1, 1)""")
+        FROM RANGE(0, {count}, 1, 1)""")
     new = {"format": made, "registry_type": "com.example.Made", "create_group": "true", "register_schema": "true"}
     write(frame, stream, options | new)
     shown = serializers.show(stream.stream, [event.payload for event in java.read(stream)])
-    assert len(shown) == COUNT
+    assert len(shown) == count
     for i, value in enumerate(shown):
         if made == "protobuf":
             # Its JSON leaves out what is not there, and zeros of columns without nulls; it has 64 bits as text.

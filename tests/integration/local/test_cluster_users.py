@@ -9,8 +9,8 @@ from connector.client import PravegaClient
 from connector.errors import AuthenticationError
 from connector.local import LocalPravega
 
-# Seconds that a token lives, and of the work: tokens end three times in it.
-TOKEN, WORK = 20, 70
+# Seconds that a token lives, and of the work: tokens end twice in it.
+TOKEN, WORK = 20, 45
 CREDENTIALS = {"username": "ann", "password": "correct horse"}
 
 
