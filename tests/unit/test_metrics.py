@@ -23,7 +23,7 @@ from connector.errors import ConfigError, ConnectionLostError
 from connector.metrics import INSTRUMENTS, PrometheusCollector, export_to_opentelemetry, serve_metrics, snapshot
 from pravega_serde.errors import MissingExtraError
 from tests.measured import fetched, value
-from tools import metrics_page
+from tools.pages import DOCS
 
 LOADED = "import sys\nprint([n for n in ('opentelemetry', 'prometheus_client', 'http.server') if n in sys.modules])"
 
@@ -284,7 +284,7 @@ def test_the_legends_of_the_dashboard_name_labels_that_are_kept():
 
 
 def test_alarms_of_the_page_ask_for_what_there_is():
-    alarms = re.search(r"\| alarm \|.*?\n\n", metrics_page.PAGE.read_text(), re.DOTALL)
+    alarms = re.search(r"\| alarm \|.*?\n\n", (DOCS / "metrics.md").read_text(), re.DOTALL)
     assert alarms is not None
     names = set(re.findall(r"\b(?:messaging|pravega)_\w+", alarms[0]))
     assert len(names) >= 6
