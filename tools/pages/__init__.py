@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from connector.cli.options import options_page
-from tools.pages import commands, layers, ledger, metrics, names
+from tools.pages import commands, errors, layers, ledger, metrics, names
 
 __all__ = ["DOCS", "PAGES"]
 
@@ -18,6 +18,7 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final[dict[str, Callable[[str], str]]] = {
     "architecture.md": layers.page,
     "cli-options.md": commands.page,
+    "errors.md": errors.page,
     "exactly-once.md": ledger.page,
     "metrics.md": metrics.page,
     "names.md": names.page,
