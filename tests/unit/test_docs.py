@@ -6,6 +6,7 @@ import pytest
 
 from connector import PravegaClient
 from connector.cli.exit_codes import SIGNAL, ExitCode
+from connector.client.health import Counters
 from tools.pages import DOCS, PAGES, layers
 
 
@@ -18,6 +19,12 @@ def test_a_page_says_what_the_code_says(name: str):
 def test_the_table_of_exit_codes_is_that_of_the_code():
     written = re.findall(r"^\| (\d+)(?: and more)? \| ", (DOCS / "cli.md").read_text(), re.MULTILINE)
     assert [int(code) for code in written] == [*ExitCode, SIGNAL]
+
+
+@pytest.mark.parametrize("name", ["client.md", "operations.md"])
+def test_a_page_has_all_counters_of_a_client(name: str):
+    page = (DOCS / name).read_text()
+    assert [counter for counter in Counters().as_dict() if not re.search(rf"\b{counter}\b", page)] == []
 
 
 def test_no_import_is_overlooked():
