@@ -16,7 +16,7 @@ AppendBlock has no class: its two parts go before and after the events (:func:`e
 from __future__ import annotations
 
 import struct
-from typing import ClassVar, Final
+from typing import ClassVar, Final, dataclass_transform
 
 import msgspec
 
@@ -78,6 +78,7 @@ MESSAGES: Final[dict[int, type[Message]]] = {}
 REPLIES: Final[dict[int, type[Reply]]] = {}
 
 
+@dataclass_transform(frozen_default=True)  # which type checkers do not take from msgspec's base
 class Message(msgspec.Struct, frozen=True):
     """Base of all messages: a type number and the layout of the fields."""
 
