@@ -1,70 +1,5 @@
 """Errors of the client, the Spark source and sink, and the embedded servers.
 
-::
-
-    PravegaError                             (pravega_serde.errors)
-    └── ConnectorError
-        ├── ConfigError                      a setting or an option that cannot be right
-        │   ├── UnknownOptionError           an option of Spark's that is misspelt
-        │   ├── InvalidNameError             a scope or stream name that the server would refuse
-        │   ├── MalformedStreamCutError      text or bytes that are not a stream cut
-        │   ├── UnsupportedModeError         asked for something that this version does not do
-        │   ├── VersionMismatchError         processes of one query with different versions of this project
-        │   └── ColumnTypeError              a DataFrame whose columns cannot be written
-        ├── ControllerError                  the controller refused, or answered with a failure
-        │   ├── ControllerUnavailableError   no answer within the deadline
-        │   ├── ControllerFailureError       a failure of the controller's own, which may pass
-        │   ├── AuthenticationError          credentials missing, wrong, or without the permission
-        │   ├── ScopeNotFoundError
-        │   ├── StreamNotFoundError
-        │   ├── ScopeExistsError             it was to be created, and is there
-        │   ├── StreamExistsError
-        │   └── StreamSealedError            no more events can be written
-        ├── SegmentStoreError                a segment store refused, or answered with a failure
-        │   ├── ConnectionLostError          the connection ended; the same call may succeed on a new one
-        │   ├── ProtocolError                bytes that the wire protocol does not allow
-        │   ├── TokenExpiredError            the delegation token is refused; a new one may be taken
-        │   ├── SegmentSealedError           the segment has ended; successors take its key range
-        │   ├── SegmentTruncatedError        the offset lies before what the segment still holds
-        │   ├── NoSuchSegmentError           deleted, truncated away, or never there
-        │   ├── WrongHostError               the segment lives elsewhere now
-        │   └── EventNumberError             another writer with this id has appended
-        ├── TransactionError                 a transaction is not in the state that was asked for
-        │   ├── TransactionCommittedError    it is committed, or about to be: it takes no events and no abort
-        │   ├── TransactionAbortedError      it is aborted, or about to be: its events are gone
-        │   │   └── TransactionExpiredError  its lease ended before it was pinged or committed
-        │   ├── TransactionUnknownError      never there, or completed so long ago that the server has forgotten it
-        │   └── LeaseRangeError              a lease that the server does not allow
-        ├── OutcomeUnknownError              unknown in time whether a step took effect
-        ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
-        ├── DataLossError                    events that a reader still wanted are gone
-        ├── TimeUnknownError                 where in a stream a time lies cannot be known
-        ├── ExactlyOnceError                 a batch that cannot be committed exactly once, or not now
-        │   ├── FencedError                  another run of the query has taken over
-        │   ├── DuplicateWriteError          one run wrote the same batch twice
-        │   ├── LedgerMissingError           the ledger does not know a query that has committed batches
-        │   ├── AppIdReusedError             the application id was used by another query
-        │   ├── LeaseExpiredError            a transaction ended before its batch was recorded; try again
-        │   ├── TornBatchError               a part of a batch is visible and a part is lost
-        │   ├── LostBatchError               a batch that Spark has done with is lost
-        │   ├── UnfinishedBatchError         a recorded batch cannot be finished without its rows
-        │   └── LedgerFormatError            the ledger holds what this version cannot read
-        ├── IngestError                      a source cannot be ingested, or not go on
-        │   ├── SourceError                  a source is not what it should be
-        │   │   ├── SourceUnreadableError    missing, not permitted, or damaged
-        │   │   ├── SourceChangedError       it is not what it was when it was read
-        │   │   └── BadRecordError           a record that is no event
-        │   ├── IngestUndecidedError         the server has forgotten a transaction: the operator must choose
-        │   └── IngestStateError             the state is not one that this version can go on from
-        ├── EventError                       one event that cannot be written
-        │   ├── EventTooLargeError
-        │   └── NullEventError
-        ├── InputLostError                   a socket or pipe that events came from broke, or was never there
-        ├── OutputFileError                  a file that cannot be written; nothing half is left under its name
-        └── LocalServerError                 an embedded server that cannot be run
-            ├── JavaNotFoundError
-            └── JarDownloadError
-
 The one-line text begins with the code, because Spark hands nothing else on.
 """
 
@@ -112,6 +47,7 @@ __all__ = [
     "OutcomeUnknownError",
     "OutputFileError",
     "ProtocolError",
+    "ReplayDiffersError",
     "ScopeExistsError",
     "ScopeNotFoundError",
     "SegmentSealedError",

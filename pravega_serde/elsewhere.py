@@ -1,6 +1,6 @@
 """What names are called here that people know from elsewhere: other clients of Pravega, Kafka, Pulsar, PySpark.
 
-One table, for errors and for the page ``docs/names.md``, which ``python -m tools.names_page`` writes anew. Each text
+One table, for errors and for the page ``docs/names.md``, which ``python -m tools.pages`` writes anew. Each text
 stands behind "connector has no StreamManager: "; what stands in backticks is a public name, or an attribute of one.
 """
 

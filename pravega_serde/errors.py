@@ -1,26 +1,5 @@
 """Errors of the serializers, and the base that every error of this project shares.
 
-::
-
-    PravegaError                       code, fault, retriable; one line of text
-    ├── SerdeError                     everything that the serializers raise
-    │   ├── SerializationError         a value that its serializer cannot write
-    │   ├── DeserializationError       bytes that are not what they should be; knows where they came from
-    │   │   └── LimitExceededError     bytes that would take more depth, handles or memory than a named limit
-    │   ├── SchemaError                a schema that cannot be parsed, or two that do not fit
-    │   ├── UnsupportedCodecError      a codec that this reader does not have
-    │   ├── UnsupportedFormatError     a format that is not in the table of formats
-    │   ├── RegistryError              the schema registry refused, or could not answer; never a matter of bad events
-    │   │   ├── RegistryUnavailableError      no answer within the deadline
-    │   │   ├── RegistryAuthenticationError   credentials missing or wrong (401)
-    │   │   ├── RegistryPermissionError       credentials without the permission (403)
-    │   │   ├── RegistryNotFoundError         no such group, schema or encoding (404)
-    │   │   ├── RegistryConflictError         in conflict with what exists already (409, 412, 417)
-    │   │   ├── RegistryRequestError          a request that the server rejected as malformed (400)
-    │   │   └── RegistryProtocolError         an answer that is not a registry's
-    │   └── MissingExtraError          an optional package that is not installed
-    └── connector.errors.ConnectorError   see there
-
 Spark hands only an exception's text to the user, so the text is one line and begins with the code.
 """
 

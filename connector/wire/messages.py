@@ -1,10 +1,11 @@
 """Messages of the segment store's wire protocol, version 16, each declared in one place.
 
 A message on the wire is ``i32 type | i32 length | body``, big-endian. Here it is a frozen struct with its type number,
-``TYPE``, and the types of its fields in order, ``LAYOUT``; :mod:`connector.wire.codec` follows the layout. A subclass
-of :class:`Reply` is one that the segment store sends: its definition is all that decoding needs. Layouts are those of
-Java's ``io.pravega.shared.protocol.netty.WireCommands`` (0.13), checked against a real server. The structs are
-msgspec's: as many dataclasses took a fifth of the time in which the connector is imported.
+``TYPE``, and the types of its fields in order, ``LAYOUT``; :mod:`connector.wire.codec` follows the layout. Its
+definition puts it into the table ``MESSAGES`` and is all that writing and reading need. A subclass of :class:`Reply` is
+one that the segment store sends. Layouts are those of Java's ``io.pravega.shared.protocol.netty.WireCommands`` (0.13),
+checked against a real server. The structs are msgspec's: as many dataclasses took a fifth of the time in which the
+connector is imported.
 
 Layout letters: ``q`` i64, ``i`` i32, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
 ``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes.
@@ -15,7 +16,7 @@ AppendBlock has no class: its two parts go before and after the events (:func:`e
 from __future__ import annotations
 
 import struct
-from typing import ClassVar, Final
+from typing import ClassVar, Final, dataclass_transform
 
 import msgspec
 
@@ -71,23 +72,32 @@ _BLOCK_HEADER: Final = struct.Struct(">ii16s")
 _BLOCK_END: Final = struct.Struct(">ii16siiiqq")
 
 
+#: Classes of all messages, by type number.
+MESSAGES: Final[dict[int, type[Message]]] = {}
+#: Those that a segment store sends.
+REPLIES: Final[dict[int, type[Reply]]] = {}
+
+
+@dataclass_transform(frozen_default=True)  # which type checkers do not take from msgspec's base
 class Message(msgspec.Struct, frozen=True):
     """Base of all messages: a type number and the layout of the fields."""
 
     TYPE: ClassVar[int]
     LAYOUT: ClassVar[str]
 
-
-#: Classes of the messages that a segment store sends, by type number.
-REPLIES: Final[dict[int, type[Reply]]] = {}
+    def __init_subclass__(cls) -> None:
+        if "TYPE" not in vars(cls):  # another base
+            return
+        if MESSAGES.setdefault(cls.TYPE, cls) is not cls:
+            raise TypeError(f"{cls.__name__} and {MESSAGES[cls.TYPE].__name__} have the same type {cls.TYPE}")
 
 
 class Reply(Message, frozen=True):
     """Base of the messages that a segment store sends; a subclass is decoded from its definition on."""
 
     def __init_subclass__(cls) -> None:
-        if REPLIES.setdefault(cls.TYPE, cls) is not cls:
-            raise TypeError(f"{cls.__name__} and {REPLIES[cls.TYPE].__name__} have the same type {cls.TYPE}")
+        super().__init_subclass__()
+        REPLIES[cls.TYPE] = cls
 
 
 class Hello(Reply, frozen=True):

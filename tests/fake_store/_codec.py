@@ -5,41 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from connector.wire import (
-    ConditionalAppend,
-    ConditionalBlockEnd,
-    CreateTransientSegment,
-    GetSegmentAttribute,
-    GetStreamSegmentInfo,
-    Hello,
-    KeepAlive,
-    MergeSegments,
-    Message,
-    ReadSegment,
-    ReadTable,
-    SetupAppend,
-    TruncateSegment,
-    UpdateSegmentAttribute,
-)
+from connector.wire import Message
+from connector.wire.messages import MESSAGES
 
-_REQUESTS = {
-    cls.TYPE: cls
-    for cls in (
-        Hello,
-        SetupAppend,
-        ReadSegment,
-        GetStreamSegmentInfo,
-        CreateTransientSegment,
-        MergeSegments,
-        ConditionalAppend,
-        ConditionalBlockEnd,
-        GetSegmentAttribute,
-        UpdateSegmentAttribute,
-        TruncateSegment,
-        ReadTable,
-        KeepAlive,
-    )
-}
 _SIZES = {"q": 8, "i": 4, "?": 1, "u": 16}
 
 
@@ -96,7 +64,7 @@ class RequestDecoder:
 
 
 def decode_request(type_code: int, body: bytes) -> Message:
-    request, at, values = _REQUESTS[type_code], 0, []
+    request, at, values = MESSAGES[type_code], 0, []
     for kind in request.LAYOUT:
         if kind == "s":
             (size,) = struct.unpack_from(">H", body, at)

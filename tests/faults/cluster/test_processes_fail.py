@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tools.faults.cluster._faults import Servers
 from tools.faults.cluster._stage import Stage
 
 # Longer than ZooKeeper's sessions, so that the containers move.
@@ -12,7 +13,7 @@ FROZEN = 25.0
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with Stage("one", tmp_path_factory.mktemp("cluster"), ingester=False) as stage:
+    with Stage(Servers.ONE, tmp_path_factory.mktemp("cluster"), ingester=False) as stage:
         yield stage
 
 

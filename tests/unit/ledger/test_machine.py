@@ -1,4 +1,4 @@
-"""What the machine makes of a number that is committed: passed over, refused, or accepted; no servers are needed."""
+"""What the machine makes of a committed number: passed over, refused, or accepted; its table has no dead end."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,21 @@ from uuid import UUID
 import pytest
 
 from connector.client import TransactionStatus as Status
-from connector.ledger import Commit, Committed, Content, Job, LedgerState, Outcome, Part, Phase, Prepared, Role, fold
+from connector.ledger import (
+    TABLE,
+    Commit,
+    Committed,
+    Content,
+    Job,
+    LedgerState,
+    Outcome,
+    Part,
+    Phase,
+    Prepared,
+    Role,
+    fold,
+)
+from connector.ledger.machine import _JUDGES
 
 ROWS, OTHER, OLD = Content(2, 20, 7), Content(2, 20, 8), Content(2, None, None)
 
@@ -104,3 +118,10 @@ def test_nothing_is_prepared_while_the_last_batch_is_not_visible():
     assert (machine.phase, machine.request().transactions) == (Phase.AWAIT, ids[1:2])
     machine = machine.answered({ids[1]: Status.COMMITTED})
     assert machine.phase is Phase.PING_OWN
+
+
+def test_every_phase_can_be_reached_and_left():
+    reached = {move.to for move in TABLE.values()} | {Phase.READ, Phase.ABANDON_READ}
+    left = {phase for phase, _ in TABLE}
+    assert reached == set(Phase)
+    assert left == set(Phase) - {Phase.END} == set(_JUDGES)

@@ -1,15 +1,18 @@
 """Options of the source and the sink."""
 
+import re
 import tempfile
 import warnings
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+import connector
 from connector.client import RetentionPolicy, ScalingPolicy, note_answer
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, InvalidNameError, UnknownOptionError
-from connector.options import PravegaOptionWarning, known_names, parse_options
+from connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
 from connector.source.streams import StreamPattern
@@ -211,6 +214,15 @@ def test_credentials_that_cannot_be(options: dict[str, str], words: str):
 def test_a_misspelt_writer_mode_names_the_right_one():
     with pytest.raises(ConfigError, match="did you mean 'exactly_once'"):
         sink(writer_mode="exactly-once")
+
+
+def test_nothing_is_an_option_that_nobody_asks_for():
+    sources = "".join(file.read_text() for file in Path(connector.__file__).parent.rglob("*.py"))
+    # A format's options are handed to it by their declarations.
+    names = {each.name for kind in (SourceOptions, SinkOptions) for each in fields(kind)}
+    names -= {each.name for each in fields(FormatOptions)}
+    assert len(names) > 50
+    assert [name for name in names if not re.search(rf"[.\"']{name}\b", sources)] == []
 
 
 _IDS = {"txn_app_id": "job", "txn_version": "7"}

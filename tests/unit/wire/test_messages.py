@@ -26,6 +26,7 @@ from connector.wire import (
     MergeSegments,
     MessageDecoder,
     NoSuchSegment,
+    OperationUnsupported,
     ReadSegment,
     ReadTable,
     SegmentAttribute,
@@ -101,6 +102,7 @@ REPLIES = [
     (NoSuchSegment(1, SEGMENT, STACK, -1), 53, ONE + NAME + STACK_BYTES + MINUS_ONE),
     (InvalidEventNumber(UUID, 1, STACK, 2), 55, UUID + ONE + STACK_BYTES + TWO),
     (SegmentIsTruncated(1, SEGMENT, 3, STACK, 2), 56, ONE + NAME + THREE + STACK_BYTES + TWO),
+    (OperationUnsupported(1, "seal", STACK), 57, ONE + b"\0\x04seal" + STACK_BYTES),
     (SegmentsMerged(1, SEGMENT, "s/t/x", 3), 59, ONE + NAME + b"\0\x05s/t/x" + THREE),
     (
         TableRead(1, SEGMENT, 1, 15, b"key", 2, 7, b"abc"),
@@ -118,6 +120,7 @@ VALUES = {
     "u": st.binary(min_size=16, max_size=16),
     "s": st.text(max_size=40),
     "b": st.binary(max_size=100),
+    "e": st.binary(max_size=100),
 }
 
 
@@ -140,13 +143,18 @@ def test_a_reply_is_read_from_the_bytes_that_java_writes(message, type_code, bod
     assert decode(type_code, memoryview(body)) == message
 
 
-@pytest.mark.parametrize("message", messages.REPLIES.values(), ids=lambda cls: cls.__name__)
-def test_a_layout_names_every_field(message):
-    assert len(message.LAYOUT) == len(message.__struct_fields__)
+@pytest.mark.parametrize("kind", messages.MESSAGES.values(), ids=lambda cls: cls.__name__)
+def test_a_message_is_whole(kind):
+    assert len(kind.LAYOUT) == len(kind.__struct_fields__)
+    assert set(kind.LAYOUT) <= {*VALUES}, "a new kind of field: CONTRIBUTING, A wire message, says where it goes"
+    assert kind.__name__ in messages.__all__, "put it into __all__ of connector/wire/messages.py"
+    name, samples = ("REPLIES", REPLIES) if issubclass(kind, messages.Reply) else ("REQUESTS", REQUESTS)
+    assert kind in {type(message) for message, _, _ in samples}, f"{name} above has to have its bytes"
 
 
-def test_a_reply_is_decoded_from_its_definition_on(monkeypatch):
+def test_a_message_is_known_from_its_definition_on(monkeypatch):
     monkeypatch.setattr(messages, "REPLIES", dict(messages.REPLIES))
+    monkeypatch.setattr(messages, "MESSAGES", dict(messages.MESSAGES))
 
     class Added(messages.Reply):
         TYPE = 1000
@@ -158,6 +166,12 @@ def test_a_reply_is_decoded_from_its_definition_on(monkeypatch):
 
         class Other(messages.Reply):
             TYPE = 1000
+            LAYOUT = ""
+
+    with pytest.raises(TypeError, match="AskedToo and SetupAppend have the same type 1"):
+
+        class AskedToo(messages.Message):
+            TYPE = 1
             LAYOUT = ""
 
 

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ from tools.faults.cluster._scene import Scene, await_that
 from tools.faults.proxy import Proxy
 from tools.processes import stat_of
 
-__all__ = ["FAULTS", "LAG", "Fault", "Run", "session"]
+__all__ = ["FAULTS", "LAG", "Fault", "Run", "Servers", "session"]
 
 #: Seconds from the server's being well to a client's next success.
 LAG: Final = 10.0
@@ -72,13 +73,30 @@ class Run:
         await_that(what, lambda: (place in self.scene.places()) is not away, _PATIENCE)
 
 
+class Servers(StrEnum):
+    """Kinds of clusters, each with two segment stores, and of what works on them."""
+
+    ONE = "one"
+    """One controller."""
+    TWO = "two"
+    """Two controllers."""
+    PROXIED = "proxied"
+    """Clients reach all servers through proxies that can be cut."""
+    TOKENS = "tokens"
+    """Servers that ask for credentials, and whose tokens live for 20 s."""
+    LEASE = "lease"
+    """One controller; queries have a short lease."""
+
+
 @dataclass(frozen=True)
 class Fault:
-    """One way to fail: on which servers, what it does; it returns the proof."""
+    """One way to fail. ``play`` makes the fault, proves that it happened, ends it and waits for all clients."""
 
     about: str
+    """What stands in the table of results."""
     play: Callable[[Run], str]
-    servers: str = "one"
+    """Returns the proof. Calls ``run.now()`` whenever it does something to the servers."""
+    servers: Servers = Servers.ONE
     fails: tuple[str, ...] = ()
     """Clients whose users are to see an error."""
     allowed: float = LAG
@@ -94,7 +112,7 @@ class Fault:
     @property
     def of_query(self) -> bool:
         """Whether it is a fault of Spark's."""
-        return self.servers == "lease" or bool(self.fails)
+        return self.servers is Servers.LEASE or bool(self.fails)
 
 
 def _kill(run: Run, process: ClusterProcess) -> str:
@@ -348,15 +366,19 @@ FAULTS: Final[dict[str, Fault]] = {
     "freeze-bookie": Fault("a bookie that holds ledgers stands still for 60 s", _freeze_bookie),
     "restart-zookeeper": Fault("`kill -9` of ZooKeeper, started again", partial(_restart, name="zookeeper")),
     "stores-and-controller": Fault("both segment stores and the controller at once", _stores_and_controller),
-    "freeze-first-controller": Fault("the first of two controllers stands still for 60 s", _first_controller, "two"),
-    "cut": Fault("all connections of clients are cut, five times", _cut, "proxied"),
+    "freeze-first-controller": Fault(
+        "the first of two controllers stands still for 60 s", _first_controller, Servers.TWO
+    ),
+    "cut": Fault("all connections of clients are cut, five times", _cut, Servers.PROXIED),
     # New clients are not harmed, and each process has to find out by itself, in up to 10 s of silence: a query has
     # four of them, one after the other.
-    "half-open": Fault("all connections of clients become half open", _half_open, "proxied", allowed=45.0),
-    "throttled": Fault("1 MB/s and 100 ms more for clients, for 60 s", _throttled, "proxied"),
-    "short-tokens": Fault("tokens that live for 20 s", _short_tokens, "tokens"),
+    "half-open": Fault("all connections of clients become half open", _half_open, Servers.PROXIED, allowed=45.0),
+    "throttled": Fault("1 MB/s and 100 ms more for clients, for 60 s", _throttled, Servers.PROXIED),
+    "short-tokens": Fault("tokens that live for 20 s", _short_tokens, Servers.TOKENS),
     "full-checkpoint": Fault("no room under a query's checkpoint", _checkpoint_full, fails=("query1",)),
     "full-letters": Fault("no room for an ingestion's dead letters", lambda run: full_under_letters(run.scene)),
     "full-export": Fault("no room for an export", lambda run: full_under_export(run.scene)),
-    "driver-stopped": Fault("a driver stands still past its lease, another one took over", _driver_stopped, "lease"),
+    "driver-stopped": Fault(
+        "a driver stands still past its lease, another one took over", _driver_stopped, Servers.LEASE
+    ),
 }

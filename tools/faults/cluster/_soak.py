@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from connector.local import ClusterProcess
 from tests.interop._java import JavaPeer
-from tools.faults.cluster._faults import Run, session
+from tools.faults.cluster._faults import Run, Servers, session
 from tools.faults.cluster._stage import Record, Stage, Verdict, complaints
 from tools.processes import stat_of
 
@@ -195,7 +195,7 @@ def soak(record: Record, minutes: float, seed: str, folder: Path) -> list[str]:
     """Round after round until the time is over; complaints, among them what has grown."""
     end = time.monotonic() + 60.0 * minutes
     with (
-        Stage("one", folder, queries=2) as stage,
+        Stage(Servers.ONE, folder, queries=2) as stage,
         JavaPeer(stage.scene.config.controller, folder) as java,
         _sampled(stage, folder) as sampler,
     ):
@@ -208,7 +208,7 @@ def soak(record: Record, minutes: float, seed: str, folder: Path) -> list[str]:
 
 def micro_batches(batches: int, folder: Path) -> list[str]:
     """One query for so many micro-batches, without faults; complaints."""
-    with Stage("one", folder, queries=1) as stage, _sampled(stage, folder) as sampler:
+    with Stage(Servers.ONE, folder, queries=1) as stage, _sampled(stage, folder) as sampler:
         timeline, begin = stage.scene.timeline(), time.monotonic()
         while len(timeline.refresh().done["query1"]) < batches:
             time.sleep(5.0)

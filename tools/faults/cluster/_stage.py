@@ -20,7 +20,7 @@ from connector.local.cluster import Cluster, launch_cluster
 from connector.ports import free_ports
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
-from tools.faults.cluster._faults import FAULTS, LAG, Run
+from tools.faults.cluster._faults import FAULTS, LAG, Run, Servers
 from tools.faults.cluster._notes import Timeline
 from tools.faults.cluster._scene import Audit, Scene
 from tools.faults.proxy import Proxy
@@ -63,7 +63,7 @@ class Stage:
     """Servers of one kind with a scene on them, for many runs. Context manager."""
 
     def __init__(
-        self, servers: str, folder: Path, *, queries: int = 1, ingester: bool = True, logs: Path | None = None
+        self, servers: Servers, folder: Path, *, queries: int = 1, ingester: bool = True, logs: Path | None = None
     ) -> None:
         self.servers, self._folder, self._stack = servers, folder, ExitStack()
         self._options: dict[str, Any] = {"queries": queries, "ingester": ingester, "logs": logs}
@@ -73,7 +73,7 @@ class Stage:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             config = self._start(stack)
-            lease_ms = 20_000 if self.servers == "lease" else 120_000
+            lease_ms = 20_000 if self.servers is Servers.LEASE else 120_000
             self.scene = stack.enter_context(Scene(config, lease_ms=lease_ms, **self._options))
             self._stack = stack.pop_all()
         return self
@@ -87,10 +87,10 @@ class Stage:
         self._stack.close()
 
     def _start(self, stack: ExitStack) -> PravegaConfig:
-        options = ClusterOptions(controllers=2 if self.servers == "two" else 1)
-        if self.servers == "tokens":
+        options = ClusterOptions(controllers=2 if self.servers is Servers.TWO else 1)
+        if self.servers is Servers.TOKENS:
             options = ClusterOptions(username="ann", password="secret", token_seconds=_TOKEN_SECONDS)
-        if self.servers == "proxied":
+        if self.servers is Servers.PROXIED:
             ports = dict(zip(("store-1", "store-2"), free_ports(2), strict=True))
             self.proxies = [
                 stack.enter_context(Proxy(("127.0.0.1", port), spared=self._is_servers)) for port in ports.values()

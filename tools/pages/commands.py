@@ -1,19 +1,12 @@
-"""Write ``docs/cli-options.md``, the arguments and options of all commands, from their declarations.
-
-Run ``python -m tools.command_page`` in a checkout after a command has changed.
-"""
+"""``docs/cli-options.md``: the arguments and options of all commands, from their declarations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
 
 import click
 
 from connector.cli import command_line
-
-PAGE: Final = Path(__file__).parents[1] / "docs" / "cli-options.md"
 
 
 def commands(command: click.Command, context: click.Context, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -27,12 +20,12 @@ def commands(command: click.Command, context: click.Context, path: str) -> Itera
         yield from commands(below, context, f"{path} {name}")
 
 
-def page() -> str:
-    """The page as it is to be."""
+def page(_: str) -> str:
+    """The whole page."""
     lines = [
         "# Arguments and options of the commands",
         "",
-        "Made by `python -m tools.command_page` from the declarations of the commands; [cli.md](cli.md) has examples.",
+        "Made by `python -m tools.pages` from the declarations of the commands; [cli.md](cli.md) has examples.",
     ]
     context = click.Context(command_line, info_name="pravega-serde")
     for path, command in commands(command_line, context, "pravega-serde"):
@@ -68,7 +61,3 @@ def _meaning(option: click.Option) -> str:
 
 def _escaped(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

@@ -1,4 +1,4 @@
-"""Who imports whom, among the packages: ``python -m tools.layers`` writes the drawing in ``docs/architecture.md`` anew.
+"""Who imports whom, among the packages: the drawing in ``docs/architecture.md``.
 
 An arrow says that a module of one package imports one of the other when it is loaded; a dotted one, that it does so in
 a function, so that whoever does not call it does not pay for it. Arrows that others imply are left out.
@@ -7,15 +7,14 @@ a function, so that whoever does not call it does not pay for it. Arrows that ot
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "docs" / "architecture.md"
+from tools.pages._between import between
+
+ROOT: Final = Path(__file__).parents[2]
 _TOPS: Final = ("pyspark_pravega", "connector", "pravega_serde")
-_DRAWING: Final = re.compile(r"```mermaid\nflowchart TD\n.*?```\n", re.DOTALL)
 
 Edges = dict[tuple[str, str], bool]  # (from, to): whether it is needed to load the module
 
@@ -77,18 +76,12 @@ def _without_implied(found: Edges) -> Edges:
     return {edge: eager for edge, eager in found.items() if edge[1] not in reach(edge[0], edge)}
 
 
-def drawing() -> str:
-    """The layers as a Mermaid flow chart."""
-    lines = ["```mermaid", "flowchart TD"]
-    for (source, target), eager in sorted(_without_implied(edges()).items()):
-        lines.append(f"    {source} {'-->' if eager else '-.->'} {target}")
-    return "\n".join([*lines, "```", ""])
+def arrows() -> str:
+    """The arrows of a Mermaid flow chart."""
+    drawn = sorted(_without_implied(edges()).items())
+    return "".join(f"    {source} {'-->' if eager else '-.->'} {target}\n" for (source, target), eager in drawn)
 
 
-def page() -> str:
-    """``docs/architecture.md`` with the drawing made from the code."""
-    return _DRAWING.sub(lambda _: drawing(), PAGE.read_text(), count=1)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def page(text: str) -> str:
+    """The page with its drawing."""
+    return between(text, "```mermaid\nflowchart TD\n", "```\n", arrows())

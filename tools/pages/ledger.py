@@ -1,17 +1,14 @@
-"""The ledger's commit table as a picture and as a page: ``python -m tools.ledger_diagram`` prints both for the docs."""
+"""The ledger's commit table, as a picture and as a table: a part of ``docs/exactly-once.md``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
 from connector.ledger.table import TABLE, Move, Phase
+from tools.pages._between import between
 
-__all__ = ["as_markdown", "as_mermaid"]
 
-
-def as_mermaid() -> str:
+def _diagram() -> str:
     """A state diagram; what ends a commit is drawn as a note on its arrow."""
     lines = ["stateDiagram-v2", "    [*] --> READ", "    [*] --> ABANDON_READ"]
     lines += [f"    {phase.name} : {phase.value}" for phase in Phase if phase is not Phase.END]
@@ -26,7 +23,7 @@ def _arrows() -> Iterator[str]:
         yield f"    {phase.name} --> {target} : {event.value}{ending}"
 
 
-def as_markdown() -> str:
+def _table() -> str:
     """The table, a row for each move."""
     lines = ["| what is asked | what is found | what comes next | how it ends |", "|---|---|---|---|"]
     lines += [
@@ -40,5 +37,7 @@ def _next(move: Move) -> str:
     return "" if move.to is Phase.END else move.to.value
 
 
-if __name__ == "__main__":
-    click.echo(f"```mermaid\n{as_mermaid()}\n```\n\n{as_markdown()}")
+def page(text: str) -> str:
+    """The page with both."""
+    both = f"\n```mermaid\n{_diagram()}\n```\n\n{_table()}\n\n"
+    return between(text, "<!-- generated: python -m tools.pages -->\n", "<!-- end of generated -->", both)

@@ -1,15 +1,12 @@
-"""The metrics there are: ``python -m tools.metrics_page`` writes the table in ``docs/metrics.md`` anew."""
+"""The metrics there are: the table in ``docs/metrics.md``."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Final
 
 from connector.metrics import INSTRUMENTS, prometheus_name
+from tools.pages._between import between
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "metrics.md"
-_TABLE: Final = re.compile(r"(?<=<!-- metrics -->\n).*?(?=<!-- end of metrics -->)", re.DOTALL)
 #: What the endpoint, and OpenTelemetry's exporter for Prometheus, add to a metric's name in its samples.
 _SUFFIXES: Final = {"counter": "_total", "histogram": "_bucket"}
 
@@ -24,10 +21,6 @@ def table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def page() -> str:
-    """``docs/metrics.md`` with the table made from the code."""
-    return _TABLE.sub(lambda _: table(), PAGE.read_text(), count=1)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def page(text: str) -> str:
+    """The page with its table."""
+    return between(text, "<!-- metrics -->\n", "<!-- end of metrics -->", table())
