@@ -92,7 +92,7 @@ class Message(msgspec.Struct, frozen=True):
             raise TypeError(f"{cls.__name__} and {MESSAGES[cls.TYPE].__name__} have the same type {cls.TYPE}")
 
 
-class Reply(Message, frozen=True):
+class Reply(Message):
     """Base of the messages that a segment store sends; a subclass is decoded from its definition on."""
 
     def __init_subclass__(cls) -> None:
@@ -100,7 +100,7 @@ class Reply(Message, frozen=True):
         REPLIES[cls.TYPE] = cls
 
 
-class Hello(Reply, frozen=True):
+class Hello(Reply):
     """First message in each direction."""
 
     TYPE = -127
@@ -109,7 +109,7 @@ class Hello(Reply, frozen=True):
     low: int = OLDEST_PROTOCOL_VERSION
 
 
-class KeepAlive(Reply, frozen=True):
+class KeepAlive(Reply):
     """Keeps an idle connection open; the server sends it back."""
 
     TYPE = 100
@@ -119,7 +119,7 @@ class KeepAlive(Reply, frozen=True):
 # ---- writing events, in one step or under a condition, and the answers ----
 
 
-class SetupAppend(Message, frozen=True):
+class SetupAppend(Message):
     """Binds a writer id to a segment on this connection; answered by AppendSetup."""
 
     TYPE = 1
@@ -130,7 +130,7 @@ class SetupAppend(Message, frozen=True):
     token: str
 
 
-class AppendSetup(Reply, frozen=True):
+class AppendSetup(Reply):
     """The writer id may append; ``last_event_number`` is the last one that is durable."""
 
     TYPE = 2
@@ -141,7 +141,7 @@ class AppendSetup(Reply, frozen=True):
     last_event_number: int
 
 
-class ConditionalAppend(Message, frozen=True):
+class ConditionalAppend(Message):
     """Appends one event if the segment's length is ``expected_offset``; DataAppended or ConditionalCheckFailed."""
 
     TYPE = 5
@@ -153,7 +153,7 @@ class ConditionalAppend(Message, frozen=True):
     request_id: int
 
 
-class DataAppended(Reply, frozen=True):
+class DataAppended(Reply):
     """All events up to ``event_number`` are durable; ``write_offset`` is the segment's length after them."""
 
     TYPE = 7
@@ -165,7 +165,7 @@ class DataAppended(Reply, frozen=True):
     write_offset: int
 
 
-class ConditionalCheckFailed(Reply, frozen=True):
+class ConditionalCheckFailed(Reply):
     """A conditional append found the segment at another length than it expected."""
 
     TYPE = 8
@@ -175,7 +175,7 @@ class ConditionalCheckFailed(Reply, frozen=True):
     request_id: int
 
 
-class InvalidEventNumber(Reply, frozen=True):
+class InvalidEventNumber(Reply):
     """The writer id has moved on; the server closes the connection after this."""
 
     TYPE = 55
@@ -186,7 +186,7 @@ class InvalidEventNumber(Reply, frozen=True):
     event_number: int
 
 
-class ConditionalBlockEnd(Message, frozen=True):
+class ConditionalBlockEnd(Message):
     """Appends raw bytes if the segment's length is ``expected_offset``."""
 
     TYPE = 89
@@ -215,7 +215,7 @@ def encode_append(
 # ---- a segment as a whole, its bytes, attributes and keys: each request before its answer ----
 
 
-class ReadSegment(Message, frozen=True):
+class ReadSegment(Message):
     """Asks for bytes of a segment; parked by the server while ``offset`` is the end of an unsealed segment."""
 
     TYPE = 9
@@ -227,7 +227,7 @@ class ReadSegment(Message, frozen=True):
     request_id: int
 
 
-class SegmentRead(Reply, frozen=True):
+class SegmentRead(Reply):
     """Bytes of a segment, perhaps fewer than were asked for. ``data`` is a view into the receive buffer."""
 
     TYPE = 10
@@ -240,7 +240,7 @@ class SegmentRead(Reply, frozen=True):
     request_id: int
 
 
-class GetStreamSegmentInfo(Message, frozen=True):
+class GetStreamSegmentInfo(Message):
     """Asks for a segment's start, length and state."""
 
     TYPE = 11
@@ -250,7 +250,7 @@ class GetStreamSegmentInfo(Message, frozen=True):
     token: str
 
 
-class StreamSegmentInfo(Reply, frozen=True):
+class StreamSegmentInfo(Reply):
     """A segment's start, length and state."""
 
     TYPE = 12
@@ -265,7 +265,7 @@ class StreamSegmentInfo(Reply, frozen=True):
     start_offset: int
 
 
-class CreateTransientSegment(Message, frozen=True):
+class CreateTransientSegment(Message):
     """Creates a segment that lives as long as this connection, to be merged into ``parent``."""
 
     TYPE = 40
@@ -276,7 +276,7 @@ class CreateTransientSegment(Message, frozen=True):
     token: str
 
 
-class SegmentCreated(Reply, frozen=True):
+class SegmentCreated(Reply):
     """Answer to CreateTransientSegment: the name that the server chose."""
 
     TYPE = 21
@@ -285,7 +285,7 @@ class SegmentCreated(Reply, frozen=True):
     segment: str
 
 
-class MergeSegments(Message, frozen=True):
+class MergeSegments(Message):
     """Appends the whole of ``source`` to ``target`` in one step and deletes it."""
 
     TYPE = 58
@@ -297,7 +297,7 @@ class MergeSegments(Message, frozen=True):
     attribute_updates: int = 0
 
 
-class SegmentsMerged(Reply, frozen=True):
+class SegmentsMerged(Reply):
     """The merge is durable; ``write_offset`` is the target's length after it."""
 
     TYPE = 59
@@ -308,7 +308,7 @@ class SegmentsMerged(Reply, frozen=True):
     write_offset: int
 
 
-class TruncateSegment(Message, frozen=True):
+class TruncateSegment(Message):
     """Drops all bytes of a segment before ``offset``."""
 
     TYPE = 38
@@ -319,7 +319,7 @@ class TruncateSegment(Message, frozen=True):
     token: str
 
 
-class SegmentTruncated(Reply, frozen=True):
+class SegmentTruncated(Reply):
     """The bytes are dropped."""
 
     TYPE = 39
@@ -328,7 +328,7 @@ class SegmentTruncated(Reply, frozen=True):
     segment: str
 
 
-class GetSegmentAttribute(Message, frozen=True):
+class GetSegmentAttribute(Message):
     """Asks for a number that is kept with a segment."""
 
     TYPE = 34
@@ -339,7 +339,7 @@ class GetSegmentAttribute(Message, frozen=True):
     token: str
 
 
-class SegmentAttribute(Reply, frozen=True):
+class SegmentAttribute(Reply):
     """The number, or NO_ATTRIBUTE."""
 
     TYPE = 35
@@ -348,7 +348,7 @@ class SegmentAttribute(Reply, frozen=True):
     value: int
 
 
-class UpdateSegmentAttribute(Message, frozen=True):
+class UpdateSegmentAttribute(Message):
     """Replaces a number that is kept with a segment if it is the expected one."""
 
     TYPE = 36
@@ -361,7 +361,7 @@ class UpdateSegmentAttribute(Message, frozen=True):
     token: str
 
 
-class SegmentAttributeUpdated(Reply, frozen=True):
+class SegmentAttributeUpdated(Reply):
     """``success``: the number was the expected one and is replaced."""
 
     TYPE = 37
@@ -370,7 +370,7 @@ class SegmentAttributeUpdated(Reply, frozen=True):
     success: bool
 
 
-class ReadTable(Message, frozen=True):
+class ReadTable(Message):
     """Asks a table segment for the value of one key; ``key_size`` counts the key's length, itself and its version."""
 
     TYPE = 78
@@ -384,7 +384,7 @@ class ReadTable(Message, frozen=True):
     version: int
 
 
-class TableRead(Reply, frozen=True):
+class TableRead(Reply):
     """One key of a table segment with its value; an absent key has an empty one."""
 
     TYPE = 79
@@ -402,7 +402,7 @@ class TableRead(Reply, frozen=True):
 # ---- refusals of any request ----
 
 
-class WrongHost(Reply, frozen=True):
+class WrongHost(Reply):
     """The segment lives on another segment store."""
 
     TYPE = 50
@@ -413,7 +413,7 @@ class WrongHost(Reply, frozen=True):
     stack: str
 
 
-class SegmentIsSealed(Reply, frozen=True):
+class SegmentIsSealed(Reply):
     """An append, or a read at the end, of a segment that has ended."""
 
     TYPE = 51
@@ -424,7 +424,7 @@ class SegmentIsSealed(Reply, frozen=True):
     offset: int
 
 
-class NoSuchSegment(Reply, frozen=True):
+class NoSuchSegment(Reply):
     """The segment was deleted, merged into another one, or never existed."""
 
     TYPE = 53
@@ -435,7 +435,7 @@ class NoSuchSegment(Reply, frozen=True):
     offset: int
 
 
-class SegmentIsTruncated(Reply, frozen=True):
+class SegmentIsTruncated(Reply):
     """The offset lies before ``start_offset``, the first one that the segment still holds."""
 
     TYPE = 56
@@ -447,7 +447,7 @@ class SegmentIsTruncated(Reply, frozen=True):
     offset: int
 
 
-class OperationUnsupported(Reply, frozen=True):
+class OperationUnsupported(Reply):
     """The server does not know the operation."""
 
     TYPE = 57
@@ -457,7 +457,7 @@ class OperationUnsupported(Reply, frozen=True):
     stack: str
 
 
-class AuthTokenCheckFailed(Reply, frozen=True):
+class AuthTokenCheckFailed(Reply):
     """The delegation token was refused. To a ReadSegment the server puts the offset where the request id belongs."""
 
     TYPE = 60
@@ -467,7 +467,7 @@ class AuthTokenCheckFailed(Reply, frozen=True):
     error_code: int
 
 
-class ErrorMessage(Reply, frozen=True):
+class ErrorMessage(Reply):
     """Any other failure of a request."""
 
     TYPE = 61
