@@ -149,7 +149,7 @@ def test_a_codec_that_was_not_told_is_named(
 
 @pytest.mark.parametrize("made", ["avro", "json", "protobuf"])
 def test_java_reads_what_spark_derived(
-    spark: SparkSession, client: PravegaClient, java: JavaPeer, serializers: JavaRegistry, scope: str,
+    spark: SparkSession, client: PravegaClient, java: JavaPeer, serializers: JavaRegistry, count: int, scope: str,
     options: dict[str, str], made: str,
 ) -> None:  # fmt: skip
     """Columns become a schema of each format, which Java's generic reader gets from the registry."""
