@@ -20,6 +20,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from connector.testing.requests import Append, frame
 from connector.wire import (
     AuthTokenCheckFailed,
     ConditionalAppend,
@@ -35,7 +36,7 @@ from connector.wire import (
 )
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
-from tests.fake_store import Append, FakeStream, frame
+from tests.fake_stream import FakeStream
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from connector.testing.requests import Append
 from connector.wire import (
     AppendSetup,
     AuthTokenCheckFailed,
@@ -26,7 +27,7 @@ from connector.wire import (
     WrongHost,
 )
 from pravega_serde.routing import segment_key
-from tests.fake_store import Append, FakeStream
+from tests.fake_stream import FakeStream
 
 COUNT = 120
 EVENTS = [b"%d" % i for i in range(COUNT)]
