@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from connector.config import PravegaConfig
 from connector.local import LocalPravega, LocalSchemaRegistry
-from connector.testing.in_process import InProcessPravega
+from connector.testing import InProcessPravega, InProcessRegistry
 from connector.wire import StreamName
 from tests.jvm import SOON_READY
 from tools.processes import stat_of
@@ -68,9 +68,9 @@ def pravega(on_kit: bool) -> Iterator[LocalPravega | InProcessPravega]:
 
 
 @pytest.fixture(scope="session")
-def registry() -> Iterator[str]:
+def registry(on_kit: bool) -> Iterator[str]:
     """Where a schema registry with memory only is that the whole session shares."""
-    with LocalSchemaRegistry() as server:
+    with InProcessRegistry() if on_kit else LocalSchemaRegistry() as server:
         yield server.uri
 
 

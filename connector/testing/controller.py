@@ -29,6 +29,7 @@ Step = Callable[[Do], "Message | grpc.StatusCode"]
 
 _SERVICE: Final = pb.DESCRIPTOR.services_by_name["ControllerService"]
 _WORKERS: Final = 16
+_ASKED_FOR: Final = "asked for by the test"
 _STATES: Final = {
     TransactionStatus.OPEN: pb.TxnState.OPEN,
     TransactionStatus.COMMITTED: pb.TxnState.COMMITTED,
@@ -42,6 +43,8 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.calls: Counter[str] = Counter()
+        self.away = False
+        """Set it to answer no call."""
         self._rules: list[tuple[str | None, Step, int]] = []
         self._lock = threading.Lock()
         self._server = grpc.server(
@@ -94,6 +97,8 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
 
         def answer(request: Message, context: grpc.ServicerContext) -> Message:
             self.calls[name] += 1
+            if self.away:
+                context.abort(grpc.StatusCode.UNAVAILABLE, _ASKED_FOR)
             step = self._rule_for(name)
             try:
                 found = self._do(name, request) if step is None else step(lambda: self._do(name, request))
@@ -102,7 +107,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
             except InvalidNameError as error:
                 context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             if isinstance(found, grpc.StatusCode):
-                context.abort(found, "asked for by the test")
+                context.abort(found, _ASKED_FOR)
             return found
 
         return grpc.unary_unary_rpc_method_handler(

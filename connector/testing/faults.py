@@ -49,7 +49,6 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "setup": (SetupAppend,),
     "truncate": (TruncateSegment,),
 }
-_FOR_EVER: Final = 1 << 40
 _UNSPECIFIED: Final = -1  # ErrorMessage.ErrorCode.UNSPECIFIED
 
 
@@ -73,6 +72,7 @@ class Faults:
         """Work again as a server that is well; what is delayed goes on at once."""
         self._store.forget_rules()
         self._controller.forget_rules()
+        self._controller.away = False
         self._cleared.set()
         self._cleared = threading.Event()
         if self._store.frozen:
@@ -174,11 +174,11 @@ class Faults:
     @contextmanager
     def controller_away(self) -> Iterator[None]:
         """Answer no call of the controller in this block."""
-        self.controller_fails(times=_FOR_EVER)
+        self._controller.away = True
         try:
             yield
         finally:
-            self._controller.forget_rules()
+            self._controller.away = False
 
     def end_leases(self) -> int:
         """Let the leases of all open transactions end now; how many. They are aborted on return."""

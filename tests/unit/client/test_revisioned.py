@@ -212,7 +212,7 @@ def test_an_append_that_lands_after_the_new_set_up_is_not_repeated(log, stream, 
         segment, append = store.segments[stream.segment(0)], late.pop()
         number = append.event_number if conditional else append.last_event_number
         segment.data += frame(b"mine")
-        segment.numbers[append.writer_id] = number
+        segment.attributes[append.writer_id] = number
 
     start = log.oldest_revision()
     log.write_unconditionally(b"first")

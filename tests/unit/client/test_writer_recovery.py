@@ -96,7 +96,7 @@ def test_an_append_of_a_dead_connection_that_lands_after_the_set_up_is_not_repea
     def then_land(session, request):
         store.serve(session, request)
         held, append = zombie.pop()
-        assert store.segments[stream.segment(0)].numbers.get(append.writer_id) is None
+        assert store.segments[stream.segment(0)].attributes.get(append.writer_id) is None
         store.serve(held, append)
 
     store.on(Append, hold_and_drop)
