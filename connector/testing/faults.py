@@ -119,13 +119,17 @@ class Faults:
 
     def segment_moved(self, request: RequestKind = "any", times: int = 1) -> None:
         """Refuse a request: the segment is said to live on another store. The controller names this one again."""
-        self._meet(request, lambda session, found: session.reply(WrongHost(*_about(session, found), "", "")), times)
+
+        def refuse(session: Session, request: Request) -> None:
+            session.reply(WrongHost(*_refused(session, request), "", ""))
+
+        self._meet(request, refuse, times)
 
     def fail(self, request: RequestKind = "any", times: int = 1) -> None:
         """Answer a request with an error of the server's own."""
 
         def refuse(session: Session, request: Request) -> None:
-            session.reply(ErrorMessage(*_about(session, request), "asked for by the test", _UNSPECIFIED))
+            session.reply(ErrorMessage(*_refused(session, request), "asked for by the test", _UNSPECIFIED))
 
         self._meet(request, refuse, times)
 
@@ -199,9 +203,15 @@ def _copies(session: Session, count: int) -> Iterator[None]:
         session.copies = 1
 
 
-def _about(session: Session, request: Request) -> tuple[int, str]:
-    """Number of a request, and the segment that it is about."""
+def _refused(session: Session, request: Request) -> tuple[int, str]:
+    """Number of a request that is refused, and the segment that it is about.
+
+    What a writer has sent behind a refused append fails as well: the server stores each with the number of the one
+    before it.
+    """
     names = (getattr(request, name, None) for name in ("segment", "target", "parent"))
     writer = getattr(request, "writer_id", b"")
     segment = next((name for name in names if name is not None), None) or session.writers.get(writer, "")
+    if isinstance(request, Append):
+        session.previous.pop(writer, None)
     return getattr(request, "request_id", 0), segment
