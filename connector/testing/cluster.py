@@ -30,7 +30,6 @@ from ..wire import (
     streams_table,
     transaction_segment_name,
 )
-from ..wire.internal_records import MARK_PREFIX
 from .event_time import EventTime
 from .history import StreamHistory, even_ranges
 from .requests import frame
@@ -153,7 +152,7 @@ class Cluster:
             self.store.create(stream.segment(segment.id))
         self._table(streams_table(name.scope, self.scopes[name.scope])).put(name.stream, stream.id.bytes)
         self._table(metadata_table(name, stream.id))
-        if not name.stream.startswith(MARK_PREFIX):
+        if not name.is_internal:
             self._create(mark_stream(name), pb.StreamConfig(streamInfo=_info(mark_stream(name))))
 
     def require(self, name: StreamName) -> StreamState:
@@ -213,7 +212,7 @@ class Cluster:
         if not stream.history.sealed:
             return "STREAM_NOT_SEALED"
         self._delete(stream)
-        if mark_stream(name) in self.streams:
+        if not name.is_internal:
             self._delete(self.streams[mark_stream(name)])
         return "SUCCESS"
 

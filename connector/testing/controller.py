@@ -192,10 +192,7 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
 
     def _getSegmentsImmediatelyFollowing(self, request: pb.SegmentId) -> Message:
         info, entry = request.streamInfo, pb.SuccessorResponse.SegmentEntry
-        history = self._require(info).history
-        if request.segmentId not in history.segments():
-            raise RefusedError("NOT_FOUND", f"there is no segment {request.segmentId}")
-        found = history.successors(request.segmentId)
+        found = self._require(info).history.successors(request.segmentId)
         return pb.SuccessorResponse(
             segments=[entry(segment=_range(info, new), value=followed) for new, followed in found]
         )

@@ -99,8 +99,10 @@ class StreamHistory:
     # ---- order ----
 
     def successors(self, segment: int) -> list[tuple[SegmentRange, tuple[int, ...]]]:
-        """Segments that follow one, each with all that it follows. Raises KeyError for one that never was."""
-        old = self.segments()[segment]
+        """Segments that follow one, each with all that it follows; none for one that never was."""
+        old = self.segments().get(segment)
+        if old is None:
+            return []
         last = max(epoch.number for epoch in self.epochs if old in epoch.segments)
         if last == self.active.number:
             return []
