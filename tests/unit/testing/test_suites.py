@@ -14,7 +14,15 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("suite", "count"),
-    [("client", 170), ("ledger", 36), ("registry", 260), ("insight", 8), ("test_controller.py", 32)],
+    [
+        ("client", 170),
+        ("ledger", 36),
+        ("registry", 260),
+        ("insight", 8),
+        ("flow", 46),
+        ("ingest", 35),
+        ("test_controller.py", 32),
+    ],
 )
 def test_a_suite_passes(suite, count):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", "--pravega=kit"]
