@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from connector.config import PravegaConfig
 from connector.local import LocalPravega, LocalSchemaRegistry
+from connector.testing import InProcessPravega, InProcessRegistry
 from connector.wire import StreamName
 from tests.jvm import SOON_READY
 from tools.processes import stat_of
@@ -34,23 +35,42 @@ Eventually = Callable[[Callable[[], object]], None]
 StartProcess = Callable[..., subprocess.Popen[Any]]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pravega",
+        choices=["real", "kit"],
+        default="real",
+        help="the servers of the fixtures 'pravega' and 'registry': real ones, or those of connector.testing",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kit = config.getoption("--pravega") == "kit"
     for item in items:
         if any(folder in item.path.parents for folder in _WITH_SERVERS):
             item.add_marker(pytest.mark.integration)
+        if kit and (marker := item.get_closest_marker("real_servers")) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
 
 
 @pytest.fixture(scope="session")
-def pravega() -> Iterator[LocalPravega]:
+def on_kit(request: pytest.FixtureRequest) -> bool:
+    """Whether the servers are those of connector.testing."""
+    return bool(request.config.getoption("--pravega") == "kit")
+
+
+@pytest.fixture(scope="session")
+def pravega(on_kit: bool) -> Iterator[LocalPravega | InProcessPravega]:
     """A Pravega server that the whole session shares."""
-    with LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY) as server:
+    server = InProcessPravega() if on_kit else LocalPravega(heap_mb=1024, cache_mb=512, java_options=SOON_READY)
+    with server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def registry() -> Iterator[str]:
+def registry(on_kit: bool) -> Iterator[str]:
     """Where a schema registry with memory only is that the whole session shares."""
-    with LocalSchemaRegistry() as server:
+    with InProcessRegistry() if on_kit else LocalSchemaRegistry() as server:
         yield server.uri
 
 

@@ -31,6 +31,7 @@ from pravega_serde.registry.registry_config import CACHE_ENTRIES, DEFAULT_TIMEOU
 
 if TYPE_CHECKING:
     from pravega_serde.registry.http import AsyncHttp, Http
+    from pravega_serde.registry.memory import AsyncMockTransport, MockTransport
 
 __all__ = ["AsyncSchemaRegistryClient", "SchemaRegistryClient", "shared_client"]
 
@@ -163,7 +164,7 @@ class SchemaRegistryClient(_Base):
     """
 
     def _open(self) -> None:
-        self._http = _transport()[0](self.config)
+        self._http = _transport(self.config)[0](self.config)
         self._lookups = Lookups(self.config.cache_entries)
 
     add_codec = _method(calls.add_codec)
@@ -251,7 +252,7 @@ class AsyncSchemaRegistryClient(_Base):
     """As :class:`SchemaRegistryClient`, with coroutines, for the tasks of one event loop."""
 
     def _open(self) -> None:
-        self._http = _transport()[1](self.config)
+        self._http = _transport(self.config)[1](self.config)
         self._lookups = AsyncLookups(self.config.cache_entries)
 
     add_codec = _coroutine(calls.add_codec)
@@ -346,7 +347,13 @@ class _Pages:
         return list(groups.items())
 
 
-def _transport() -> tuple[type[Http], type[AsyncHttp]]:
+def _transport(
+    config: RegistryConfig,
+) -> tuple[type[Http | MockTransport], type[AsyncHttp | AsyncMockTransport]]:
+    if config.is_mock:
+        from pravega_serde.registry.memory import AsyncMockTransport, MockTransport  # noqa: PLC0415 - for tests alone
+
+        return MockTransport, AsyncMockTransport
     try:
         from pravega_serde.registry.http import AsyncHttp, Http  # noqa: PLC0415 - values and codecs need no HTTP
     except ImportError as error:

@@ -21,6 +21,8 @@ LATEST_SECONDS: Final = 30.0
 # Encoding ids and what they stand for, of a few KiB each; the Java client keeps a thousand.
 CACHE_ENTRIES: Final = 4096
 
+_MOCK: Final = "mock"
+
 # Field -> environment variable.
 _VARIABLES: Final = {
     "uri": "PRAVEGA_REGISTRY_URI",
@@ -37,11 +39,11 @@ _CREDENTIALS: Final = frozenset({"username", "password", "token"})
 class RegistryConfig:
     """Address of a registry, and access to it.
 
-    ``uri`` is ``http://host:port`` or ``https://…``. Either ``username`` with ``password`` (Basic) or ``token``
-    (Bearer) are sent with every call and shown nowhere. ``ca_file`` names the authorities' certificates in PEM, else
-    the system's are trusted. ``timeout`` bounds a call with all its tries, in seconds. The last schemas of a group are
-    kept for ``latest_seconds``; of all that is kept there are ``cache_entries`` at most. Raises SerdeError for what
-    cannot be right.
+    ``uri`` is ``http://host:port`` or ``https://…``; for tests also ``mock://name``, a registry in this process. Either
+    ``username`` with ``password`` (Basic) or ``token`` (Bearer) are sent with every call and shown nowhere. ``ca_file``
+    names the authorities' certificates in PEM, else the system's are trusted. ``timeout`` bounds a call with all its
+    tries, in seconds. The last schemas of a group are kept for ``latest_seconds``; of all that is kept there are
+    ``cache_entries`` at most. Raises SerdeError for what cannot be right.
     """
 
     uri: str
@@ -62,6 +64,11 @@ class RegistryConfig:
             raise SerdeError("the registry's credentials are either username and password or a token, not both")
         if self.timeout <= 0 or self.latest_seconds < 0 or self.cache_entries < 1:
             raise SerdeError("the registry's timeout and cache_entries must be positive, latest_seconds not negative")
+
+    @property
+    def is_mock(self) -> bool:
+        """Whether the registry is one of this process, in memory."""
+        return urlsplit(self.uri).scheme == _MOCK
 
     @property
     def authorization(self) -> str | None:
@@ -123,7 +130,7 @@ def _made(kind: type[RegistryConfig], settings: Mapping[str, Any]) -> RegistryCo
 def _check_uri(uri: str) -> None:
     try:
         parts = urlsplit(uri)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in ("http", "https", _MOCK) and bool(parts.hostname) and parts.port != 0
     except ValueError:
         parts, valid = None, False
     if parts is not None and "@" in parts.netloc:

@@ -13,7 +13,8 @@ from connector.options import parse_options
 from connector.source import SourceOptions
 from connector.source.offsets import Offset
 from connector.source.planner import QueryPlan
-from tests.fake_store import FakeSegmentStore, FakeStream, frame
+from connector.testing.requests import frame
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 __all__ = [
     "Measured",

@@ -15,6 +15,8 @@ from connector.wire import StreamName
 from tests.integration._users import as_user, password, server_with_users
 from tools.micro_batches import MicroBatches
 
+pytestmark = pytest.mark.real_servers("users with rights of their own")
+
 STREAM = StreamName("shop", "orders")
 EVENTS = [b"%d" % number for number in range(20)]
 

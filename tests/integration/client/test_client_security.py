@@ -12,6 +12,8 @@ from connector.errors import AuthenticationError, ControllerUnavailableError
 from connector.local import LocalPravega
 from tests.jvm import SOON_READY
 
+pytestmark = pytest.mark.real_servers("TLS, users and delegation tokens")
+
 USER, PASSWORD = "admin", "correct horse battery"
 
 

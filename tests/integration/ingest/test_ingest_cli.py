@@ -139,6 +139,7 @@ def test_sigterm_in_the_middle_of_a_step_is_recorded(
     assert events() == [(0, sample) for sample in range(MANY)]
 
 
+@pytest.mark.real_servers("a process of its own that is stopped")
 def test_sigterm_ends_it_while_the_server_is_frozen(
     follower: subprocess.Popen[str],
     pravega: LocalPravega,

@@ -15,6 +15,8 @@ from connector.sink.exactly_once import ExactlyOnce
 from connector.wire import StreamName
 from tests.integration._users import ADMIN, as_user, server_with_users
 
+pytestmark = pytest.mark.real_servers("users with rights of their own")
+
 TARGET = StreamName("shop", "orders")
 LEDGER = ledger_name(TARGET)
 RIGHTS = {

@@ -8,6 +8,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
 from connector.cli import main
 from connector.local import LocalSchemaRegistry, RegistryUser
+from connector.testing import InProcessRegistry
 from pravega_serde.registry import (
     CODEC_GZIP,
     Compatibility,
@@ -26,8 +27,9 @@ BAD = {**ONE, "fields": [{"name": "a", "type": "string"}]}
 
 
 @pytest.fixture(scope="module")
-def config():
-    with LocalSchemaRegistry(users=[RegistryUser(USER, PASSWORD)]) as registry:
+def config(on_kit):
+    kit = InProcessRegistry(username=USER, password=PASSWORD)
+    with kit if on_kit else LocalSchemaRegistry(users=[RegistryUser(USER, PASSWORD)]) as registry:
         yield RegistryConfig(uri=registry.uri, username=USER, password=PASSWORD)
 
 

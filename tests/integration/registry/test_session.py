@@ -9,6 +9,7 @@ import time
 import pytest
 
 from connector.local import LocalSchemaRegistry
+from connector.testing import InProcessRegistry
 from pravega_serde.errors import RegistryUnavailableError
 from pravega_serde.registry import (
     AsyncSchemaRegistryClient,
@@ -94,8 +95,11 @@ def assert_same(step: Step, found: object) -> None:
 
 
 @pytest.mark.parametrize("player_type", [Player, AsyncPlayer])
-def test_in_memory(player_type):
-    with LocalSchemaRegistry() as registry, contextlib.closing(player_type(registry.uri)) as player:
+def test_in_memory(player_type, on_kit):
+    with (
+        InProcessRegistry() if on_kit else LocalSchemaRegistry() as registry,
+        contextlib.closing(player_type(registry.uri)) as player,
+    ):
         for step in STEPS:
             assert_same(step, player.play(step))
 
@@ -117,6 +121,7 @@ def _with_name(item):
     return {part: {**item[part], "type": "n.R2"} for part in item}
 
 
+@pytest.mark.real_servers("a registry that keeps its schemas in Pravega")
 def test_on_pravega(pravega):
     with (
         LocalSchemaRegistry(controller=pravega.config) as registry,
@@ -131,6 +136,7 @@ def test_on_pravega(pravega):
                 assert_same(step, found)
 
 
+@pytest.mark.real_servers("a fault of the server 0.6 on Pravega")
 def test_a_request_that_the_server_never_answers(pravega):
     avro, json_schema = (SchemaInfo("n.R", kind, data) for kind, data in ((Kind.AVRO, AVRO), (Kind.JSON, b"{}")))
     with (

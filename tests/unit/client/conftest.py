@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from connector.client import PravegaClient
-from tests.fake_store import FakeSegmentStore, FakeStream
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ import uvloop
 from connector.client import AsyncLeaseKeeper, AsyncPravegaClient, PravegaClient, TransactionStatus
 from connector.client._proto import controller_pb2 as pb
 from connector.errors import ConfigError, ControllerError, StreamNotFoundError, TransactionAbortedError
+from connector.testing.requests import Append, frame
 from connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
 from pravega_serde.errors import DeserializationError, UnsupportedFormatError
-from tests.fake_store import Append, FakeStream, frame
+from tests.fake_stream import FakeStream
 from tests.fakes import FakeController
 from tests.unit.client.controller._answers import YES
 

@@ -11,9 +11,9 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.errors import ConfigError
+from connector.testing.requests import frame
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
-from tests.fake_store import frame
 
 ROWS = [{"id": n, "name": f"n{n % 7}"} for n in range(60_000)]
 EVENTS = [json.dumps(row).encode() for row in ROWS]

@@ -11,7 +11,7 @@ from connector.client import SegmentSlice, StreamCut, TimeWindow, Watermark, Wat
 from connector.client.watermarks import _last_before
 from connector.errors import TimeUnknownError
 from connector.wire import SegmentRange, StreamName, segment_id
-from tests.fake_store import FakeStream
+from tests.fake_stream import FakeStream
 
 STREAM = StreamName("scope", "stream")
 # A stream that was split and merged again: 0 in two halves, then one of three thirds.

@@ -28,6 +28,7 @@ from connector.errors import (
     StreamSealedError,
     TokenExpiredError,
 )
+from connector.testing.requests import frame
 from connector.wire import (
     GetStreamSegmentInfo,
     NoSuchSegment,
@@ -36,7 +37,7 @@ from connector.wire import (
     SetupAppend,
     StreamCut,
 )
-from tests.fake_store import FakeSegmentStore, FakeStream, frame
+from tests.fake_stream import FakeSegmentStore, FakeStream
 from tests.fakes import FakeController, SilentServer, unused_port
 from tests.unit.client.controller._answers import YES
 from tools.faults.proxy import Proxy

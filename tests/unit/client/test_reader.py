@@ -14,6 +14,7 @@ from connector.errors import (
     StreamNotFoundError,
     TokenExpiredError,
 )
+from connector.testing.requests import frame
 from connector.wire import (
     AuthTokenCheckFailed,
     ErrorMessage,
@@ -24,7 +25,7 @@ from connector.wire import (
     WrongHost,
 )
 from pravega_serde.errors import DeserializationError
-from tests.fake_store import FakeStream, frame
+from tests.fake_stream import FakeStream
 
 EVENTS = [b"%d:" % i + bytes(i % 700) for i in range(9000)]  # about three chunks
 DATA = b"".join(map(frame, EVENTS))

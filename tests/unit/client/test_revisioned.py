@@ -20,6 +20,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from connector.testing.requests import Append, frame
 from connector.wire import (
     AuthTokenCheckFailed,
     ConditionalAppend,
@@ -35,7 +36,7 @@ from connector.wire import (
 )
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
-from tests.fake_store import Append, FakeStream, frame
+from tests.fake_stream import FakeStream
 
 
 @pytest.fixture
@@ -211,7 +212,7 @@ def test_an_append_that_lands_after_the_new_set_up_is_not_repeated(log, stream, 
         segment, append = store.segments[stream.segment(0)], late.pop()
         number = append.event_number if conditional else append.last_event_number
         segment.data += frame(b"mine")
-        segment.numbers[append.writer_id] = number
+        segment.attributes[append.writer_id] = number
 
     start = log.oldest_revision()
     log.write_unconditionally(b"first")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from connector.client.synchronizer import _Entry, _EntrySerializer
 from connector.errors import ConfigError, DataLossError, OutcomeUnknownError
+from connector.testing.requests import frame
 from connector.wire import ConditionalAppend, ReadSegment
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
-from tests.fake_store import frame
 
 TEXT = serializer_for("string")
 

@@ -8,6 +8,7 @@ import pytest
 
 from connector.client import tail
 from connector.errors import DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
+from connector.testing.requests import frame
 from connector.wire import (
     AuthTokenCheckFailed,
     GetStreamSegmentInfo,
@@ -17,7 +18,7 @@ from connector.wire import (
     WrongHost,
     encode,
 )
-from tests.fake_store import FakeStream, frame
+from tests.fake_stream import FakeStream
 
 
 def take(reader, count, seconds=10):

@@ -16,9 +16,10 @@ from connector.errors import (
     TransactionExpiredError,
     TransactionUnknownError,
 )
+from connector.testing.requests import Append
 from connector.wire import NoSuchSegment
 from pravega_serde.routing import segment_key
-from tests.fake_store import Append, FakeStream
+from tests.fake_stream import FakeStream
 
 EVENTS = [b"%d" % i for i in range(120)]
 Status = TransactionStatus

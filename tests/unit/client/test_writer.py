@@ -17,10 +17,11 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from connector.testing.requests import Append
 from connector.wire import SetupAppend
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_key
-from tests.fake_store import Append, FakeSegmentStore, FakeStream
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 
 def events_of(stream, number=0):

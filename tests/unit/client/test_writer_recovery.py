@@ -14,6 +14,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from connector.testing.requests import Append
 from connector.wire import (
     AppendSetup,
     AuthTokenCheckFailed,
@@ -26,7 +27,7 @@ from connector.wire import (
     WrongHost,
 )
 from pravega_serde.routing import segment_key
-from tests.fake_store import Append, FakeStream
+from tests.fake_stream import FakeStream
 
 COUNT = 120
 EVENTS = [b"%d" % i for i in range(COUNT)]
@@ -95,7 +96,7 @@ def test_an_append_of_a_dead_connection_that_lands_after_the_set_up_is_not_repea
     def then_land(session, request):
         store.serve(session, request)
         held, append = zombie.pop()
-        assert store.segments[stream.segment(0)].numbers.get(append.writer_id) is None
+        assert store.segments[stream.segment(0)].attributes.get(append.writer_id) is None
         store.serve(held, append)
 
     store.on(Append, hold_and_drop)

@@ -9,9 +9,10 @@ import pytest
 
 from connector.client.events import pieces_of
 from connector.errors import ColumnTypeError, ConfigError, DeadlineExceededError
+from connector.testing.requests import Append
 from pravega_serde import SchemaError, SerializationError, serializer_for
 from pravega_serde.routing import ByColumn, ByConstant, ByField, ByFunction, Unrouted, segment_key
-from tests.fake_store import Append, FakeSegmentStore, FakeStream
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 ROWS = [{"n": i, "order": {"customer": f"customer-{i % 17}"}} for i in range(300)]
 BATCH = pa.RecordBatch.from_pylist(ROWS)

@@ -10,7 +10,7 @@ from connector.client import ControllerClient, CreatedTransaction, PravegaClient
 from connector.client.deadline import Deadline
 from connector.ingest.journal import state_name
 from connector.wire import SegmentRange, StreamCut, StreamName
-from tests.fake_store import FakeSegmentStore, FakeStream
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 __all__ = ["TARGET", "Servers"]
 

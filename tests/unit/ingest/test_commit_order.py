@@ -13,7 +13,8 @@ from connector.errors import DeadlineExceededError
 from connector.ingest import FileSource, Sizes, ingest
 from connector.ingest.journal import Journal, Owner, Piece, Step, Update, state_name
 from connector.ingest.referee import _host
-from tests.fake_store import Append, FakeSegmentStore
+from connector.testing.requests import Append
+from tests.fake_stream import FakeSegmentStore
 from tests.unit.ingest._servers import TARGET, Servers
 
 GONE = Owner("gone", _host(), 2**22 + 1, 0)  # a process id that no Linux gives

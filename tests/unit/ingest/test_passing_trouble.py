@@ -29,6 +29,7 @@ from connector.errors import (
 )
 from connector.ingest import IngestSummary, ingest
 from connector.ingest.ingester import _Trouble
+from connector.testing.store import Session
 from connector.wire import (
     AuthTokenCheckFailed,
     GetStreamSegmentInfo,
@@ -37,7 +38,7 @@ from connector.wire import (
     StreamName,
     WrongHost,
 )
-from tests.fake_store import FakeSegmentStore, Session
+from tests.fake_stream import FakeSegmentStore
 from tests.unit.ingest._servers import TARGET, Servers
 
 Run = Callable[..., IngestSummary]

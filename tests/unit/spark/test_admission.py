@@ -8,8 +8,9 @@ import pytest
 
 from connector.client import PravegaClient, SegmentSlice
 from connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from connector.testing.requests import frame
 from connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
-from tests.fake_store import FakeSegmentStore, FakeStream, frame
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [[b"%d" % i + bytes(i * 37 % 90) for i in range(60)], [b"x" * 300, b"", b"", b"y" * 5000, b"z"], [b"alone"]]
 ENDS = [list(itertools.accumulate(len(frame(event)) for event in events)) for events in EVENTS]

@@ -16,7 +16,8 @@ from connector.source import SourceOptions, decoded_fields
 from connector.source.data_loss import DataLoss
 from connector.source.progress import Progress, PublishedPosition
 from connector.source.readers import read_rows
-from tests.fake_store import FakeSegmentStore, FakeStream, frame
+from connector.testing.requests import frame
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [b"event %d" % i * (i + 1) for i in range(20)]
 FRAMES = [frame(event) for event in EVENTS]

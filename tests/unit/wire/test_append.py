@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from connector.errors import ProtocolError
+from connector.testing.requests import Append, RequestDecoder, frame, split_events
 from connector.wire import AppendSession, AppendSetup, AppendState, Block, DataAppended, SetupAppend
-from tests.fake_store._codec import Append, RequestDecoder, frame, split_events
 
 NEVER_WROTE = -(2**63)
 WRITER = b"w" * 16

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import ProtocolError
+from connector.testing.requests import Append, RequestDecoder, frame
 from connector.wire import (
     MAX_FRAME_SIZE,
     AppendSetup,
@@ -49,7 +50,6 @@ from connector.wire import (
     messages,
     parse_header,
 )
-from tests.fake_store._codec import Append, RequestDecoder, frame
 
 UUID = bytes(range(16))
 SEGMENT = "s/t/0.#epoch.0"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import MalformedStreamCutError, ProtocolError
+from connector.testing.requests import RequestDecoder
 from connector.wire import RangeRead, ReadSegment, SegmentRead
-from tests.fake_store._codec import RequestDecoder
 
 SEGMENT = "s/t/0.#epoch.0"
 CONTENT = bytes(i * 31 % 251 for i in range(400))

@@ -1,4 +1,7 @@
-"""The controller of one stream, as far as readers and writers ask it."""
+"""A segment store that remembers its requests, and the controller of one stream, as far as readers and writers ask it.
+
+They are for what a whole server cannot be asked to do at a chosen moment; what it can, ``connector.testing`` has.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from connector.client import ControllerClient, CreatedTransaction, PravegaClient
 from connector.client.controller_values import status_error
 from connector.client.deadline import Deadline
 from connector.errors import StreamNotFoundError
+from connector.testing.requests import Append, Request, split_events
+from connector.testing.store import SegmentStore, Session
 from connector.wire import (
     SegmentRange,
     StreamCut,
@@ -20,7 +25,24 @@ from connector.wire import (
     split_transaction,
     transaction_segment_name,
 )
-from tests.fake_store._server import FakeSegmentStore
+
+
+class FakeSegmentStore(SegmentStore):
+    """A segment store that keeps the requests that it got, and takes nothing but whole events from writers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[Request] = []
+
+    def count(self, kind: type) -> int:
+        return sum(isinstance(request, kind) for request in self.requests)
+
+    def _treat(self, session: Session, request: Request) -> None:
+        with self.lock:
+            self.requests.append(request)
+        if isinstance(request, Append):
+            assert request.event_count == len(split_events(request.data)), "the number of events is wrong"
+        super()._treat(session, request)
 
 
 class FakeStream(ControllerClient):

@@ -1,0 +1,127 @@
+"""Requests out of bytes, as a segment store reads them. Written apart from the client's codec, so that it checks it."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import ProtocolError
+from ..wire import MAX_FRAME_SIZE, Message
+from ..wire.messages import MESSAGES
+
+__all__ = ["Append", "Request", "RequestDecoder", "frame", "split_events"]
+
+_APPEND_BLOCK: Final = 3
+_APPEND_BLOCK_END: Final = 4
+_BLOCK_END: Final = struct.Struct(">16siiiqq")
+_HEADER: Final = struct.Struct(">ii")
+_SIZES: Final = {"q": 8, "i": 4, "?": 1, "u": 16}
+
+
+@dataclass(frozen=True)
+class Append:
+    """Bytes to append at once: an AppendBlock with its AppendBlockEnd. No server looks whether they are events."""
+
+    writer_id: bytes
+    data: bytes
+    event_count: int
+    last_event_number: int
+    request_id: int
+
+
+Request = Message | Append
+
+
+class RequestDecoder:
+    """Cuts what a client sent into requests. Raises ProtocolError for what no server takes."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._block: tuple[bytes, bytes] | None = None
+
+    def feed(self, data: bytes) -> list[Request]:
+        """Take the next bytes; return the requests that they complete."""
+        self._buffer += data
+        requests, at = list[Request](), 0
+        while len(self._buffer) - at >= _HEADER.size:
+            type_code, length = _HEADER.unpack_from(self._buffer, at)
+            _check(0 <= length <= MAX_FRAME_SIZE - _HEADER.size, f"no server takes a frame of {length} bytes")
+            end = at + _HEADER.size + length
+            if len(self._buffer) < end:
+                break
+            request = self._request(type_code, bytes(memoryview(self._buffer)[at + _HEADER.size : end]))
+            at = end
+            if request is not None:
+                requests.append(request)
+        del self._buffer[:at]
+        return requests
+
+    def _request(self, type_code: int, body: bytes) -> Request | None:
+        if type_code == _APPEND_BLOCK:
+            _check(self._block is None, "an AppendBlock came inside another one")
+            self._block = (body[:16], body[16:])
+            return None
+        if type_code == _APPEND_BLOCK_END:
+            return self._append(body)
+        _check(self._block is None, f"message {type_code} came between an AppendBlock and its end")
+        return _decode(type_code, body)
+
+    def _append(self, body: bytes) -> Append:
+        if self._block is None:
+            raise ProtocolError("an AppendBlockEnd came without its AppendBlock")
+        writer_id, size, extra, count, last, request_id = _BLOCK_END.unpack(body)
+        block_writer, data = self._block
+        self._block = None
+        _check((block_writer, len(data), 0) == (writer_id, size, extra), "an AppendBlockEnd is not that of its block")
+        return Append(writer_id, data, count, last, request_id)
+
+
+def _decode(type_code: int, body: bytes) -> Message:
+    if type_code not in MESSAGES:
+        raise ProtocolError(f"the in-process segment store does not know messages of type {type_code}")
+    request, at, values = MESSAGES[type_code], 0, list[Any]()
+    for kind in request.LAYOUT:
+        if kind == "s":
+            (size,) = struct.unpack_from(">H", body, at)
+            values.append(body[at + 2 : at + 2 + size].decode())
+            at += 2 + size
+        elif kind == "b":
+            (size,) = struct.unpack_from(">i", body, at)
+            values.append(body[at + 4 : at + 4 + size])
+            at += 4 + size
+        elif kind == "e":
+            event, size = _HEADER.unpack_from(body, at)
+            _check(event == 0, "an event has the type 0")
+            values.append(body[at + 8 : at + 8 + size])
+            at += 8 + size
+        else:
+            size = _SIZES[kind]
+            raw = body[at : at + size]
+            values.append(raw if kind == "u" else int.from_bytes(raw, "big", signed=True))
+            at += size
+    _check(at == len(body), f"{len(body) - at} bytes after the last field of {request.__name__}")
+    return request(*values)
+
+
+def _check(right: bool, otherwise: str) -> None:
+    if not right:
+        raise ProtocolError(f"invalid request: {otherwise}")
+
+
+def frame(payload: bytes) -> bytes:
+    """One event as a segment holds it."""
+    return _HEADER.pack(0, len(payload)) + payload
+
+
+def split_events(data: bytes) -> list[bytes]:
+    """Payloads of whole events. Raises ProtocolError where the bytes are something else."""
+    events, at = list[bytes](), 0
+    while at < len(data):
+        _check(at + 8 <= len(data), "the bytes end inside the header of an event")
+        kind, size = _HEADER.unpack_from(data, at)
+        _check(kind == 0 and size >= 0, f"there is no event at byte {at}")
+        _check(at + 8 + size <= len(data), "the bytes end inside an event")
+        events.append(data[at + 8 : at + 8 + size])
+        at += 8 + size
+    return events

@@ -1,0 +1,87 @@
+"""A user's tests of Spark jobs on the in-process Pravega and registry: batch, exactly once, typed columns."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from connector.client import PravegaClient, StreamName
+from connector.testing import InProcessPravega, InProcessRegistry
+
+PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
+COUNT = 3000
+
+
+@pytest.fixture
+def pravega() -> Iterator[InProcessPravega]:
+    with InProcessPravega() as server:
+        yield server
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
+    with pravega.client() as client:
+        yield client
+
+
+@pytest.fixture
+def source(client: PravegaClient) -> StreamName:
+    """A stream of three segments with the numbers up to COUNT."""
+    client.create_stream("kit/source", 3)
+    write(client, 0, COUNT)
+    return StreamName("kit", "source")
+
+
+def write(client: PravegaClient, first: int, last: int) -> None:
+    numbers = [str(number) for number in range(first, last)]
+    with client.writer("kit/source") as writer:
+        writer.write_column(pa.array(numbers).cast(pa.binary()), pa.array([number[-1] for number in numbers]))
+
+
+def test_the_job_on_the_page(spark: SparkSession, pravega: InProcessPravega, client: PravegaClient) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if "SparkSession" in block)
+    client.create_stream("test/stream")
+    names: dict[str, object] = {}
+    exec(block, names)
+    (test,) = (found for name, found in names.items() if name.startswith("test_"))
+    test(pravega, client, StreamName("test", "stream"))  # type: ignore[operator]
+
+
+def test_a_query_copies_exactly_once_through_faults_and_a_scaling(
+    spark: SparkSession, pravega: InProcessPravega, client: PravegaClient, source: StreamName, tmp_path: Path
+) -> None:
+    client.create_stream("kit/target", 2)
+
+    def copy() -> None:
+        frame = spark.readStream.format("pravega").option("controller", pravega.uri)
+        frame = frame.option("start_stream_cut", "earliest").option("max_rows_per_trigger", 1000).load(str(source))
+        writer = frame.selectExpr("event", "CAST(event AS STRING) AS routing_key").writeStream.format("pravega")
+        writer = writer.option("controller", pravega.uri).option("path", "kit/target")
+        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    pravega.faults.drop_after("append", times=3)
+    pravega.faults.drop_before("read", times=2)
+    pravega.faults.controller_loses_answers("commitTransaction")
+    copy()
+    assert pravega.faults.pending == 0
+    client.scale_stream(source, 2)
+    client.scale_stream("kit/target", 3)
+    write(client, COUNT, COUNT + 500)
+    copy()
+    assert sorted(map(int, client.read("kit/target"))) == list(range(COUNT + 500))
+
+
+def test_columns_by_a_registry(spark: SparkSession, pravega: InProcessPravega, client: PravegaClient) -> None:
+    client.create_stream("kit/orders")
+    with InProcessRegistry() as registry:
+        options = {"controller": pravega.uri, "registry": registry.uri}
+        rows = spark.createDataFrame([(1, "a"), (2, "b")], "id LONG, name STRING")
+        writer = rows.write.format("pravega").options(**options, format="avro", register_schema="true")
+        writer.options(create_group="true", routing_key="all").mode("append").save("kit/orders")
+        found = spark.read.format("pravega").options(**options).load("kit/orders").select("id", "name").collect()
+    assert sorted((row.id, row.name) for row in found) == [(1, "a"), (2, "b")]

@@ -1,0 +1,153 @@
+"""What an in-process Pravega is asked to do wrong happens, and the client comes through or says what is wrong."""
+
+import itertools
+import time
+
+import pyarrow as pa
+import pytest
+
+from connector.client import PravegaClient, TransactionStatus
+from connector.errors import (
+    ConfigError,
+    ControllerUnavailableError,
+    ProtocolError,
+    SegmentStoreError,
+    TransactionAbortedError,
+)
+from connector.wire import StreamCut
+
+EVENTS = [b"%d" % number for number in range(200)]
+
+
+def write(client, stream, events=EVENTS):
+    with client.writer(stream) as writer:
+        for at in range(0, len(events), 20):
+            writer.write_column(pa.array(events[at : at + 20]))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        *itertools.product(["drop_before", "drop_after", "segment_moved"], ["setup", "append", "any"]),
+        ("repeat_reply", "append"),
+    ],
+)
+def test_a_writer_comes_through(pravega, pravega_client, pravega_stream, fault, kind):
+    getattr(pravega.faults, fault)(kind, times=2)
+    write(pravega_client, pravega_stream)
+    assert pravega.faults.pending == 0
+    assert list(pravega_client.read(pravega_stream)) == EVENTS
+
+
+def test_an_answer_that_no_server_gives_is_an_error(pravega, pravega_client, pravega_stream):
+    pravega.faults.repeat_reply("setup")
+    with pytest.raises(ProtocolError, match="unexpected AppendSetup"):
+        write(pravega_client, pravega_stream)
+    assert pravega.faults.pending == 0
+
+
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after", "segment_moved"])
+def test_a_reader_comes_through(pravega, pravega_client, pravega_stream, fault):
+    write(pravega_client, pravega_stream)
+    getattr(pravega.faults, fault)("read")
+    assert list(pravega_client.read(pravega_stream)) == EVENTS
+    assert pravega.faults.pending == 0
+
+
+def test_connections_that_are_dropped_in_the_middle(pravega, pravega_client, pravega_stream):
+    with pravega_client.writer(pravega_stream) as writer, pravega_client.follow(pravega_stream) as reader:
+        found = []
+        for number, event in enumerate(EVENTS):
+            writer.write(event)
+            if number % 50 == 25:
+                writer.flush()
+                pravega.faults.drop_connections()
+        writer.flush()
+        while len(found) < len(EVENTS):
+            found += reader.poll(10).events.to_pylist()
+    assert found == EVENTS
+    assert pravega.store.drops >= 4
+
+
+def test_what_is_delayed_is_late_by_that(pravega, pravega_client, pravega_stream):
+    pravega.faults.delay(0.3, "append")
+    began = time.monotonic()
+    pravega_client.write(pravega_stream, b"late")
+    assert time.monotonic() - began >= 0.3
+    pravega.faults.controller_delay(0.3, "getStreamConfiguration")
+    began = time.monotonic()
+    pravega_client.describe(pravega_stream)
+    assert time.monotonic() - began >= 0.3
+
+
+def test_clearing_ends_a_delay(pravega, pravega_client, pravega_stream):
+    pravega.faults.delay(600, "append")
+    with pravega_client.writer(pravega_stream) as writer:
+        writer.write(b"event")
+        while pravega.faults.pending:  # until it waits
+            writer.write(b"")
+            time.sleep(0.01)
+        pravega.faults.clear()
+    assert next(iter(pravega_client.read(pravega_stream))) == b"event"
+
+
+def test_an_error_of_the_store_is_told(pravega, pravega_stream):
+    pravega.faults.fail("info", times=10_000)
+    with PravegaClient(pravega.config, timeout=1, failover_timeout=1) as client, pytest.raises(SegmentStoreError):
+        client.tail(pravega_stream)
+    pravega.faults.clear()
+
+
+def test_a_controller_that_is_away_comes_back(pravega, pravega_stream):
+    with PravegaClient(pravega.config, timeout=5, failover_timeout=5) as client:
+        with pravega.faults.controller_away(), pytest.raises(ControllerUnavailableError):
+            client.describe(pravega_stream)
+        assert client.describe(pravega_stream).stream == pravega_stream
+
+
+def test_a_call_that_fails_is_made_again(pravega, pravega_client):
+    pravega.faults.controller_fails(times=2)
+    assert pravega_client.create_scope("other")
+    pravega.faults.controller_loses_answers("createScope")
+    assert not pravega_client.create_scope("another"), "it finds its own work done"
+    assert pravega_client.scope_exists("another")
+
+
+def test_leases_that_end_abort_their_transactions(pravega, pravega_client, pravega_stream):
+    transaction = pravega_client.transactions(pravega_stream).begin()
+    transaction.write(b"gone")
+    assert pravega.faults.end_leases() == 1
+    assert transaction.status() is TransactionStatus.ABORTED
+    with pytest.raises(TransactionAbortedError):
+        transaction.commit()
+    assert list(pravega_client.read(pravega_stream)) == []
+
+
+def test_a_frozen_store_answers_after_the_thaw(pravega, pravega_client, pravega_stream):
+    with pravega_client.writer(pravega_stream) as writer:
+        writer.write(b"before")
+        writer.flush()
+        with pravega.faults.frozen():
+            writer.write(b"meanwhile")
+        writer.flush()
+    assert list(pravega_client.read(pravega_stream)) == [b"before", b"meanwhile"]
+
+
+def test_faults_that_are_none_are_refused(pravega):
+    with pytest.raises(ConfigError, match=r"'apend'.*append"):
+        pravega.faults.drop_before("apend")
+    with pytest.raises(ConfigError, match=r"'createStrem'.*createStream"):
+        pravega.faults.controller_fails("createStrem")
+    assert pravega.faults.pending == 0
+
+
+def test_a_client_that_does_not_read_its_answers_holds_nobody_up(pravega, pravega_client, pravega_stream):
+    """Its reads ahead are more than a socket takes, and it asks the controller and writes before it takes them."""
+    events = [bytes(1 << 20)] * 16
+    write(pravega_client, pravega_stream, events)
+    batches = iter(pravega_client.read_columns(pravega_stream))
+    first = next(batches)
+    pravega_client.write(pravega_stream, b"another")
+    assert pravega_client.tail(pravega_stream) != StreamCut(pravega_stream, {0: 0})
+    rest = list(itertools.chain.from_iterable(batch.events.to_pylist() for batch in batches))
+    assert len(first.events) + len(rest) == len(events)

@@ -1,0 +1,41 @@
+"""The suites that are run on real servers pass on those of ``connector.testing`` as well."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("suite", "count"),
+    [
+        ("client", 170),
+        ("ledger", 36),
+        ("registry", 260),
+        ("insight", 8),
+        ("flow", 46),
+        ("ingest", 35),
+        ("test_controller.py", 32),
+    ],
+)
+def test_a_suite_passes(suite, count):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", "--pravega=kit"]
+    done = subprocess.run(
+        [*command, f"tests/integration/{suite}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=800,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) >= count
