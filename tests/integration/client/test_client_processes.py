@@ -109,6 +109,7 @@ def test_threads_share_one_client(config, stream_name):
     assert len(list(client.read(stream_name))) == 1200
 
 
+@pytest.mark.real_servers("counts the threads and sockets of this process, where in-process servers have theirs")
 def test_a_client_leaves_no_threads_and_no_sockets(config, stream_name):
     with PravegaClient(config) as client:  # what gRPC keeps for the process
         client.create_stream(stream_name)

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[3]
     [
         ("client", 170),
         ("ledger", 36),
-        ("registry", 260),
+        pytest.param("registry", 260, marks=pytest.mark.long),
         ("insight", 8),
-        ("flow", 46),
-        ("ingest", 35),
+        pytest.param("flow", 46, marks=pytest.mark.long),
+        pytest.param("ingest", 35, marks=pytest.mark.long),
         ("test_controller.py", 32),
     ],
 )
