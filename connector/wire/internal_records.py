@@ -92,7 +92,7 @@ def mark_stream(stream: StreamName) -> StreamName:
 def decode_watermark(data: bytes, stream: StreamName) -> Watermark:
     """Decode a watermark of a stream. Raises DeserializationError."""
     try:
-        _, body = CompactReader(data).versioned()
+        _, (body, *_) = CompactReader(data).versioned()
         low, high = _TIMES.unpack(body.take(_TIMES.size))
         entries = dict(_entries(body, body.compact_int()))
         if low > high or not entries:
@@ -105,7 +105,7 @@ def decode_watermark(data: bytes, stream: StreamName) -> Watermark:
 
 def _entries(body: CompactReader, count: int) -> Iterator[tuple[SegmentRange, int]]:
     for _ in range(count):
-        _, inner = body.versioned()
+        _, (inner, *_) = body.versioned()
         segment = SegmentRange(*_RANGE.unpack(inner.take(_RANGE.size)))
         (offset,) = _OFFSET.unpack(body.take(_OFFSET.size))
         yield segment, max(0, offset)  # -1: Java's writers have not written to the segment
@@ -207,5 +207,5 @@ def read_table(request_id: int, table: str, token: str, key: str) -> ReadTable:
 
 def decode_sealed_lengths(value: bytes) -> dict[int, int]:
     """Decode a record of sealed lengths: segment id -> length in bytes. Raises ValueError."""
-    _, body = CompactReader(value).versioned()
+    _, (body, *_) = CompactReader(value).versioned()
     return {body.fixed(8): body.fixed(8) for _ in range(body.compact_int())}
