@@ -35,6 +35,10 @@
         │   │   └── TransactionExpiredError  its lease ended before it was pinged or committed
         │   ├── TransactionUnknownError      never there, or completed so long ago that the server has forgotten it
         │   └── LeaseRangeError              a lease that the server does not allow
+        ├── ReaderGroupError                 a reader group is not as it would have to be
+        │   ├── GroupStateError              its state holds what does not fit together
+        │   ├── ReaderOnlineError            the group has a reader of that id already
+        │   └── ReaderOfflineError           the reader was taken offline, or the group was reset
         ├── OutcomeUnknownError              unknown in time whether a step took effect
         ├── DeadlineExceededError            not done in time; what was acknowledged until then is durable
         ├── DataLossError                    events that a reader still wanted are gone
@@ -93,6 +97,7 @@ __all__ = [
     "EventTooLargeError",
     "ExactlyOnceError",
     "FencedError",
+    "GroupStateError",
     "IngestError",
     "IngestStateError",
     "IngestUndecidedError",
@@ -112,6 +117,9 @@ __all__ = [
     "OutcomeUnknownError",
     "OutputFileError",
     "ProtocolError",
+    "ReaderGroupError",
+    "ReaderOfflineError",
+    "ReaderOnlineError",
     "ScopeExistsError",
     "ScopeNotFoundError",
     "SegmentSealedError",
@@ -386,6 +394,31 @@ class LeaseRangeError(TransactionError):
     def __init__(self, message: str, *, shortest: float | None = None, longest: float | None = None) -> None:
         self.shortest, self.longest = shortest, longest
         super().__init__(message)
+
+
+class ReaderGroupError(ConnectorError):
+    """A reader group is not as it would have to be for what was asked."""
+
+    code = "PRAVEGA-READER-GROUP"
+
+
+class GroupStateError(ReaderGroupError):
+    """The state of a group holds an update that does not fit: no client can go on with it before a reset."""
+
+    code = "PRAVEGA-GROUP-STATE"
+    fault: ClassVar[Fault] = "data"
+
+
+class ReaderOnlineError(ReaderGroupError):
+    """The group has a reader of that id: it reads, or has died and must be taken offline first."""
+
+    code = "PRAVEGA-READER-ONLINE"
+
+
+class ReaderOfflineError(ReaderGroupError):
+    """The reader was taken offline, or the group was reset: what it read since its last checkpoint comes again."""
+
+    code = "PRAVEGA-READER-OFFLINE"
 
 
 class OutcomeUnknownError(ConnectorError):
