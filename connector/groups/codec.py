@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from pravega_serde.errors import DeserializationError
-from pravega_serde.java.protocol import decode_utf, encode_utf
 
 from ..errors import ConnectorError
 from ..wire import StreamCut, StreamName
@@ -83,14 +82,23 @@ def _number(form: str) -> Kind[Any]:
 
 
 def _put_utf(text: str) -> bytes:
-    data = encode_utf(text)
+    plain = text.isascii() and "\0" not in text
+    data = text.encode("ascii") if plain else _modified_utf().encode_utf(text)
     if len(data) > 0xFFFF:
         raise ValueError(f"the name {text[:40]!r}... has more than 65535 bytes")
     return len(data).to_bytes(2, "big") + data
 
 
 def _get_utf(reader: CompactReader) -> str:
-    return decode_utf(reader.take(reader.fixed(2)))
+    data = reader.take(reader.fixed(2))
+    return data.decode("ascii") if data.isascii() else _modified_utf().decode_utf(data)
+
+
+def _modified_utf() -> Any:
+    # Only names of checkpoints can need it: most processes do without the package.
+    from pravega_serde.java import protocol  # noqa: PLC0415
+
+    return protocol
 
 
 def _put_buffer(data: bytes) -> bytes:
