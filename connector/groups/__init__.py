@@ -1,8 +1,9 @@
 """Reader groups that Java's readers can be in as well; no I/O.
 
 ``state`` is what all members of a group agree on, ``updates`` how it changes, ``codec`` the bytes of both as Java has
-them. ``reader`` is the machine of one reader: what it asks, writes and reads next. It is imported by those who read:
-every client needs the rest, for the groups that its subscribers are.
+them. ``reader`` is the machine of one reader: what it asks, writes and reads next; ``manager`` has what is done to a
+group from outside. These two are imported by those who use a group: every client needs the rest, for the groups that
+its subscribers are.
 """
 
 from .codec import (
