@@ -533,12 +533,13 @@ class ControllerClient:
         generation = self._done(calls.UPDATE_READER_GROUP, request, what, stream).generation
         return SubscriberId(subscriber.group, subscriber.id, generation)
 
-    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut) -> bool:
+    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut, *, scope: str | None = None) -> bool:
         """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
 
-        Raises ControllerError for a position before one that was published already.
+        The group is in the stream's scope unless another one is named. Raises ControllerError for a position before one
+        that was published already.
         """
-        request = calls.position_message(subscriber, cut)
+        request = calls.position_message(scope or cut.stream.scope, subscriber, cut)
         what = f"publish a position of {subscriber.group} in"
         status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
         if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):

@@ -451,10 +451,10 @@ def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, g
     return SubscriberId(group, config.readerGroupId, config.generation)
 
 
-def position_message(subscriber: SubscriberId, cut: StreamCut) -> pb.SubscriberStreamCut:
-    """The position that a subscriber has reached."""
+def position_message(scope: str, subscriber: SubscriberId, cut: StreamCut) -> pb.SubscriberStreamCut:
+    """The position in a stream that a subscriber, a reader group of the scope, has reached."""
     return pb.SubscriberStreamCut(
-        subscriber=f"{cut.stream.scope}/{subscriber.group}",
+        subscriber=f"{scope}/{subscriber.group}",
         generation=subscriber.generation,
         readerGroupId=subscriber.id,
         streamCut=cut_message(cut),

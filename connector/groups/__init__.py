@@ -7,6 +7,7 @@ its subscribers are.
 """
 
 from .codec import (
+    InitSerializer,
     StateSerializer,
     decode_checkpoint,
     decode_config,
@@ -25,6 +26,7 @@ from .state import (
     GroupConfig,
     GroupState,
     KeyRange,
+    Positions,
     Ranged,
     Retention,
     Segment,
@@ -64,7 +66,9 @@ __all__ = [
     "GroupConfig",
     "GroupState",
     "Init",
+    "InitSerializer",
     "KeyRange",
+    "Positions",
     "Ranged",
     "ReleaseSegment",
     "RemoveOutstandingCheckpoints",

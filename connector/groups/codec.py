@@ -52,6 +52,7 @@ from .updates import (
 __all__ = [
     "LAYOUTS",
     "TYPES",
+    "InitSerializer",
     "StateSerializer",
     "decode_checkpoint",
     "decode_config",
@@ -331,7 +332,7 @@ def _read_update(reader: CompactReader) -> StateUpdate:
 
 
 class StateSerializer:
-    """Both serializers that the state synchronizer of a group takes: initial values are updates as well."""
+    """Serializer of a group's updates; initial values are among them."""
 
     def serialize(self, value: StateUpdate, /) -> bytes:
         """Bytes of a value."""
@@ -340,6 +341,21 @@ class StateSerializer:
     def deserialize(self, data: bytes, /) -> StateUpdate:
         """Value of its bytes. Raises DeserializationError."""
         return decode_update(data)
+
+
+class InitSerializer:
+    """Serializer of a group's initial values."""
+
+    def serialize(self, value: Init | GroupState, /) -> bytes:
+        """Bytes of a value."""
+        return encode_update(value)
+
+    def deserialize(self, data: bytes, /) -> Init | GroupState:
+        """Value of its bytes. Raises DeserializationError, also for an update that begins no state."""
+        value = decode_update(data)
+        if not isinstance(value, Init | GroupState):
+            raise DeserializationError(f"invalid beginning of a reader group: {type(value).__name__} begins no state")
+        return value
 
 
 def encode_config(config: GroupConfig) -> bytes:

@@ -136,7 +136,6 @@ class Phase(Enum):
     END = "rest: all was read"
 
 
-_HELD: Final = ("reading", "done")
 _RESTS: Final = frozenset({Phase.CHECKPOINT, Phase.READ, Phase.END, Phase.GONE})
 
 
@@ -241,8 +240,9 @@ class Reader:
     def leave(self, position: Positions | None = None) -> Reader:
         """The reader as it goes: what it owns waits for others, from where it is, or was at ``position``."""
         at = position or {}
-        moved = {name: {s: at.get(s, offset) for s, offset in getattr(self, name).items()} for name in _HELD}
-        return replace(self, phase=Phase.FETCH, back=Phase.LEAVE, **moved)
+        reading = {segment: at.get(segment, offset) for segment, offset in self.reading.items()}
+        done = {segment: at.get(segment, offset) for segment, offset in self.done.items()}
+        return replace(self, phase=Phase.FETCH, back=Phase.LEAVE, reading=reading, done=done)
 
     def due(self, state: GroupState) -> float:
         """The time, in seconds, before which another turn has nothing to do unless there is something to read."""

@@ -16,8 +16,6 @@ from tools.model import world as exactly_once
 class World(Protocol):
     """What a module has that describes a world: states, and the steps between them."""
 
-    ViolationError: type[AssertionError]
-
     def first_state(self, config: Any, /) -> Any:
         """Where everything begins."""
 
@@ -90,7 +88,7 @@ class _Search:
             for label, after in self.world.steps(self.config, state):
                 followed = True
                 self._visit(here, label, after, result)
-        except self.world.ViolationError as error:
+        except exactly_once.ViolationError as error:
             self._blame(result, "INVARIANT", here, str(error))
         if self.world.is_end(self.config, state, followed):
             self.ends.append(here)

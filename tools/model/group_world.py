@@ -34,6 +34,7 @@ from connector.groups.state import (
 )
 from connector.groups.updates import CreateCheckpoint, RemoveReader, SegmentCompleted, StateUpdate, apply
 from connector.wire import StreamName
+from tools.model.world import ViolationError
 
 STREAM = StreamName("a", "b")
 S0, S1 = Segment(STREAM, 0), Segment(STREAM, 1)
@@ -101,10 +102,6 @@ class State(NamedTuple):
 
 
 Step = tuple[str, State]
-
-
-class ViolationError(AssertionError):
-    """A rule does not hold at a step."""
 
 
 def first_state(config: Config) -> State:
