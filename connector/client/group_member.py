@@ -92,7 +92,11 @@ class GroupMember:
         )
         wait = delay + chance() * delay
         self._reader = Reader.join(reader_id, clock(), delay=wait)
-        self._finish()
+        try:
+            self._finish()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def state(self) -> GroupState:

@@ -7,11 +7,7 @@ from tools.model.explore import explore
 from tools.model.group_worlds import MUTANTS, SMALL
 
 
-def name(config):
-    return str(config) if isinstance(config, group_world.Config) else None
-
-
-@pytest.mark.parametrize("config", SMALL, ids=name)
+@pytest.mark.parametrize("config", SMALL, ids=lambda config: f"{config.readers}-{config.scaling}")
 def test_no_segment_is_lost_or_read_twice_or_too_early(config):
     found = explore(config, limit=50_000, world=group_world)
     assert (found.traces, found.cut) == ({}, False)
