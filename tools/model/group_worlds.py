@@ -16,7 +16,7 @@ SMALL: list[Config] = [
     Config(2, "merge", scaled=True, crash=1),
 ]
 
-#: Minutes together, the last ones hours.
+#: Minutes together: more of what may go wrong at once, and three readers.
 FULL: list[Config] = [
     *SMALL,
     Config(2, "merge", crash=1),
@@ -26,8 +26,6 @@ FULL: list[Config] = [
     Config(2, "split", scaled=True, crash=1),
     Config(2, "split", scaled=True, leave=1, unknown=1),
     Config(3, "merge", scaled=True, crash=1),
-    Config(3, "merge", crash=2),
-    Config(3, "split", crash=1),
 ]
 
 
