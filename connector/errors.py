@@ -28,6 +28,7 @@ __all__ = [
     "EventTooLargeError",
     "ExactlyOnceError",
     "FencedError",
+    "GroupStateError",
     "IngestError",
     "IngestStateError",
     "IngestUndecidedError",
@@ -47,6 +48,9 @@ __all__ = [
     "OutcomeUnknownError",
     "OutputFileError",
     "ProtocolError",
+    "ReaderGroupError",
+    "ReaderOfflineError",
+    "ReaderOnlineError",
     "ReplayDiffersError",
     "ScopeExistsError",
     "ScopeNotFoundError",
@@ -322,6 +326,31 @@ class LeaseRangeError(TransactionError):
     def __init__(self, message: str, *, shortest: float | None = None, longest: float | None = None) -> None:
         self.shortest, self.longest = shortest, longest
         super().__init__(message)
+
+
+class ReaderGroupError(ConnectorError):
+    """A reader group is not as it would have to be for what was asked."""
+
+    code = "PRAVEGA-READER-GROUP"
+
+
+class GroupStateError(ReaderGroupError):
+    """The state of a group holds an update that does not fit: no client can go on with it before a reset."""
+
+    code = "PRAVEGA-GROUP-STATE"
+    fault: ClassVar[Fault] = "data"
+
+
+class ReaderOnlineError(ReaderGroupError):
+    """The group has a reader of that id: it reads, or has died and must be taken offline first."""
+
+    code = "PRAVEGA-READER-ONLINE"
+
+
+class ReaderOfflineError(ReaderGroupError):
+    """The reader was taken offline, or the group was reset: what it read since its last checkpoint comes again."""
+
+    code = "PRAVEGA-READER-OFFLINE"
 
 
 class OutcomeUnknownError(ConnectorError):

@@ -8,9 +8,9 @@ events arrive, ``lineage`` from a segment to what follows it, ``watermarks`` for
 cut to blocks, which ``append_loop`` brings to the segments that ``destinations`` names; ``event_writer`` and
 ``transactions`` are the two ways to it. Both sides send ``errands`` where a server may keep them waiting. Streams of
 one segment: ``appenders`` have certain outcomes, on which ``revisioned``, ``synchronizer`` and ``byte_stream`` stand,
-and ``subscriber`` as well. ``pravega_client`` is the way in for programs: its calls check what they get by
-``arguments`` and ``places``, ``administration`` has those about scopes and streams, ``following`` puts ``tail`` readers
-together. ``shared`` keeps one client for a process.
+and ``subscriber`` and ``group_member``, a reader's place in its group, as well. ``pravega_client`` is the way in for
+programs: its calls check what they get by ``arguments`` and ``places``, ``administration`` has those about scopes and
+streams, ``following`` puts ``tail`` readers together. ``shared`` keeps one client for a process.
 All that blocks goes through ``waiting``; in an ``event_loop`` it waits there, for the coroutines of
 ``async_client`` and of the ``async_objects`` that it makes.
 """

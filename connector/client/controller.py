@@ -1,4 +1,4 @@
-"""The controller: scopes, streams, their segments, the way to the segment stores, transactions, times, subscribers."""
+"""The controller: scopes, streams, segments, the way to the segment stores, transactions, times, reader groups."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from ..errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from ..groups import GroupConfig
 from ..wire import SegmentRange, StreamCut, StreamName
 from . import controller_methods as calls
 from ._proto import controller_pb2 as pb
@@ -557,7 +558,8 @@ class ControllerClient:
         Raises ConfigError for a group of that name that does something else, InvalidNameError.
         """
         what = f"make the subscriber {group} of"
-        response = self._done(calls.CREATE_READER_GROUP, calls.group_message(stream, group), what, stream)
+        request = calls.group_message(stream.scope, group, calls.subscriber_config(stream))
+        response = self._done(calls.CREATE_READER_GROUP, request, what, stream)
         return calls.decode_subscriber(response.config, stream, group)
 
     def renew_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
@@ -565,17 +567,18 @@ class ControllerClient:
 
         (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
         """
-        request = calls.group_message(stream, subscriber.group, subscriber.id, subscriber.generation)
+        request = calls.group_message(stream.scope, subscriber.group, calls.subscriber_config(stream, subscriber))
         what = f"renew the subscriber {subscriber.group} of"
         generation = self._done(calls.UPDATE_READER_GROUP, request, what, stream).generation
         return SubscriberId(subscriber.group, subscriber.id, generation)
 
-    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut) -> bool:
+    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut, *, scope: str | None = None) -> bool:
         """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
 
-        Raises ControllerError for a position before one that was published already.
+        The group is in the stream's scope unless another one is named. Raises ControllerError for a position before one
+        that was published already.
         """
-        request = calls.position_message(subscriber, cut)
+        request = calls.position_message(scope or cut.stream.scope, subscriber, cut)
         what = f"publish a position of {subscriber.group} in"
         status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
         if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
@@ -584,12 +587,53 @@ class ControllerClient:
 
     def delete_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> bool:
         """Delete a subscriber's reader group; False if it is gone already."""
-        request = calls.subscriber_message(stream, subscriber)
         what = f"delete the subscriber {subscriber.group} of"
-        status = self._settled(calls.DELETE_READER_GROUP, request, what, stream).status
+        request = calls.group_info(stream.scope, subscriber.group, calls.subscriber_config(stream, subscriber))
+        return self._delete_group(request, what, stream)
+
+    # ---- reader groups ----
+
+    def create_group(self, scope: str, group: str, config: GroupConfig) -> GroupConfig:
+        """Make a reader group, without a state; its configuration, or that of the group that there is already.
+
+        Who makes one gives it a random id and the generation 0. Raises InvalidNameError.
+        """
+        request = calls.group_message(scope, group, config)
+        response = self._done(calls.CREATE_READER_GROUP, request, f"make the reader group {group} in scope", scope)
+        return calls.decode_group(response.config)
+
+    def group_config(self, scope: str, group: str) -> GroupConfig | None:
+        """Configuration of a reader group; None if there is no such group."""
+        request, what = calls.group_info(scope, group), f"look up the reader group {group} in scope"
+        response = self._settled(calls.GROUP_CONFIG, request, what, scope)
+        if response.status == pb.ReaderGroupConfigResponse.RG_NOT_FOUND:
+            return None
+        calls.outcome(pb.ReaderGroupConfigResponse.Status, response.status, what, scope)
+        return calls.decode_group(response.config)
+
+    def update_group(self, scope: str, group: str, config: GroupConfig) -> GroupConfig | None:
+        """Change the configuration of the group with this id and generation; it has the next generation then.
+
+        None if the group has another id or generation by now: somebody else was faster, or an answer was lost. Raises
+        ControllerError if there is no such group.
+        """
+        request, what = calls.group_message(scope, group, config), f"change the reader group {group} in scope"
+        response = self._settled(calls.UPDATE_READER_GROUP, request, what, scope)
+        if response.status == pb.UpdateReaderGroupResponse.INVALID_CONFIG:
+            return None
+        calls.outcome(pb.UpdateReaderGroupResponse.Status, response.status, what, scope)
+        return replace(config, generation=response.generation)
+
+    def delete_group(self, scope: str, group: str, config: GroupConfig) -> bool:
+        """Delete the reader group with this id, its state included; False if it is gone already."""
+        request = calls.group_info(scope, group, config)
+        return self._delete_group(request, f"delete the reader group {group} in scope", scope)
+
+    def _delete_group(self, request: pb.ReaderGroupInfo, what: str, target: StreamName | str) -> bool:
+        status = self._settled(calls.DELETE_READER_GROUP, request, what, target).status
         if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
             return False
-        return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, stream)
+        return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, target)
 
     # ---- inside ----
 
@@ -638,7 +682,7 @@ class ControllerClient:
                 response = self._call(rpc, request, target, deadline)
             return response
 
-    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName) -> R:
+    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R:
         """Ask until the controller has done or refused it; the answer. Raises what a refusal means."""
         response: Any = self._settled(rpc, request, action, target)
         calls.outcome(response.Status, response.status, action, target)

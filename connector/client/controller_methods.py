@@ -10,7 +10,8 @@ import re
 import struct
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
@@ -27,13 +28,11 @@ from ..errors import (
     TransactionCommittedError,
     TransactionError,
 )
+from ..groups import Bound, GroupConfig, Retention
 from ..wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, segment_name, validate_scope_name
 from ._proto import controller_pb2 as pb
 from .controller_values import (
-    CHECKPOINT_MS,
-    CHECKPOINTS,
     MAX_LONG,
-    REFRESH_MS,
     RetentionKind,
     RetentionPolicy,
     ScalingKind,
@@ -111,6 +110,7 @@ DELETE_READER_GROUP: Final = Rpc("deleteReaderGroup", pb.ReaderGroupInfo, pb.Del
 DELETE_SCOPE: Final = Rpc("deleteScope", pb.ScopeInfo, pb.DeleteScopeStatus, works=True)
 DELETE_STREAM: Final = Rpc("deleteStream", pb.StreamInfo, pb.DeleteStreamStatus, works=True)
 EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.SegmentRanges)
+GROUP_CONFIG: Final = Rpc("getReaderGroupConfig", pb.ReaderGroupInfo, pb.ReaderGroupConfigResponse)
 LIST_SCOPES: Final = Rpc("listScopes", pb.ScopesRequest, pb.ScopesResponse)
 LIST_STREAMS: Final = Rpc("listStreamsInScope", pb.StreamsInScopeRequest, pb.StreamsInScopeResponse)
 NOTE_TIMESTAMP: Final = Rpc("noteTimestampFromWriter", pb.TimestampFromWriter, pb.TimestampResponse)
@@ -227,7 +227,6 @@ def ping_error(
 
 # ---- messages --------------------------------------------------------------------------------------------------------
 
-_ANY_ID: Final = str(uuid.UUID(int=0))
 _SCALING: Final[dict[ScalingKind, pb.ScalingPolicy.ScalingPolicyType]] = {
     "fixed": pb.ScalingPolicy.FIXED_NUM_SEGMENTS,
     "events": pb.ScalingPolicy.BY_RATE_IN_EVENTS_PER_SEC,
@@ -379,23 +378,67 @@ def decode_status(answer: pb.TxnState) -> TransactionStatus:
         raise ControllerError(f"the controller answered the unknown transaction state {answer.state}") from None
 
 
-def group_message(
-    stream: StreamName, group: str, group_id: str = _ANY_ID, generation: int = 0
-) -> pb.ReaderGroupConfiguration:
-    """Configuration of a reader group that subscribes to one stream and has no readers."""
-    everything = pb.StreamCut(streamInfo=stream_message(stream))
+def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> GroupConfig:
+    """Configuration of a reader group that subscribes to one stream and has no readers; the server chooses an id."""
+    everything = {stream: Bound()}
+    config = GroupConfig(start=everything, end=everything, retention=Retention.MANUAL, generation=0)
+    return config if made is None else replace(config, generation=made.generation, id=uuid.UUID(made.id))
+
+
+def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroupConfiguration:
+    """A reader group and its configuration."""
+
+    def cuts(bounds: Mapping[StreamName, Bound]) -> list[pb.StreamCut]:
+        return [
+            pb.StreamCut(streamInfo=stream_message(stream), cut=None if bound.cut is None else bound.cut.positions)
+            for stream, bound in bounds.items()
+        ]
+
     return pb.ReaderGroupConfiguration(
-        scope=stream.scope,
+        scope=scope,
         readerGroupName=group,
-        groupRefreshTimeMillis=REFRESH_MS,
-        automaticCheckpointIntervalMillis=CHECKPOINT_MS,
-        maxOutstandingCheckpointRequest=CHECKPOINTS,
-        retentionType=int(pb.ReaderGroupConfiguration.MANUAL),
-        generation=generation,
-        readerGroupId=group_id,
-        startingStreamCuts=[everything],
-        endingStreamCuts=[everything],
+        groupRefreshTimeMillis=config.refresh_ms,
+        automaticCheckpointIntervalMillis=config.checkpoint_ms,
+        maxOutstandingCheckpointRequest=config.max_outstanding,
+        retentionType=config.retention.value,
+        generation=config.generation,
+        readerGroupId=str(config.id),
+        startingStreamCuts=cuts(config.start),
+        endingStreamCuts=cuts(config.end),
     )
+
+
+def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
+    """The configuration of a reader group. Raises ControllerError for one of a newer server."""
+
+    def bounds(cuts: Iterable[pb.StreamCut]) -> dict[StreamName, Bound]:
+        streams = ((StreamName(cut.streamInfo.scope, cut.streamInfo.stream), dict(cut.cut)) for cut in cuts)
+        return {stream: Bound(StreamCut(stream, at) if at else None) for stream, at in streams}
+
+    try:
+        return GroupConfig(
+            start=bounds(message.startingStreamCuts),
+            end=bounds(message.endingStreamCuts),
+            checkpoint_ms=message.automaticCheckpointIntervalMillis,
+            refresh_ms=message.groupRefreshTimeMillis,
+            max_outstanding=message.maxOutstandingCheckpointRequest,
+            retention=Retention(message.retentionType),
+            generation=message.generation,
+            id=uuid.UUID(message.readerGroupId),
+        )
+    except ValueError as error:
+        raise ControllerError(
+            f"the controller gave a configuration of the reader group {message.scope}/{message.readerGroupName} that "
+            f"this version does not know: {error}"
+        ) from None
+
+
+def group_info(scope: str, group: str, config: GroupConfig | None = None) -> pb.ReaderGroupInfo:
+    """A reader group, and which one of that name."""
+    info = pb.ReaderGroupInfo(scope=scope, readerGroup=group)
+    if config is not None:
+        info.readerGroupId, info.generation = str(config.id), config.generation
+    return info
 
 
 def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, group: str) -> SubscriberId:
@@ -409,23 +452,13 @@ def decode_subscriber(config: pb.ReaderGroupConfiguration, stream: StreamName, g
     return SubscriberId(group, config.readerGroupId, config.generation)
 
 
-def position_message(subscriber: SubscriberId, cut: StreamCut) -> pb.SubscriberStreamCut:
-    """The position that a subscriber has reached."""
+def position_message(scope: str, subscriber: SubscriberId, cut: StreamCut) -> pb.SubscriberStreamCut:
+    """The position in a stream that a subscriber, a reader group of the scope, has reached."""
     return pb.SubscriberStreamCut(
-        subscriber=f"{cut.stream.scope}/{subscriber.group}",
+        subscriber=f"{scope}/{subscriber.group}",
         generation=subscriber.generation,
         readerGroupId=subscriber.id,
         streamCut=cut_message(cut),
-    )
-
-
-def subscriber_message(stream: StreamName, subscriber: SubscriberId) -> pb.ReaderGroupInfo:
-    """The reader group of a subscriber."""
-    return pb.ReaderGroupInfo(
-        scope=stream.scope,
-        readerGroup=subscriber.group,
-        readerGroupId=subscriber.id,
-        generation=subscriber.generation,
     )
 
 

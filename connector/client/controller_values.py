@@ -25,10 +25,6 @@ MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
 # Several looks of the controller (10 s each), and several micro-batches of a usual query.
 AGGREGATION_TIMEOUT_MS: Final = 60_000
-# What Java's ReaderGroupConfig has by default; the server checks it, and a subscriber's group has no readers.
-REFRESH_MS: Final = 3000
-CHECKPOINT_MS: Final = 30_000
-CHECKPOINTS: Final = 3
 
 ScalingKind = Literal["fixed", "events", "kbytes"]
 RetentionKind = Literal["time", "size"]

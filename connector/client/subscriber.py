@@ -15,15 +15,17 @@ cannot open a group that has none. So it is written here as well, though no posi
 from __future__ import annotations
 
 import logging
-import uuid
 from typing import Final
 
 from ..errors import ConfigError, ConnectorError, ControllerError
-from ..wire import StreamCut, StreamName, SubscriberConfig, encode_group_init, group_stream
-from .controller_values import CHECKPOINT_MS, CHECKPOINTS, REFRESH_MS, SubscriberId
+from ..groups import Init, Ranged, Segment, StateSerializer, group_stream
+from ..wire import StreamCut, StreamName
+from .controller_methods import subscriber_config
+from .controller_values import SubscriberId
 from .events import RawEvents
 from .revisioned import RevisionedStreamClient
 from .stores import SegmentStores
+from .synchronizer import encode_init, encode_updates
 
 __all__ = ["Subscriber"]
 
@@ -92,14 +94,7 @@ class Subscriber:
 
         Positions do not depend on it: what fails is a warning.
         """
-        config = SubscriberConfig(
-            stream=self.stream,
-            id=uuid.UUID(made.id),
-            generation=made.generation,
-            checkpoint_ms=CHECKPOINT_MS,
-            refresh_ms=REFRESH_MS,
-            checkpoints=CHECKPOINTS,
-        )
+        config = subscriber_config(self.stream, made)
         try:
             with RevisionedStreamClient(self._stores, group_stream(self.stream.scope, made.group), RawEvents()) as log:
                 end = log.latest_revision()
@@ -107,8 +102,10 @@ class Subscriber:
                 if has_state and not again:
                     return
                 head = self._controller.head_cut(self.stream)
+                start = Ranged.of({Segment(self.stream, number): at for number, at in head.positions.items()})
+                init = StateSerializer().serialize(Init(config, start))
                 # Refused means that another process has written one.
-                log.write_conditionally(end, encode_group_init(config, head, again=has_state))
+                log.write_conditionally(end, encode_updates([init]) if has_state else encode_init(init))
         except ConnectorError as error:
             _log.warning(
                 "reader group %s/%s has no state, so that Java cannot open it (ReaderGroupManager.getReaderGroup); "

@@ -21,7 +21,7 @@ from . import waiting
 from .revisioned import Revision, RevisionedStreamClient, SupportsBoth
 from .stores import SegmentStores
 
-__all__ = ["StateSynchronizer"]
+__all__ = ["StateSynchronizer", "encode_init", "encode_updates"]
 
 S = TypeVar("S")
 I = TypeVar("I")  # noqa: E741 - initial values, updates, states
@@ -42,6 +42,16 @@ class _Entry(Generic[I, U]):
     updates: list[U]
 
 
+def encode_init(value: bytes) -> bytes:
+    """Entry of an initial value."""
+    return _I32.pack(_INIT) + value
+
+
+def encode_updates(updates: Sequence[bytes]) -> bytes:
+    """Entry of updates."""
+    return _I32.pack(_UPDATES) + b"".join(_I32.pack(len(update)) + update for update in updates)
+
+
 class _EntrySerializer(Generic[I, U]):
     """``i32 1 | initial value`` or ``i32 2 | (i32 length | update)*``."""
 
@@ -50,9 +60,8 @@ class _EntrySerializer(Generic[I, U]):
 
     def serialize(self, entry: _Entry[I, U], /) -> bytes:
         if entry.init:
-            return _I32.pack(_INIT) + self._init.serialize(entry.init[0])
-        updates = [self._update.serialize(update) for update in entry.updates]
-        return _I32.pack(_UPDATES) + b"".join(_I32.pack(len(update)) + update for update in updates)
+            return encode_init(self._init.serialize(entry.init[0]))
+        return encode_updates([self._update.serialize(update) for update in entry.updates])
 
     def deserialize(self, data: bytes, /) -> _Entry[I, U]:
         kind = _I32.unpack_from(data)[0] if len(data) >= _I32.size else 0

@@ -16,11 +16,11 @@ from typing import Final
 
 from ..client._proto import controller_pb2 as pb
 from ..client.controller_values import TransactionStatus
+from ..groups import group_stream
 from ..wire import (
     SCOPES_TABLE,
     SegmentRange,
     StreamName,
-    group_stream,
     mark_stream,
     metadata_table,
     sealed_key,

@@ -20,7 +20,7 @@ from ..errors import InvalidNameError, MalformedStreamCutError
 from ..hints import HintedNames
 from ..notebook import table
 from .names import StreamName, segment_epoch, segment_id, segment_number
-from .versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed
+from .versioned import CompactReader, put_compact_int, put_compact_long, put_compact_signed, put_versioned
 
 MAX_CUT_BYTES: Final = 8 * 1024 * 1024  # some 200,000 segments; bounds what a text may unpack to
 UNBOUNDED_TEXT: Final = "UNBOUNDED"  # StreamCut.UNBOUNDED.asText(): no position, hence no cut
@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,19})\s*", re.ASCII)
 # StreamCut.__str__, with a blank behind each comma or none.
 _SHOWN: Final = re.compile(r"([^:/]+/[^:/]+):((?:[0-9]{1,10}\.#epoch\.[0-9]{1,10}=-?[0-9]{1,19}(?:, ?|$))*)")
 _GZIP_WBITS: Final = 16 + zlib.MAX_WBITS
-_BYTES_HEADER: Final = bytes((0, 1, 1, 0))  # format 0, version 1, one revision, its id 0
+_BYTES_VERSION: Final = 1  # the first one with negative offsets
 
 
 def malformed_cut(reason: str) -> MalformedStreamCutError:
@@ -114,16 +114,24 @@ class StreamCut(HintedNames):
                 body += put_compact_long(segment) + put_compact_signed(offset)
         except ValueError as error:
             raise MalformedStreamCutError(f"the stream cut of {self.stream} cannot be written: {error}") from None
-        return _BYTES_HEADER + len(body).to_bytes(4, "big") + body
+        return put_versioned([bytes(body)], _BYTES_VERSION)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> StreamCut:
         """Read the bytes of a cut. Raises MalformedStreamCutError, also for ``UNBOUNDED``, which has none."""
-        raw = bytes(data)
-        if not raw:
+        reader = CompactReader(bytes(data))
+        if not reader.remaining:
             raise malformed_cut("empty bytes are Java's UNBOUNDED: pass None")
+        cut = cls.read(reader)
+        if reader.remaining:
+            raise malformed_cut(f"{reader.remaining} bytes follow its end")
+        return cut
+
+    @classmethod
+    def read(cls, reader: CompactReader) -> StreamCut:
+        """Read the bytes of a cut that come next among others. Raises MalformedStreamCutError."""
         try:
-            return _parse_bytes(CompactReader(raw))
+            return _parse_bytes(reader)
         except InvalidNameError as error:
             raise malformed_cut(error.message) from None
         except ValueError as error:
@@ -194,11 +202,8 @@ def _parse_number(item: str) -> int:
 
 
 def _parse_bytes(reader: CompactReader) -> StreamCut:
-    version, body = reader.versioned(newest=1)
-    if reader.remaining:
-        raise malformed_cut(f"{reader.remaining} bytes follow its end")
+    version, (body, *_) = reader.versioned(newest=_BYTES_VERSION)
     name = body.utf()
-    # Version 0 has no negative offsets.
     read_offset = body.compact_signed if version else body.compact_long
     return _build(name, ((body.compact_long(), read_offset()) for _ in range(body.compact_int())))
 

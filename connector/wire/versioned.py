@@ -9,6 +9,7 @@ than needed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 COMPACT_INT_MAX: Final = 0x3FFF_FFFF - 1
@@ -52,6 +53,17 @@ def put_compact_signed(value: int) -> bytes:
     return _put(~value, code_bits=3, sign=1) if value < 0 else _put(value, code_bits=3)
 
 
+def put_revisions(bodies: Iterable[bytes], version: int = 0) -> bytes:
+    """The revisions of a version, as :meth:`CompactReader.revisions` reads them."""
+    parts = [number.to_bytes(1, "big") + len(body).to_bytes(4, "big") + body for number, body in enumerate(bodies)]
+    return bytes((version, len(parts))) + b"".join(parts)
+
+
+def put_versioned(bodies: Iterable[bytes], version: int = 0) -> bytes:
+    """A frame, as :meth:`CompactReader.versioned` reads it."""
+    return b"\0" + put_revisions(bodies, version)
+
+
 class CompactReader:
     """Reads numbers and strings one after the other. Raises ValueError where the bytes end too early."""
 
@@ -82,18 +94,21 @@ class CompactReader:
         """A string behind its length in two bytes."""
         return self.take(self.fixed(2)).decode()
 
-    def versioned(self, newest: int = 0) -> tuple[int, CompactReader]:
-        """(version, body of its first revision) of the frame that comes next, which is read to its end.
+    def versioned(self, newest: int = 0) -> tuple[int, list[CompactReader]]:
+        """(version, bodies of its revisions) of the frame that comes next, which is read to its end.
 
-        ValueError for a version after the newest known one.
+        ValueError for a version after the newest known one. There may be more revisions than the caller knows.
         """
-        form, version, revisions = self.fixed(1), self.fixed(1), self.fixed(1)
-        if form != 0 or version > newest or not 1 <= revisions <= _MAX_REVISIONS:
-            raise ValueError(f"unknown format {form}, version {version} with {revisions} revisions")
-        first = self._revision(0)
-        for number in range(1, revisions):
-            self._revision(number)
-        return version, first
+        if (form := self.fixed(1)) != 0:
+            raise ValueError(f"unknown format {form}")
+        return self.revisions(newest)
+
+    def revisions(self, newest: int = 0) -> tuple[int, list[CompactReader]]:
+        """The same for a frame without its first byte, which is how frames with a type in front begin."""
+        version, count = self.fixed(1), self.fixed(1)
+        if version > newest or not 1 <= count <= _MAX_REVISIONS:
+            raise ValueError(f"unknown version {version} with {count} revisions")
+        return version, [self._revision(number) for number in range(count)]
 
     def _revision(self, expected: int) -> CompactReader:
         number = self.fixed(1)

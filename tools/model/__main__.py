@@ -1,4 +1,7 @@
-"""``python -m tools.model [small|full|mutants]``: explore the exactly-once sink's table, and print what was found."""
+"""``python -m tools.model [small|full|mutants|groups]``: explore a machine's world, and print what was found.
+
+The first three are of the exactly-once sink's table, the last one is of the readers of a group, with its mutants.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ from typing import Any
 
 import click
 
+from tools.model import group_world, group_worlds, world
 from tools.model.explore import explore
 from tools.model.mutants import MUTANTS
-from tools.model.world import Config
 from tools.model.worlds import FULL, NEVER_TORN, SMALL
 
 _Found = dict[str, Any]
+_Config = world.Config | group_world.Config
 
 
-def _run(config: Config, mutated: bool) -> _Found:
+def _run(config: _Config, mutated: bool) -> _Found:
     start = time.process_time()
-    result = explore(config, first_only=mutated)
+    is_group = isinstance(config, group_world.Config)
+    result = explore(config, first_only=mutated, world=group_world if is_group else world)
     return {
         "world": _describe(config, mutated),
         "states": result.states,
@@ -32,12 +37,23 @@ def _run(config: Config, mutated: bool) -> _Found:
     }
 
 
-def _describe(config: Config, mutated: bool) -> str:
+def _describe(config: _Config, mutated: bool) -> str:
+    if isinstance(config, group_world.Config):
+        return _describe_group(config, mutated)
     faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie")}
     counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
     name = config.commit.__name__ if mutated else "the table"
     what = f"{config.parts} partitions, {config.batches} batches, replays {config.placements}, {counted}"
     return f"{name:20} {what:75}"
+
+
+def _describe_group(config: group_world.Config, mutated: bool) -> str:
+    faults = {name: getattr(config, name) for name in ("crash", "offline", "leave", "unknown", "silent")}
+    counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
+    mutants = {other: name for name, _, other in group_worlds.MUTANTS}
+    when = "before" if config.scaled else "any time"
+    what = f"{config.readers} readers, {config.scaling} {when}, {counted}"
+    return f"{mutants[config] if mutated else 'readers of a group':36} {what:59}"
 
 
 def _show(found: _Found, traces: bool) -> None:
@@ -54,7 +70,7 @@ def _known(file: Path | None) -> list[_Found]:
 
 
 @click.command(help=__doc__)
-@click.argument("which", type=click.Choice(["small", "full", "mutants"]), default="full")
+@click.argument("which", type=click.Choice(["small", "full", "mutants", "groups"]), default="full")
 @click.option("--traces", is_flag=True, help="Show the shortest way to each violation, of mutants too.")
 @click.option("--jobs", default=2, show_default=True, help="How many worlds are explored at a time.")
 @click.option(
@@ -66,7 +82,11 @@ def _known(file: Path | None) -> list[_Found]:
 def main(which: str, traces: bool, jobs: int, file: Path | None) -> None:
     # The largest worlds stand last, and take longest.
     worlds = [] if which == "mutants" else SMALL if which == "small" else [*NEVER_TORN, *reversed(FULL)]
-    work = [(config, False) for config in worlds] + [(config, True) for _, config in MUTANTS]
+    work: list[tuple[_Config, bool]] = [(config, False) for config in worlds]
+    work += [(config, True) for _, config in MUTANTS]
+    if which == "groups":
+        work = [(config, False) for config in group_worlds.FULL]
+        work += [(config, True) for _, _, config in group_worlds.MUTANTS]
     found = _known(file)
     done = {one["world"] for one in found}
     for one in found:

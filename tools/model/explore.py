@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import marshal
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from sys import intern
+from typing import Any, Protocol
 
-from tools.model.world import Config, State, ViolationError, canonical, first_state, steps, violation
+from tools.model import world as exactly_once
+
+
+class World(Protocol):
+    """What a module has that describes a world: states, and the steps between them."""
+
+    def first_state(self, config: Any, /) -> Any:
+        """Where everything begins."""
+
+    def steps(self, config: Any, state: Any, /) -> Iterator[tuple[str, Any]]:
+        """Everything that can happen: what it is, and the state after it."""
+
+    def violation(self, config: Any, state: Any, /) -> str | None:
+        """What is wrong with a state; its first word is the kind."""
+
+    def is_end(self, config: Any, state: Any, followed: bool, /) -> bool:
+        """Whether a state, from which a step can follow or not, is one in which all may end."""
+
+    def outcome(self, state: Any, /) -> str | None:
+        """Name of the outcome that was reported to an operator."""
+
+    def canonical(self, config: Any, /) -> Callable[[Any], Any]:
+        """Key that equal situations share."""
 
 
 @dataclass
@@ -21,9 +45,9 @@ class Result:
     reported: Counter[str] = field(default_factory=Counter)
 
 
-def explore(config: Config, *, limit: int = 3_000_000, first_only: bool = False) -> Result:
+def explore(config: Any, *, limit: int = 3_000_000, first_only: bool = False, world: World = exactly_once) -> Result:
     """Every state that can be reached, at most ``limit``. With ``first_only`` stop at the first violation."""
-    search = _Search(config)
+    search = _Search(config, world)
     result = Result()
     while search.position < len(search.states):
         if len(search.states) > limit:
@@ -39,16 +63,17 @@ def explore(config: Config, *, limit: int = 3_000_000, first_only: bool = False)
 
 
 class _Search:
-    def __init__(self, config: Config) -> None:
-        self.config, self.key, self.position = config, canonical(config), 0
-        first = first_state(config)
-        self.states: list[State | None] = [first]
+    def __init__(self, config: Any, world: World) -> None:
+        self.world = world
+        self.config, self.key, self.position = config, world.canonical(config), 0
+        first = world.first_state(config)
+        self.states: list[Any] = [first]
         self.numbers: dict[bytes, int] = {self._name(first): 0}
         self.parents: list[tuple[int, str]] = [(-1, "")]
         self.reverse: list[list[int]] = [[]]
         self.ends: list[int] = []
 
-    def _name(self, state: State) -> bytes:
+    def _name(self, state: Any) -> bytes:
         """16 bytes instead of a key of some kilobytes, of which there are millions."""
         # Later versions of marshal write equal values differently if parts of them are the same object.
         return blake2b(marshal.dumps(self.key(state), 2), digest_size=16).digest()
@@ -60,18 +85,17 @@ class _Search:
         self.position += 1
         followed = False
         try:
-            for label, after in steps(self.config, state):
+            for label, after in self.world.steps(self.config, state):
                 followed = True
                 self._visit(here, label, after, result)
-        except ViolationError as error:
+        except exactly_once.ViolationError as error:
             self._blame(result, "INVARIANT", here, str(error))
-        idle = not any(state.drivers)
-        if state.reported or (state.spark == self.config.batches and (idle or not followed)):
+        if self.world.is_end(self.config, state, followed):
             self.ends.append(here)
         elif not followed:
             self._blame(result, "DEADLOCK", here, "nothing can happen any more")
 
-    def _visit(self, here: int, label: str, after: State, result: Result) -> None:
+    def _visit(self, here: int, label: str, after: Any, result: Result) -> None:
         name = self._name(after)
         number = self.numbers.get(name)
         if number is None:
@@ -79,10 +103,10 @@ class _Search:
             self.states.append(after)
             self.parents.append((here, intern(label)))
             self.reverse.append([])
-            if (found := violation(self.config, after)) is not None:
+            if (found := self.world.violation(self.config, after)) is not None:
                 self._blame(result, found.split()[0].rstrip(":"), number, found)
-            if after.reported:
-                result.reported[after.reported.name] += 1
+            if (outcome := self.world.outcome(after)) is not None:
+                result.reported[outcome] += 1
         self.reverse[number].append(here)
 
     def _blame(self, result: Result, kind: str, number: int, text: str) -> None:

@@ -529,6 +529,17 @@ def violation(config: Config, state: State) -> str | None:
     return None
 
 
+def is_end(config: Config, state: State, followed: bool) -> bool:
+    """Whether all that Spark asked for is done, or an operator must look."""
+    idle = not any(state.drivers)
+    return bool(state.reported) or (state.spark == config.batches and (idle or not followed))
+
+
+def outcome(state: State) -> str | None:
+    """Name of what was reported to an operator."""
+    return state.reported.name if state.reported else None
+
+
 # ---- which states are the same ---------------------------------------------------------------------------------------
 
 

@@ -386,6 +386,22 @@ class CreateReaderGroupResponse(_message.Message):
     config: ReaderGroupConfiguration
     def __init__(self, status: _Optional[_Union[CreateReaderGroupResponse.Status, str]] = ..., config: _Optional[_Union[ReaderGroupConfiguration, _Mapping]] = ...) -> None: ...
 
+class ReaderGroupConfigResponse(_message.Message):
+    __slots__ = ("config", "status")
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[ReaderGroupConfigResponse.Status]
+        FAILURE: _ClassVar[ReaderGroupConfigResponse.Status]
+        RG_NOT_FOUND: _ClassVar[ReaderGroupConfigResponse.Status]
+    SUCCESS: ReaderGroupConfigResponse.Status
+    FAILURE: ReaderGroupConfigResponse.Status
+    RG_NOT_FOUND: ReaderGroupConfigResponse.Status
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    config: ReaderGroupConfiguration
+    status: ReaderGroupConfigResponse.Status
+    def __init__(self, config: _Optional[_Union[ReaderGroupConfiguration, _Mapping]] = ..., status: _Optional[_Union[ReaderGroupConfigResponse.Status, str]] = ...) -> None: ...
+
 class UpdateReaderGroupResponse(_message.Message):
     __slots__ = ("status", "generation")
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):

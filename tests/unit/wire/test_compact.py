@@ -12,6 +12,7 @@ from connector.wire.versioned import (
     put_compact_int,
     put_compact_long,
     put_compact_signed,
+    put_versioned,
 )
 
 KINDS = [
@@ -71,3 +72,28 @@ def test_numbers_cut_short_are_refused(put, get, low, high):
     for end in range(len(put(high))):
         with pytest.raises(ValueError, match="missing at its end"):
             get(CompactReader(put(high)[:end]))
+
+
+@given(st.lists(st.binary(max_size=5), min_size=1, max_size=5), st.integers(0, 3))
+def test_frames_keep_all_their_revisions(bodies, version):
+    reader = CompactReader(put_versioned(bodies, version) + b"next")
+    found, revisions = reader.versioned(newest=3)
+    assert (found, [body.take(body.remaining) for body in revisions]) == (version, bodies)
+    assert reader.take(reader.remaining) == b"next"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "01000100000000",  # another format
+        "00040100000000",  # a later version
+        "000000",  # no revision
+        "00008000",  # too many
+        "00000101000000000",  # a revision left out
+        "0000020000000000",  # the second one missing
+        "00000100000000ff",  # longer than what is there
+    ],
+)
+def test_other_bytes_are_no_frames(data):
+    with pytest.raises(ValueError, match=r"unknown|missing|expected"):
+        CompactReader(bytes.fromhex(data[: len(data) // 2 * 2])).versioned(newest=3)

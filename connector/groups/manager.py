@@ -1,0 +1,115 @@
+"""What is done to a group from outside of its readers, as functions of its state: what to write, and what it shows.
+
+They do no I/O: :meth:`StateSynchronizer.update_state` takes the former as they are, and calls them again whenever
+somebody else was faster. (Java: ``ReaderGroupImpl``.)
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+from ..errors import ReaderGroupError
+from ..wire import StreamCut, StreamName
+from .state import SILENT, GroupConfig, GroupState, Positions, Ranged, Segment, by_stream
+from .updates import (
+    ClearCheckpointsBefore,
+    CreateCheckpoint,
+    Init,
+    RemoveReader,
+    StateUpdate,
+    UpdatingConfig,
+)
+
+__all__ = [
+    "announce_change",
+    "begin_checkpoint",
+    "checkpoint_positions",
+    "clear_before",
+    "last_cuts",
+    "missing_from",
+    "reset",
+    "silent_name",
+    "take_offline",
+    "unread_since",
+]
+
+
+def take_offline(state: GroupState, reader: str, position: Positions | None = None) -> list[StateUpdate]:
+    """Updates that take a reader offline; none if it is not online.
+
+    Its segments are read again from ``position``, or where it is None from the reader's last checkpoint.
+    """
+    return [RemoveReader(reader, position or {})] if reader in state.assigned else []
+
+
+def begin_checkpoint(state: GroupState, name: str) -> list[StateUpdate]:
+    """Updates that begin a checkpoint; none if it has begun. Raises ReaderGroupError if too many are under way."""
+    if name in state.checkpoints.positions:
+        return []
+    most = state.config.max_outstanding
+    if len(under_way := state.checkpoints.outstanding) >= most:
+        raise ReaderGroupError(
+            f"checkpoint {name} cannot begin: {len(under_way)} are under way ({', '.join(under_way[:3])}), and the "
+            f"group allows {most}; wait until its readers have taken them"
+        )
+    return [CreateCheckpoint(name)]
+
+
+def silent_name(random: bytes) -> str:
+    """Name of a checkpoint that readers take without a word to the user."""
+    return base64.b64encode(random).decode() + SILENT
+
+
+def checkpoint_positions(state: GroupState, name: str) -> Positions | None:
+    """Positions of a checkpoint that is complete; None while readers have not taken it.
+
+    Raises ReaderGroupError for one that was given up: a later one has begun, or the group was reset.
+    """
+    positions = state.checkpoints.positions.get(name)
+    if positions is None:
+        raise ReaderGroupError(
+            f"checkpoint {name} was given up: a later one has begun, or the group was reset; begin another one"
+        )
+    return positions if state.checkpoints.is_complete(name) else None
+
+
+def clear_before(name: str) -> list[StateUpdate]:
+    """Updates after a checkpoint was taken: earlier ones are needed no more."""
+    return [ClearCheckpointsBefore(name)]
+
+
+def last_cuts(state: GroupState) -> dict[StreamName, StreamCut]:
+    """Cuts of the last complete checkpoint; empty if there is none."""
+    return by_stream(state.checkpoints.last)
+
+
+def missing_from(positions: Positions, predecessors: Mapping[Segment, tuple[int, ...]]) -> dict[Segment, int]:
+    """Segments to add, as read to their ends, so that a group can begin again at positions of a checkpoint.
+
+    ``predecessors`` has those of all segments that follow one of the checkpoint's. A checkpoint leaves out what was
+    completed before it; where such a segment has a successor that waits for another one, a group that begins there
+    would wait for it for ever.
+    """
+    needed = {
+        Segment(successor.stream, before)
+        for successor, ids in predecessors.items()
+        if any(Segment(successor.stream, id_) in positions for id_ in ids) and successor not in positions
+        for before in ids
+    }
+    return {segment: -1 for segment in sorted(needed) if segment not in positions}
+
+
+def announce_change(state: GroupState, seen: GroupConfig) -> list[StateUpdate]:
+    """Updates before the controller is asked for another configuration; none if it is not the one that was seen."""
+    return [UpdatingConfig(updating=True)] if state.config == seen and not state.updating else []
+
+
+def reset(state: GroupState, config: GroupConfig, start: Ranged, end: Positions) -> list[StateUpdate]:
+    """Updates that begin the group again, as the controller has it; none if it has begun so already."""
+    return [Init(config, start, end)] if state.config.generation < config.generation else []
+
+
+def unread_since(state: GroupState) -> Positions:
+    """Positions from which on data counts as unread: the last checkpoint, or where the segments were acquired."""
+    return state.checkpoints.last or state.positions
