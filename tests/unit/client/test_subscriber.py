@@ -3,11 +3,10 @@
 import struct
 from typing import Any
 
-from tests.fake_store import FakeSegmentStore, FakeStream
-
 from connector.client import Subscriber
 from connector.client.controller_values import SubscriberId
 from connector.wire import StreamCut, StreamName
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 STREAM = StreamName("scope1", "stream2")
 # createReaderGroup with MANUAL_RELEASE_AT_USER_STREAMCUT and Java's defaults, without the zeros behind it.

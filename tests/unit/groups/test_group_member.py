@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.fake_store import FakeSegmentStore, FakeStream
 
 from connector.client import PravegaClient
 from connector.client.controller_values import Successor
@@ -27,6 +26,7 @@ from connector.groups import (
 from connector.groups.reader import Now
 from connector.wire import ConditionalAppend, SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
+from tests.fake_stream import FakeSegmentStore, FakeStream
 
 DATA = StreamName("scope", "data")
 S0, S1, S2 = Segment(DATA, 0), Segment(DATA, 1), Segment(DATA, 1 << 32 | 2)
