@@ -69,7 +69,7 @@ def test_a_query_copies_exactly_once_through_faults_and_a_scaling(
     pravega.faults.controller_loses_answers("commitTransaction")
     copy()
     assert pravega.faults.pending == 0
-    client.scale_stream(source, 2)
+    client.scale_stream(source, 5)
     client.scale_stream("kit/target", 3)
     write(client, COUNT, COUNT + 500)
     copy()
