@@ -49,6 +49,10 @@ from .rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 __all__ = ["CommitWatch", "ControllerClient"]
 
 _logger: Final = logging.getLogger(__name__)
+#: Calls that every stream answers, but for one that is being created.
+_OF_EVERY_STREAM: Final = frozenset({calls.CURRENT_SEGMENTS.name, calls.SEGMENTS_AT.name, calls.STREAM_CONFIG.name})
+#: Seconds in which another client's creation of a stream is waited for.
+_CREATION_SECONDS: Final = 15.0
 _PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
 ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
 # Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
@@ -639,11 +643,17 @@ class ControllerClient:
 
     def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
         deadline = deadline or self.health.deadline()
-        try:
-            return self._channel.call(rpc, request, target, deadline, lambda: self._is_well(target, deadline))
-        except StreamNotFoundError:
-            assert isinstance(target, StreamName)
-            raise self._missing(rpc.name, target, deadline) from None
+        looks = Looks(Deadline(min(_CREATION_SECONDS, deadline.left)))
+        while True:
+            try:
+                return self._channel.call(rpc, request, target, deadline, lambda: self._is_well(target, deadline))
+            except StreamNotFoundError:
+                assert isinstance(target, StreamName)
+                error = self._missing(rpc.name, target, deadline)
+            # A stream exists from the beginning of its creation, and has its segments and configuration at the end.
+            there = not isinstance(error, StreamNotFoundError | ScopeNotFoundError)
+            if not there or rpc.name not in _OF_EVERY_STREAM or not looks.again():
+                raise error
 
     def _is_well(self, target: StreamName | str | None, deadline: Deadline) -> bool:
         """Whether the controller can tell what it knows of a stream now."""
@@ -709,6 +719,11 @@ class ControllerClient:
         """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
         try:
             if self._channel.call(calls.STREAM_EXISTS, calls.stream_message(stream), stream, deadline).exists:
+                if action in _OF_EVERY_STREAM:
+                    return ControllerError(
+                        f"stream {stream} is being created, or its creation was broken off ({action}): try again, or "
+                        "create it again"
+                    )
                 return ControllerError(f"{stream} has no such segment or epoch ({action})")
             scope = stream.scope
             found = self._channel.call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope, deadline)

@@ -2,10 +2,11 @@
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
-from connector.client import ControllerClient
+from connector.client import ControllerClient, controller
 from connector.client._proto import controller_pb2 as pb
 from connector.config import PravegaConfig
 from connector.errors import (
@@ -154,6 +155,33 @@ class TestErrors:
         with pytest.raises(error, match=text) as caught:
             client.epoch_segments(STREAM, 3)
         assert type(caught.value) is error
+
+    @pytest.mark.parametrize(
+        ("name", "rpc", "answer"),
+        [
+            ("current_segments", "getCurrentSegments", pb.SegmentRanges()),
+            ("head_cut", "getSegments", pb.SegmentsAtTime()),
+            (
+                "stream_config",
+                "getStreamConfiguration",
+                pb.StreamConfig(scalingPolicy=pb.ScalingPolicy(minNumSegments=1)),
+            ),
+        ],
+    )
+    def test_a_stream_that_another_client_is_creating_is_waited_for(
+        self, fake: FakeController, client: ControllerClient, name: str, rpc: str, answer: Any
+    ) -> None:
+        fake.on("checkStreamExists", YES).on(rpc, Code.NOT_FOUND, Code.NOT_FOUND, answer)
+        getattr(client, name)(STREAM)
+        assert fake.count(rpc) == 3
+
+    def test_a_creation_that_was_broken_off_is_said(
+        self, fake: FakeController, client: ControllerClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(controller, "_CREATION_SECONDS", 0.3)
+        fake.on("checkStreamExists", YES).on("getCurrentSegments", Code.NOT_FOUND)
+        with pytest.raises(ControllerError, match="scope/stream is being created, or its creation was broken off"):
+            client.current_segments(STREAM)
 
     @pytest.mark.parametrize(
         ("status", "error", "text"),
