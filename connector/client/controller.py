@@ -8,9 +8,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from google.protobuf.message import Message
 
@@ -28,7 +27,6 @@ from ..errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from ..groups import GroupConfig
 from ..wire import SegmentRange, StreamCut, StreamName
 from . import controller_methods as calls
 from ._proto import controller_pb2 as pb
@@ -45,6 +43,9 @@ from .controller_values import (
 from .deadline import Deadline, Looks
 from .health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
 from .rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
+
+if TYPE_CHECKING:
+    from ..groups import GroupConfig
 
 __all__ = ["CommitWatch", "ControllerClient"]
 
@@ -428,7 +429,12 @@ class ControllerClient:
         """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
         looks = Looks(deadline)
         while status is not TransactionStatus.COMMITTED and looks.again():
-            status = _if_told(partial(watch.status, transaction, deadline)) or status
+            try:
+                status = watch.status(transaction, deadline)
+            except AuthenticationError:
+                raise
+            except ControllerError:
+                continue
         return status
 
     def commits_in_order(self, stream: StreamName) -> bool:
@@ -489,15 +495,19 @@ class ControllerClient:
         rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
         what = f"transaction {transaction} of stream {stream}"
 
-        def unknown(trouble: ControllerError) -> OutcomeUnknownError:
-            return OutcomeUnknownError(
-                f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
-                f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
-            )
-
         with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
-            status = TransactionStatus.OPEN
-            while status is TransactionStatus.OPEN:
+            trouble: ControllerFailureError
+
+            def again(error: ControllerError) -> None:
+                nonlocal trouble
+                trouble = ControllerFailureError(error.message)
+                unknown = OutcomeUnknownError(
+                    f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
+                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+                )
+                attempts.again(trouble, unknown)
+
+            while True:
                 doubts = 0
                 try:
                     # Half of what is left: a controller that does not answer must leave time to ask for the state.
@@ -510,22 +520,35 @@ class ControllerClient:
                 except ControllerError as error:
                     trouble = ControllerFailureError(error.message)
                     doubts = _DOUBTS if commits else 0
-                while True:
-                    try:
-                        status = self.transaction_status(stream, transaction, deadline=deadline)
-                        if status is not TransactionStatus.UNKNOWN or not doubts:
-                            break
-                        doubts -= 1
-                        deadline.pause(_DOUBT)
-                        continue
-                    except AuthenticationError:
-                        raise
-                    except ControllerError as error:
-                        trouble = ControllerFailureError(error.message)
-                    attempts.again(trouble, unknown(trouble))
-                if status is TransactionStatus.OPEN:
-                    attempts.again(trouble, unknown(trouble))
-            return status
+                status = self._told_status(stream, transaction, deadline, doubts, again)
+                if status is not TransactionStatus.OPEN:
+                    return status
+                again(trouble)
+
+    def _told_status(
+        self,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        deadline: Deadline,
+        doubts: int,
+        again: Callable[[ControllerError], None],
+    ) -> TransactionStatus:
+        """The state, asked for until the controller tells it; UNKNOWN is believed after so many doubts.
+
+        ``again`` pauses after each answer that tells nothing, or raises.
+        """
+        while True:
+            try:
+                status = self.transaction_status(stream, transaction, deadline=deadline)
+            except AuthenticationError:
+                raise
+            except ControllerError as error:
+                again(error)
+                continue
+            if status is not TransactionStatus.UNKNOWN or not doubts:
+                return status
+            doubts -= 1
+            deadline.pause(_DOUBT)
 
     # ---- event time ----
 
@@ -742,16 +765,6 @@ class ControllerClient:
                     f"look at current_segments later, or allow a longer timeout"
                 )
         calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
-
-
-def _if_told(ask: Callable[[], TransactionStatus]) -> TransactionStatus | None:
-    """The answer, or None when the controller gives none. Raises AuthenticationError."""
-    try:
-        return ask()
-    except AuthenticationError:
-        raise
-    except ControllerError:
-        return None
 
 
 def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:

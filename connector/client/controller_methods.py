@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from google.protobuf.message import Message
 
@@ -28,7 +28,6 @@ from ..errors import (
     TransactionCommittedError,
     TransactionError,
 )
-from ..groups import Bound, GroupConfig, Retention
 from ..wire import MARK_PREFIX, SegmentRange, StreamCut, StreamName, segment_name, validate_scope_name
 from ._proto import controller_pb2 as pb
 from .controller_values import (
@@ -43,6 +42,9 @@ from .controller_values import (
     status_error,
 )
 from .rpc import QUOTED, Failure, Rpc, grpc, not_found
+
+if TYPE_CHECKING:
+    from ..groups import Bound, GroupConfig
 
 # ---- methods ---------------------------------------------------------------------------------------------------------
 
@@ -380,6 +382,8 @@ def decode_status(answer: pb.TxnState) -> TransactionStatus:
 
 def subscriber_config(stream: StreamName, made: SubscriberId | None = None) -> GroupConfig:
     """Configuration of a reader group that subscribes to one stream and has no readers; the server chooses an id."""
+    from ..groups import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
+
     everything = {stream: Bound()}
     config = GroupConfig(start=everything, end=everything, retention=Retention.MANUAL, generation=0)
     return config if made is None else replace(config, generation=made.generation, id=uuid.UUID(made.id))
@@ -410,6 +414,7 @@ def group_message(scope: str, group: str, config: GroupConfig) -> pb.ReaderGroup
 
 def decode_group(message: pb.ReaderGroupConfiguration) -> GroupConfig:
     """The configuration of a reader group. Raises ControllerError for one of a newer server."""
+    from ..groups import Bound, GroupConfig, Retention  # noqa: PLC0415 - most clients have no group
 
     def bounds(cuts: Iterable[pb.StreamCut]) -> dict[StreamName, Bound]:
         streams = ((StreamName(cut.streamInfo.scope, cut.streamInfo.stream), dict(cut.cut)) for cut in cuts)

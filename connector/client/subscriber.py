@@ -18,7 +18,6 @@ import logging
 from typing import Final
 
 from ..errors import ConfigError, ConnectorError, ControllerError
-from ..groups import Init, Ranged, Segment, StateSerializer, group_stream
 from ..wire import StreamCut, StreamName
 from .controller_methods import subscriber_config
 from .controller_values import SubscriberId
@@ -94,6 +93,8 @@ class Subscriber:
 
         Positions do not depend on it: what fails is a warning.
         """
+        from ..groups import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
+
         config = subscriber_config(self.stream, made)
         try:
             with RevisionedStreamClient(self._stores, group_stream(self.stream.scope, made.group), RawEvents()) as log:

@@ -2,8 +2,8 @@
 
 ``state`` is what all members of a group agree on, ``updates`` how it changes, ``codec`` the bytes of both as Java has
 them. ``reader`` is the machine of one reader: what it asks, writes and reads next; ``manager`` has what is done to a
-group from outside. These two are imported by those who use a group: every client needs the rest, for the groups that
-its subscribers are.
+group from outside. These two are imported by those who use a group, the rest for subscribers, which are groups as
+well. A client without either imports nothing of it.
 """
 
 from .codec import (

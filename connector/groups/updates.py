@@ -1,7 +1,7 @@
 """Updates of a group's state, and what each of them does.
 
 Every member applies the same ones in the same order. One that does not fit the state stops all members of the group,
-Java's as well, for ever: what follows from a state is written only if nothing came between (:mod:`.decisions`).
+Java's as well, for ever: what ``reader`` and ``manager`` make of a state is written only if nothing came between.
 (Java: the classes inside ``ReaderGroupState``, and ``CheckpointState``.)
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..wire import SegmentRange
-from ..wire.versioned import put_compact_int
+from ..wire.versioned import put_compact_int, put_versioned
 from .history import StreamHistory
 
 __all__ = ["EventTime", "encode_watermark"]
@@ -68,12 +68,7 @@ class EventTime:
 def encode_watermark(low: int, high: int, cut: Mapping[SegmentRange, int]) -> bytes:
     """A watermark as the stream of watermarks holds it; see :mod:`connector.wire.internal_records`."""
     entries = b"".join(
-        _frame(struct.pack(">qdd", segment.id, segment.low, segment.high)) + struct.pack(">q", offset)
+        put_versioned([struct.pack(">qdd", segment.id, segment.low, segment.high)]) + struct.pack(">q", offset)
         for segment, offset in cut.items()
     )
-    return _frame(struct.pack(">qq", low, high) + put_compact_int(len(cut)) + entries)
-
-
-def _frame(body: bytes) -> bytes:
-    """Version 0 with one revision."""
-    return b"\0\0\1\0" + struct.pack(">i", len(body)) + body
+    return put_versioned([struct.pack(">qq", low, high) + put_compact_int(len(cut)) + entries])

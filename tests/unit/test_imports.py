@@ -32,3 +32,9 @@ def test_a_package_loads_nothing_before_it_is_asked_for():
     code = "import connector, pravega_serde, sys; print(len({'numpy', 'pyarrow', 'grpc', 'inspect'} & {*sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "0\n"
+
+
+def test_a_client_without_a_group_loads_nothing_of_groups():
+    code = "import connector.data_source, sys; print([name for name in sys.modules if 'connector.groups' in name])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n"
