@@ -7,6 +7,7 @@ import pytest
 from connector import PravegaClient
 from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.client.health import Counters
+from tools import site
 from tools.pages import DOCS, PAGES, layers
 
 
@@ -35,3 +36,9 @@ def test_the_page_of_names_has_calls_that_there_are():
     calls = re.findall(r"`client\.(\w+)", (DOCS / "names.md").read_text())
     assert len(calls) > 5
     assert [call for call in calls if not hasattr(PravegaClient, call)] == []
+
+
+def test_the_site_has_every_page_once_and_every_link_a_file():
+    pages = site.pages()
+    assert sorted(map(str, pages)) == sorted(site.navigation())
+    assert len({file for page in pages for file in site.linked(page)}) > 25
