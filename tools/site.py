@@ -22,13 +22,14 @@ __all__ = ["CONFIG", "ROOT", "lay_out", "linked", "main", "navigation", "pages"]
 
 ROOT: Final = Path(__file__).parents[1]
 CONFIG: Final = ROOT / "zensical.toml"
+_BESIDE: Final = ("benchmarks", "deploy", "examples")
 _LINK: Final = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)(?:#[^)\s]*)?\)")
 
 
 def pages() -> list[Path]:
     """Every page of the site, relative to the checkout."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
-    return sorted({page.relative_to(ROOT) for page in found})
+    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / name / "README.md" for name in _BESIDE)]
+    return sorted(page.relative_to(ROOT) for page in found)
 
 
 def navigation() -> list[str]:

@@ -1,12 +1,15 @@
 """Pages that are made from the code say what the code says."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from connector import PravegaClient
 from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.client.health import Counters
+from pravega_serde.elsewhere import ELSEWHERE
+from tests import pages
 from tools import site
 from tools.pages import DOCS, PAGES, layers
 
@@ -32,13 +35,39 @@ def test_no_import_is_overlooked():
     assert len(layers.edges()) > 100
 
 
-def test_the_page_of_names_has_calls_that_there_are():
-    calls = re.findall(r"`client\.(\w+)", (DOCS / "names.md").read_text())
-    assert len(calls) > 5
+def test_guides_have_calls_that_there_are():
+    guides = [DOCS / "names.md", *DOCS.glob("from-*.md")]
+    calls = [call for page in guides for call in re.findall(r"\bclient\.(\w+)\(", page.read_text())]
+    assert len(calls) > 50
     assert [call for call in calls if not hasattr(PravegaClient, call)] == []
 
 
 def test_the_site_has_every_page_once_and_every_link_a_file():
-    pages = site.pages()
-    assert sorted(map(str, pages)) == sorted(site.navigation())
-    assert len({file for page in pages for file in site.linked(page)}) > 25
+    found = site.pages()
+    assert sorted(map(str, found)) == sorted(site.navigation())
+    assert len({file for page in found for file in site.linked(page)}) > 20
+
+
+def test_every_block_of_code_is_run_or_has_its_reason():
+    programs = list(pages.programs())
+    assert len(programs) > 100
+    used = {block.found_in(table) for block in programs for table in (pages.ELSEWHERE, pages.NOT_RUN)}
+    assert {*pages.ELSEWHERE, *pages.NOT_RUN} - used == set(), "lines for blocks that there are not"
+    for block in programs:
+        test = pages.who_runs(block)
+        if test is not None:
+            text = (site.ROOT / test).read_text()
+            assert "pages.run_by" in text or Path(block.page).name in text, f"{test} does not name {block}"
+
+
+def test_blocks_that_are_left_out_are_few():
+    left = [block for block in pages.programs() if pages.who_runs(block) is None]
+    assert len(left) < len(list(pages.programs())) / 5
+
+
+def test_every_place_that_names_come_from_has_its_table_on_one_page():
+    made = "".join((DOCS / name).read_text() for name in PAGES if name == "names.md" or name.startswith("from-"))
+    for names in ELSEWHERE.values():
+        for there in names:
+            first = there.split()[0]
+            assert f"| `{first}`" in made, first

@@ -19,8 +19,11 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "architecture.md": layers.page,
     "cli-options.md": commands.page,
     "errors.md": errors.page,
-    "exactly-once.md": ledger.page,
+    "exactly-once-tables.md": ledger.page,
     "metrics.md": metrics.page,
-    "names.md": names.page,
+    "from-java.md": names.page("Pravega's Java client"),
+    "from-kafka.md": names.page("Kafka's clients"),
+    "from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
+    "names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
     "options.md": lambda _: options_page(),
 }
