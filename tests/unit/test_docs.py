@@ -1,17 +1,22 @@
 """Pages that are made from the code say what the code says."""
 
+import dataclasses
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from connector import PravegaClient
+from connector.cli import COMMANDS, command_line
 from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.client.health import Counters
+from connector.sink.options import SinkOptions
+from connector.source.options import SourceOptions
 from pravega_serde.elsewhere import ELSEWHERE
 from tests import pages
 from tools import site
-from tools.pages import DOCS, PAGES, layers
+from tools.pages import DOCS, PAGES, commands, errors, layers
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -71,3 +76,45 @@ def test_every_place_that_names_come_from_has_its_table_on_one_page():
         for there in names:
             first = there.split()[0]
             assert f"| `{first}`" in made, first
+
+
+def test_every_error_has_cause_and_mend_under_its_code():
+    page = (DOCS / "errors.md").read_text()
+    found = list(errors.kinds())
+    assert len(found) > 70
+    for kind in found:
+        _, cause, mend = errors.explained(kind)
+        assert f"\n### {kind.code}\n" in page
+        assert cause in page
+        assert mend in page
+
+
+def test_errors_name_pages_and_options_that_there_are():
+    page = (DOCS / "errors.md").read_text()
+    commands_page = (DOCS / "cli-options.md").read_text()
+    for option in set(re.findall(r"`(--[a-z-]+)", page)):
+        assert f"`{option}" in commands_page, option
+    known = {f"`{name}`" for name in re.findall(r"^\| `(\w+)` \|", (DOCS / "options.md").read_text(), re.MULTILINE)}
+    named = set(re.findall(r"`[a-z]+_[a-z_]+`", page))
+    others = {"`add_group`", "`failover_timeout`", "`writer_id`", "`ca_file`", "`max_event_size`"}  # of the clients
+    assert named - known <= others
+
+
+def test_every_option_of_the_source_and_the_sink_is_on_its_page():
+    page = (DOCS / "options.md").read_text()
+    names = {field.name for kind in (SourceOptions, SinkOptions) for field in dataclasses.fields(kind)}
+    assert len(names) > 60
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+
+
+def test_every_command_and_each_of_its_options_is_on_its_page():
+    page = (DOCS / "cli-options.md").read_text()
+    found = dict(commands.commands(command_line, click.Context(command_line), ""))
+    assert len(found) > 30
+    for path, command in found.items():
+        section = page[page.index(f"\n## {path.strip()}\n") :].partition("\n## ")[2].partition("\n## ")[0]
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert f"`{option.opts[0]}" in section, (path, option.opts)
+    page = (DOCS / "cli.md").read_text()
+    assert [name for name in COMMANDS if f"pravega-serde {name}" not in page and f"`{name}`" not in page] == []
