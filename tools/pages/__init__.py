@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from connector.cli.options import options_page
-from tools.pages import commands, errors, layers, ledger, metrics, names
+from tools.pages import api, commands, errors, layers, ledger, metrics, names
 
 __all__ = ["DOCS", "PAGES"]
 
@@ -26,4 +26,5 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
     "names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
     "options.md": lambda _: options_page(),
+    **{name: api.page(name) for name in api.API},
 }
