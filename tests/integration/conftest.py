@@ -31,8 +31,9 @@ def follower(
             controller = servers.enter_context(InProcessPravega()).uri
         else:
             controller = request.getfixturevalue("pravega").controller_uri
-            with PravegaClient(controller) as client:
-                remove_scopes(client, text)
+            client = servers.enter_context(PravegaClient(controller))
+            remove_scopes(client, text)
+            servers.callback(remove_scopes, client, text)
         registry = pages.REGISTRY
         if registry in text:
             registry = servers.enter_context(InProcessRegistry() if on_kit else LocalSchemaRegistry()).uri
@@ -45,7 +46,7 @@ def follower(
 
 
 def remove_scopes(client: PravegaClient, text: str) -> None:
-    """Delete the scopes that a page names, with their streams: other pages name them, too."""
+    """Delete the scopes that a page names, with their streams: other pages and tests name them, too."""
     for scope in list(client.scopes()):
         if not scope.startswith("_") and re.search(rf"\b{scope}\b", text):
             for stream in list(client.streams(scope)):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import subprocess
 from pathlib import Path
 
 import click
@@ -118,3 +119,14 @@ def test_every_command_and_each_of_its_options_is_on_its_page():
                 assert f"`{option.opts[0]}" in section, (path, option.opts)
     page = (DOCS / "cli.md").read_text()
     assert [name for name in COMMANDS if f"pravega-serde {name}" not in page and f"`{name}`" not in page] == []
+
+
+def test_every_block_of_code_is_a_program_of_its_language():
+    for block in pages.programs():
+        if block.language == "python":
+            compile(block.text, str(block), "exec")
+        elif block.language == "sh":
+            done = subprocess.run(["sh", "-n"], input=block.text, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{block}: {done.stderr}"
+        else:
+            assert block.text.rstrip().endswith(";"), block
