@@ -22,7 +22,7 @@ from ..client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamC
 from ..errors import ConfigError, DataLossError, StreamNotFoundError
 from .admission import Admission, Backlog, Boundaries, Limits, divide
 from .data_loss import DataLoss
-from .offsets import Offset, slices_of
+from .offsets import TASK_BYTES, Offset, slices_of
 from .options import SourceOptions
 from .positions import Positions
 from .streams import Streams
@@ -239,7 +239,8 @@ class QueryPlan:
         moved = {stream: begin for stream, begin in begins.items() if start.cuts.get(stream) != begin}
         if not moved and all(start.cuts[stream] == end for stream, end in ends.items()):
             return start
-        return Offset({**start.cuts, **ends}, moved, self._parts(begins, ends))
+        shared = 0 if self._options.min_partitions else TASK_BYTES
+        return Offset({**start.cuts, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
 
     def _parts(
         self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]

@@ -48,7 +48,7 @@ from .admission import Boundaries, divide
 from .bad_records import check_letter_box, letter_box
 from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
 from .data_loss import DataLoss, pass_over
-from .offsets import Offset
+from .offsets import TASK_BYTES, Offset, shared_tasks
 from .options import SourceOptions
 from .planner import QueryPlan
 from .positions import Positions
@@ -121,11 +121,14 @@ def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
 
 
 @dataclass(frozen=True)
-class SlicePartition(Exchanged, InputPartition):  # type: ignore[misc]
-    """One range of a segment, read by one task, up to ``stop`` if a filter passes nothing from there on."""
+class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
+    """Ranges of segments, read by one task one after the other.
 
-    slice: SegmentSlice
-    times: SegmentTimes = NO_TIMES
+    ``times`` are the event times along each; ``stop`` is the offset from which on a filter passes nothing.
+    """
+
+    slices: tuple[SegmentSlice, ...]
+    times: tuple[SegmentTimes, ...]
     stop: int | None = None
 
 
@@ -184,17 +187,11 @@ class _Reader(Exchanged):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
         # Spark asks once, for None, when there are no partitions.
-        if not isinstance(partition, SlicePartition):
-            return iter(())
-        return read_rows(
-            self.options.client(service=True),
-            self.options,
-            self.schema,
-            self.serializer,
-            partition.slice,
-            times=partition.times,
-            stop=partition.stop,
-        )
+        if not isinstance(partition, SlicesPartition):
+            return
+        client, options = self.options.client(service=True), self.options
+        for piece, times in zip(partition.slices, partition.times, strict=True):
+            yield from read_rows(client, options, self.schema, self.serializer, piece, times=times, stop=partition.stop)
 
     def _times(
         self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
@@ -204,15 +201,24 @@ class _Reader(Exchanged):
             return itertools.repeat(NO_TIMES, len(slices))
         return times_along(self.options.client(), slices, ends)
 
+    @staticmethod
+    def _tasks(
+        slices: Sequence[SegmentSlice], times: Iterable[SegmentTimes], task_bytes: int, stop: int | None = None
+    ) -> list[InputPartition]:
+        """The partitions of slices, in their order."""
+        along = iter(times)
+        shared = shared_tasks(slices, task_bytes)
+        return [SlicesPartition(tuple(task), tuple(itertools.islice(along, len(task))), stop) for task in shared]
+
 
 @in_one_line("partitions")
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
-    """Reads streams between two cuts of each, one partition for each part of a segment."""
+    """Reads streams between two cuts of each, a partition for each part of a segment, or for several small ones."""
 
     _pushed: Pushed | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges of segments between the start and the end cut of each stream."""
+        """The tasks that read the segments between the start and the end cut of each stream."""
         client, options = self.options.client(), self.options
         check_letter_box(client, options)
         starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
@@ -230,7 +236,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
-        return [SlicePartition(part, times, stop) for part, times in zip(parts, self._times(parts), strict=True)]
+        return self._tasks(parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
 
 
 @in_one_line("pushFilters")
@@ -363,11 +369,11 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._plan.end_here()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The ranges of segments between two offsets; depends on nothing else."""
+        """The tasks that read the segments between two offsets; depends on nothing else."""
         last = Offset.from_json(end)
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
-        return [SlicePartition(*both) for both in zip(slices, self._times(slices, last.marks), strict=True)]
+        return self._tasks(slices, self._times(slices, last.marks), last.task_bytes)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The streams' end as the query's progress shows it; see ``connector.source.progress``."""

@@ -45,7 +45,7 @@ def add_shapes(value: Any, shapes: dict[str, list[str]], seen: set[int]) -> None
         return
     seen.add(id(value))
     if isinstance(value, Portable):
-        add_shapes(value.get(), shapes, seen)
+        add_shapes(pickle.loads(value._pickled), shapes, seen)  # as it comes, without what its use adds
     if isinstance(value, dict):
         inner: Any = [*value, *value.values()]
     elif isinstance(value, list | tuple | set | frozenset):

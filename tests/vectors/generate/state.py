@@ -90,7 +90,8 @@ def offsets(maker: Maker) -> None:
         reader = source.streamReader(source.schema())
         for batch in batches:
             start = queries.offsets[batch.number - 1] if batch.number else queries.first
-            pieces = [p.slice for p in reader.partitions(json.loads(start), json.loads(batch.end))]
+            tasks = reader.partitions(json.loads(start), json.loads(batch.end))
+            pieces = [piece for task in tasks for piece in task.slices]
             slices = [[str(p.stream), p.segment_id, p.start, p.end] for p in pieces]
             found.append({"case": case, "start": start, "end": batch.end, "slices": slices})
 
