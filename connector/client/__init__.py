@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..wire import StreamCut, StreamName, Watermark
 from .administration import StreamDescription
 from .appenders import NumberedAppender
+from .arrivals import Arrivals
 from .controller import CommitWatch, ControllerClient
 from .controller_values import (
     CreatedTransaction,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_LEASE",
     "MAX_EVENT_SIZE",
+    "Arrivals",
     "AsyncLeaseKeeper",
     "AsyncPravegaClient",
     "CommitWatch",

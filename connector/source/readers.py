@@ -71,7 +71,7 @@ T = TypeVar("T")
 _ANSWER_WITHIN: Final = 5.0
 # … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
 _ASKED_AGAIN_WITHIN: Final = 10.0
-_POLL: Final = 0.2
+_POLL: Final = 0.1
 # Spark refuses readers that take filters where its setting is off. Where it is on, this module of Spark's takes them.
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 # Columns that are the same for all events of a slice.
@@ -331,7 +331,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._asked = time.monotonic()
         look = self._look_from(Offset.from_json(value))
         while not wait([look], _POLL).done:
-            if self._may_answer_now():
+            if self._is_idle() or self._may_answer_now():
                 return value
         self._look = None
         end = look.result()
@@ -347,6 +347,10 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self._look is None:
             self._look, self._looks_from = _in_background(lambda: self._find_end(position)), position
         return self._look
+
+    def _is_idle(self) -> bool:
+        """Whether the look waits for something to read: it goes on, and Spark may stop the query meanwhile."""
+        return self._own_plan is not None and self._own_plan.is_idle
 
     def _may_answer_now(self) -> bool:
         if self._ends_now or self._interval > _ASKED_AGAIN_WITHIN or self._client.trouble is None:
@@ -383,6 +387,11 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""
         if self._look is None:  # it publishes as well
             self._publish(Offset.from_json(end))
+
+    def stop(self) -> None:
+        """End the look for something to read that is under way."""
+        if self._own_plan is not None:
+            self._own_plan.stop()
 
     def _publish(self, committed: Offset) -> None:
         if self.options.publish_position is None:
