@@ -38,7 +38,6 @@ from ..client import (
     StreamName,
     note_answer,
     read_slice,
-    shared_client,
     slices_between,
 )
 from ..errors import DataLossError
@@ -63,7 +62,6 @@ __all__ = [
     "batch_reader",
     "filters_are_pushed",
     "read_rows",
-    "require_streams",
 ]
 
 T = TypeVar("T")
@@ -108,16 +106,6 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
     spark.LessThan: lambda wanted: wanted,
     spark.LessThanOrEqual: lambda wanted: wanted + 1,
 }
-
-
-def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
-    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
-    # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
-    client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
-    streams = Streams(client, options)
-    streams.require()
-    note_answer(client.config)
-    return streams.now()
 
 
 @dataclass(frozen=True)
