@@ -32,6 +32,7 @@ from pravega_serde import PravegaError
 from ..client import (
     EventBatch,
     PravegaClient,
+    SegmentPlace,
     SegmentSlice,
     SegmentTimes,
     StreamCut,
@@ -115,6 +116,8 @@ class SlicePartition(Exchanged, InputPartition):  # type: ignore[misc]
     slice: SegmentSlice
     times: SegmentTimes = NO_TIMES
     stop: int | None = None
+    place: SegmentPlace | None = None
+    """Where the segment is, as the driver knows it: a new process need not ask the controller, nor load gRPC."""
 
 
 def read_rows(
@@ -174,8 +177,11 @@ class _Reader(Exchanged):
         # Spark asks once, for None, when there are no partitions.
         if not isinstance(partition, SlicePartition):
             return iter(())
+        client = self.options.client(service=True)
+        if partition.place is not None:
+            client.stores.take_place(partition.slice.stream, partition.slice.segment_id, partition.place)
         return read_rows(
-            self.options.client(service=True),
+            client,
             self.options,
             self.schema,
             self.serializer,
@@ -183,6 +189,17 @@ class _Reader(Exchanged):
             times=partition.times,
             stop=partition.stop,
         )
+
+    @staticmethod
+    def _partitions(
+        client: PravegaClient | None,
+        slices: Sequence[SegmentSlice],
+        times: Iterable[SegmentTimes],
+        stop: int | None = None,
+    ) -> list[InputPartition]:
+        stores = None if client is None else client.stores
+        places = [None if stores is None else stores.known_place(piece.stream, piece.segment_id) for piece in slices]
+        return [SlicePartition(*each, stop, place) for *each, place in zip(slices, times, places, strict=True)]
 
     def _times(
         self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
@@ -218,7 +235,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
-        return [SlicePartition(part, times, stop) for part, times in zip(parts, self._times(parts), strict=True)]
+        return self._partitions(client, parts, self._times(parts), stop)
 
 
 @in_one_line("pushFilters")
@@ -355,7 +372,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         last = Offset.from_json(end)
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
-        return [SlicePartition(*both) for both in zip(slices, self._times(slices, last.marks), strict=True)]
+        # A reader that has asked nothing yet, after a restart, knows no places.
+        return self._partitions(self._own_client, slices, self._times(slices, last.marks))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The streams' end as the query's progress shows it; see ``connector.source.progress``."""

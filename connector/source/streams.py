@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ..client import ControllerClient, PravegaClient, StreamName, note_answer, shared_client
+from ..client import PravegaClient, StreamName, note_answer, shared_client
 from ..errors import ConfigError, ScopeNotFoundError
 from .options import SourceOptions
+
+if TYPE_CHECKING:
+    from ..client import ControllerClient
 
 __all__ = ["StreamPattern", "Streams", "require_streams"]
 

@@ -223,6 +223,12 @@ class Start:
     """Microseconds that its modules took by themselves, if that was traced."""
 
     @property
+    def installed(self) -> set[str]:
+        """Packages that are neither Python's nor this project's nor, as its daemon brings them, Spark's."""
+        names = {name.partition(".")[0] for name in self.modules} - sys.stdlib_module_names - OURS
+        return {name for name in names if name[0] != "_"} - {"pyspark", "py4j", "tools", "cython_runtime"}
+
+    @property
     def packages(self) -> Counter[str]:
         """Number of modules of each of ``PACKAGES``, and of ``other``."""
         return Counter(package_of(name) for name in self.modules)
