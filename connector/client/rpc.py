@@ -4,10 +4,7 @@ A deadline covers a call with all its attempts, each of which gets a share of th
 must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
 code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
 
-gRPC is imported here with its fork handlers off. They are on unless the environment says otherwise when gRPC is first
-imported, and then a child that is forked only to exec aborts now and then (7 of 180 here). PySpark starts its JVM by
-such a fork, and says "Java gateway process exited". Without the handlers a forked child must not call gRPC if its
-parent has: it would hang, deaf to deadlines.
+A forked child must not call gRPC if its parent has: see ``grpc_environment``.
 """
 
 from __future__ import annotations
@@ -15,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+import grpc
 from google.protobuf.message import Message
 
 from ..config import PravegaConfig
@@ -36,22 +33,13 @@ from ..errors import (
 from ..wire import StreamName
 from . import waiting
 from .deadline import QUIET, Deadline
+from .grpc_environment import FORK_HANDLERS
 from .health import Attempts, ClusterHealth
 
 if TYPE_CHECKING:
     from .keycloak import KeycloakTokens
 
-_SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
-if "grpc" not in sys.modules:
-    os.environ.setdefault(_SETTING, "0")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # a line for each failed handshake says less than our error
-
-import grpc  # noqa: E402 - after the environment is set
-
 __all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
-
-FORK_HANDLERS: Final = os.environ.get(_SETTING) != "0"
-"""Whether a forked child may use gRPC after its parent did: set by the environment, or gRPC was imported before."""
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them

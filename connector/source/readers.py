@@ -32,13 +32,13 @@ from pravega_serde import PravegaError
 from ..client import (
     EventBatch,
     PravegaClient,
+    SegmentPlace,
     SegmentSlice,
     SegmentTimes,
     StreamCut,
     StreamName,
     note_answer,
     read_slice,
-    shared_client,
     slices_between,
 )
 from ..errors import DataLossError
@@ -63,7 +63,6 @@ __all__ = [
     "batch_reader",
     "filters_are_pushed",
     "read_rows",
-    "require_streams",
 ]
 
 T = TypeVar("T")
@@ -110,25 +109,17 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
 }
 
 
-def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
-    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
-    # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
-    client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
-    streams = Streams(client, options)
-    streams.require()
-    note_answer(client.config)
-    return streams.now()
-
-
 @dataclass(frozen=True)
 class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
     """Ranges of segments, read by one task one after the other.
 
-    ``times`` are the event times along each; ``stop`` is the offset from which on a filter passes nothing.
+    ``times`` are the event times along each; ``places`` where each segment is, as the driver knows it: so a new process
+    need not ask the controller, nor load gRPC. ``stop`` is the offset from which on a filter passes nothing.
     """
 
     slices: tuple[SegmentSlice, ...]
     times: tuple[SegmentTimes, ...]
+    places: tuple[SegmentPlace | None, ...]
     stop: int | None = None
 
 
@@ -190,6 +181,9 @@ class _Reader(Exchanged):
         if not isinstance(partition, SlicesPartition):
             return
         client, options = self.options.client(service=True), self.options
+        for piece, place in zip(partition.slices, partition.places, strict=True):
+            if place is not None:
+                client.stores.take_place(piece.stream, piece.segment_id, place)
         for piece, times in zip(partition.slices, partition.times, strict=True):
             yield from read_rows(client, options, self.schema, self.serializer, piece, times=times, stop=partition.stop)
 
@@ -203,12 +197,24 @@ class _Reader(Exchanged):
 
     @staticmethod
     def _tasks(
-        slices: Sequence[SegmentSlice], times: Iterable[SegmentTimes], task_bytes: int, stop: int | None = None
+        client: PravegaClient | None,
+        slices: Sequence[SegmentSlice],
+        times: Iterable[SegmentTimes],
+        task_bytes: int,
+        stop: int | None = None,
     ) -> list[InputPartition]:
-        """The partitions of slices, in their order."""
+        """The partitions of slices, in their order; ``client`` has asked where these are, if any has."""
+
+        def place(piece: SegmentSlice) -> SegmentPlace | None:
+            return None if client is None else client.stores.known_place(piece.stream, piece.segment_id)
+
         along = iter(times)
-        shared = shared_tasks(slices, task_bytes)
-        return [SlicesPartition(tuple(task), tuple(itertools.islice(along, len(task))), stop) for task in shared]
+        return [
+            SlicesPartition(
+                tuple(task), tuple(itertools.islice(along, len(task))), tuple(place(piece) for piece in task), stop
+            )
+            for task in shared_tasks(slices, task_bytes)
+        ]
 
 
 @in_one_line("partitions")
@@ -236,7 +242,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
-        return self._tasks(parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
+        return self._tasks(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
 
 
 @in_one_line("pushFilters")
@@ -377,7 +383,8 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         last = Offset.from_json(end)
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
-        return self._tasks(slices, self._times(slices, last.marks), last.task_bytes)
+        # A reader that has asked nothing yet, after a restart, knows no places.
+        return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The streams' end as the query's progress shows it; see ``connector.source.progress``."""
