@@ -323,12 +323,25 @@ def decode_update(data: bytes) -> StateUpdate:
 
 
 def _read_update(reader: CompactReader) -> StateUpdate:
+    number, bodies = _read_type(reader)
+    update: StateUpdate = _read_bodies(TYPES[number], reader, bodies)
+    return update
+
+
+def _read_type(reader: CompactReader) -> tuple[int, list[CompactReader]]:
     form, number = reader.fixed(1), reader.fixed(1)
     if form != 0 or number >= len(TYPES):
         raise ValueError(f"unknown format {form}, type {number}")
     _, bodies = reader.revisions()
-    update: StateUpdate = _read_bodies(TYPES[number], reader, bodies)
-    return update
+    return number, bodies
+
+
+def _read_padded(reader: CompactReader) -> StateUpdate:
+    number, bodies = _read_type(reader)
+    if reader.take(reader.remaining).strip(b"\0"):
+        raise ValueError("other bytes than zeros follow its end")
+    value: StateUpdate = _read_bodies(TYPES[number], reader, bodies)
+    return value
 
 
 class StateSerializer:
@@ -351,8 +364,11 @@ class InitSerializer:
         return encode_update(value)
 
     def deserialize(self, data: bytes, /) -> Init | GroupState:
-        """Value of its bytes. Raises DeserializationError, also for an update that begins no state."""
-        value = decode_update(data)
+        """Value of its bytes. Raises DeserializationError, also for an update that begins no state.
+
+        Java's clients write such an entry to the end of their buffer (``UpdateOrInitSerializer``): zeros may follow.
+        """
+        value = _decoded("update", data, _read_padded)
         if not isinstance(value, Init | GroupState):
             raise DeserializationError(f"invalid beginning of a reader group: {type(value).__name__} begins no state")
         return value

@@ -23,9 +23,9 @@ _SECONDS: Final = 120.0
 
 
 class JavaProgram:
-    """The Java client against one controller: the program ``name``. Context manager."""
+    """The Java client against one controller, or without: the program ``name``. Context manager."""
 
-    def __init__(self, name: str, controller: str) -> None:
+    def __init__(self, name: str, controller: str = "") -> None:
         java = find_java()
         jars = pravega_jars()
         logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
