@@ -281,6 +281,8 @@ _NUMBERS: Final = {cls: number for number, cls in enumerate(TYPES)}
 
 
 def _bodies(value: Written) -> list[bytes]:
+    if isinstance(value, GroupConfig):
+        value.check()
     known = [b"".join(kind.put(getattr(value, name)) for name, kind in fields) for fields in LAYOUTS[type(value)]]
     return [*known, *value.later]
 
@@ -313,7 +315,10 @@ def _decoded(what: str, data: bytes, read: Callable[[CompactReader], T]) -> T:
 
 
 def encode_update(value: StateUpdate) -> bytes:
-    """Bytes of an update, or of an initial value. Raises ValueError for a name that is too long."""
+    """Bytes of an update, or of an initial value.
+
+    Raises ValueError for a name that is too long, ConfigError for a configuration that Java's clients refuse.
+    """
     return bytes((0, _NUMBERS[type(value)])) + put_revisions(_bodies(value))
 
 
@@ -375,7 +380,7 @@ class InitSerializer:
 
 
 def encode_config(config: GroupConfig) -> bytes:
-    """Bytes of a configuration (``ReaderGroupConfig.toBytes``)."""
+    """Bytes of a configuration (``ReaderGroupConfig.toBytes``). Raises ConfigError for one that Java refuses."""
     return b"\0" + put_revisions(_bodies(config))
 
 

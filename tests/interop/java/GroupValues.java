@@ -118,17 +118,14 @@ public final class GroupValues {
             Map<Segment, Long> later = new HashMap<>();
             int epoch = random.nextInt(3);
             for (int number = size(); number >= 0; number--) {
-                long id = NameUtils.computeSegmentId(number * (1 + random.nextInt(3) / 2), epoch);
+                long id = NameUtils.computeSegmentId(number, epoch);
                 Segment segment = new Segment(stream.getScope(), stream.getStreamName(), id);
-                long offset = random.nextInt(6) == 0 ? -1 : random.nextLong() >>> (2 + random.nextInt(62));
-                positions.put(segment, offset / 2);
-                if (offset < 0) {
-                    positions.put(segment, -1L);
-                }
-                later.put(segment, offset < 0 ? -1 : offset / 2 + random.nextInt(9));
+                long offset = offset();
+                positions.put(segment, offset);
+                later.put(segment, offset < 0 ? -1 : offset + random.nextInt(9));
             }
-            boolean bounded = chance();
-            start.put(stream, bounded ? new StreamCutImpl(stream, positions) : StreamCut.UNBOUNDED);
+            end.remove(stream);
+            start.put(stream, chance() ? new StreamCutImpl(stream, positions) : StreamCut.UNBOUNDED);
             if (chance()) {
                 end.put(stream, new StreamCutImpl(stream, later));
             } else if (chance()) {

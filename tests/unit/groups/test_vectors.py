@@ -32,7 +32,7 @@ def read_and_write(kind, data):
         return plain(config := decode_config(data)), encode_config(config)
     if kind == "position":
         return plain(position := decode_position(data)), encode_position(position)
-    if kind == "checkpoint":
+    if kind == "checkpoint":  # those of the vectors have no cut of several segments, whose order would be lost
         return plain_checkpoint(*(checkpoint := decode_checkpoint(data))), encode_checkpoint(*checkpoint)
     serializer = StateSerializer() if kind == "update" else InitSerializer()
     return plain(value := serializer.deserialize(data)), serializer.serialize(value)
