@@ -34,6 +34,11 @@ class JavaProgram:
         )
         self._controller = controller
 
+    @property
+    def pid(self) -> int:
+        """The process, to be killed or held up."""
+        return self._peer.pid
+
     def close(self) -> None:
         """End the JVM."""
         self._peer.close()
