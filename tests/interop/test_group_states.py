@@ -15,6 +15,8 @@ import pytest
 
 from connector.errors import ConfigError
 from connector.groups import (
+    AcquireSegment,
+    AddReader,
     Bound,
     GroupConfig,
     GroupState,
@@ -23,8 +25,11 @@ from connector.groups import (
     KeyRange,
     Ranged,
     Segment,
+    SegmentCompleted,
     StateUpdate,
+    apply,
     by_stream,
+    create,
     decode_checkpoint,
     decode_config,
     decode_position,
@@ -220,3 +225,42 @@ def test_any_updates_are_taken_and_refused_as_by_java(java: JavaGroupStates) -> 
         "SegmentCompleted",
     }
     each_case(((f"run {seed}", case) for seed, case in enumerate(applied(java, runs))), agree)
+
+
+def test_in_java_too_a_segment_is_owned_twice_by_ids_of_another_stream(java: JavaGroupStates) -> None:
+    """What completes a segment is its id alone: streams that are scaled alike let each other's successors out.
+
+    Two streams have segments 0 and 1, which are merged to 2. All members of a group make the same of it, so ours must.
+    """
+    b, c = (StreamName("a", name) for name in "bc")
+    first = {Segment(stream, number): 0 for stream in (b, c) for number in (0, 1)}
+    merged = {stream: Segment(stream, 1 << 32 | 2) for stream in (b, c)}
+
+    def completed(stream: StreamName, number: int) -> SegmentCompleted:
+        return SegmentCompleted("r1", Segment(stream, number), {merged[stream]: (0, 1)})
+
+    run: list[StateUpdate] = [
+        Init(GroupConfig(start={b: Bound(), c: Bound()}), Ranged.of(first)),
+        AddReader("r1"),
+        AddReader("r2"),
+        *(AcquireSegment("r1", segment) for segment in first),
+        completed(b, 0),
+        completed(c, 1),
+    ]
+    early = states(java, run)
+    assert merged[b] in early.unassigned, "it can be had"
+    assert Segment(b, 1) in early.assigned["r1"], "before its predecessor is done"
+    run += [AcquireSegment("r2", merged[b]), completed(b, 1), completed(c, 0)]
+    late = states(java, run)
+    assert merged[b] in late.assigned["r2"]
+    assert merged[b] in late.unassigned, "and it is to be read from its beginning once more"
+
+
+def states(java: JavaGroupStates, run: list[StateUpdate]) -> GroupState:
+    """The state after a run, of which both have the same."""
+    state = create(run[0])  # type: ignore[arg-type]
+    for update in run[1:]:
+        state = apply(state, update)
+    [case] = applied(java, [(run, state)])
+    agree(case)
+    return state
