@@ -22,7 +22,6 @@ from ..wire import StreamCut, StreamName, Watermark
 from . import grpc_environment  # noqa: F401 - it has its effect when it is imported
 from .administration import StreamDescription
 from .appenders import NumberedAppender
-from .arrivals import Arrivals
 from .controller_values import (
     CreatedTransaction,
     RetentionPolicy,
@@ -49,6 +48,7 @@ from .transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transacti
 from .watermarks import SegmentTimes, TimeWindow, WatermarkLog
 
 if TYPE_CHECKING:
+    from .arrivals import Arrivals as Arrivals
     from .async_client import AsyncPravegaClient as AsyncPravegaClient
     from .async_objects import AsyncLeaseKeeper as AsyncLeaseKeeper
     from .controller import CommitWatch as CommitWatch
@@ -113,6 +113,10 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take any name for known
 
     def __getattr__(name: str) -> Any:
+        if name == "Arrivals":
+            from . import arrivals  # noqa: PLC0415 - for those who plan streaming queries
+
+            return arrivals.Arrivals
         if name in ("CommitWatch", "ControllerClient"):
             from . import controller  # noqa: PLC0415 - gRPC is loaded with the first call, not before
 
