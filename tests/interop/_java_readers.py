@@ -41,7 +41,6 @@ class JavaGroup:
     segments: dict[str, int]
     """Number of segments of each reader."""
     unassigned: int
-    unread: int
     cuts: dict[StreamName, StreamCut]
 
 
@@ -91,8 +90,12 @@ class JavaReaders(JavaProgram):
     def look(self) -> JavaGroup:
         """What there is in the group."""
         found = self._do("look")
-        names = ("readers", "segments", "unassigned", "unread")
+        names = ("readers", "segments", "unassigned")
         return JavaGroup(**{name: found[name] for name in names}, cuts=_cuts(found["cuts"]))
+
+    def unread(self) -> int:
+        """Bytes behind the last checkpoint. PeerError where it has left out what was completed before it."""
+        return int(self._do("unread"))
 
     def offline(self, reader: str, position: bytes | None = None) -> None:
         """Take a reader offline (``readerOffline``)."""

@@ -42,7 +42,8 @@ import java.util.concurrent.TimeoutException;
  *                                                         the "position" after the last one, all in {"read", "position"}
  *   {"do": "close", "reader": R, "position": HEX or null} leave the group, from a position on
  *   {"do": "offline", "reader": R, "position": HEX or null}
- *   {"do": "look"}                                        "readers", "segments" of each, "unread" bytes, "cuts"
+ *   {"do": "look"}                                        "readers", "segments" of each, "unassigned", "cuts"
+ *   {"do": "unread"}                                      unreadBytes
  *   {"do": "begin", "checkpoint": C}                      initiateCheckpoint; without a name generateStreamCuts
  *   {"do": "await", "checkpoint": C, "ms": T}             "cuts" and "bytes" of what was begun; null if it takes longer
  * </pre>
@@ -97,6 +98,8 @@ public final class ReaderPeer extends JsonPeer {
                 return null;
             case "look":
                 return look(group(group));
+            case "unread":
+                return group(group).getMetrics().unreadBytes();
             case "begin":
                 begin(group(group), text(request, "checkpoint"));
                 return null;
@@ -201,7 +204,6 @@ public final class ReaderPeer extends JsonPeer {
         found.put("readers", new TreeSet<>(group.getOnlineReaders()));
         found.put("segments", segments.getReaderSegmentDistribution());
         found.put("unassigned", segments.getUnassignedSegments());
-        found.put("unread", group.getMetrics().unreadBytes());
         found.put("cuts", texts(group.getStreamCuts()));
         return found;
     }
