@@ -37,6 +37,10 @@ class PravegaError(Exception):
     ``code`` is stable and stands at the start of the text. ``fault`` says whose it is: the caller's ("local"), the
     server's or the network's ("remote"), or the events' ("data"). ``retriable`` says whether the same call may
     succeed later.
+
+    Cause: the base of all; what is raised is a kind of it.
+
+    Mend: catch it where any error of this project is to be handled alike.
     """
 
     code: ClassVar[str] = "PRAVEGA-ERROR"
@@ -52,7 +56,12 @@ class PravegaError(Exception):
 
 
 class SerdeError(PravegaError):
-    """Base of what the serializers raise."""
+    """Base of what the serializers raise.
+
+    Cause: an argument of a serializer that cannot be right, or a kind below.
+
+    Mend: the text names the argument and what it may be.
+    """
 
     code = "PRAVEGA-SERDE"
 
@@ -61,6 +70,11 @@ class SerializationError(SerdeError):
     """A value cannot be written in the format asked for.
 
     ``field_path`` is the place inside the value (``$.a[0]``), ``row`` the position in the column that was encoded.
+
+    Cause: the value has another type than its schema says, or a number that the type cannot hold; the text has the
+    field and, of a column, the row.
+
+    Mend: correct the value, or write with a schema that holds it.
     """
 
     code = "PRAVEGA-SERIALIZATION"
@@ -83,6 +97,12 @@ class DeserializationError(SerdeError):
 
     ``field_path`` is the place inside the event (``$.a[0]``), ``row`` the position in the column that was decoded.
     ``scope``, ``stream``, ``segment_id`` and ``offset`` are filled by the reader of the event (see :meth:`at`).
+
+    Cause: the event was written in another format or with another schema, with an encoding header that the reader
+    does not expect, or is damaged; the text has stream, segment, offset and field.
+
+    Mend: read with the writer's format and schema, or with the registry; let bad events pass by ``mode`` or dead
+    letters.
     """
 
     code = "PRAVEGA-DESERIALIZATION"
@@ -136,25 +156,46 @@ class DeserializationError(SerdeError):
 
 
 class LimitExceededError(DeserializationError):
-    """Bytes would take more depth, handles or memory than a named limit allows."""
+    """Bytes would take more depth, handles or memory than a named limit allows.
+
+    Cause: an event nests, refers back or unfolds further than a named limit; events made to do harm do so.
+
+    Mend: raise the limit that the text names, if the event is to be trusted.
+    """
 
     code = "PRAVEGA-LIMIT-EXCEEDED"
 
 
 class SchemaError(SerdeError):
-    """A schema cannot be parsed, or reader and writer schema do not fit."""
+    """A schema cannot be parsed, or reader and writer schema do not fit.
+
+    Cause: the schema's text is wrong, a type is named that it does not have, or the schemas of reader and writer
+    differ in a way that resolution does not allow.
+
+    Mend: correct the schema; the text names the place in it.
+    """
 
     code = "PRAVEGA-SCHEMA"
 
 
 class UnsupportedCodecError(SerdeError):
-    """Events are wrapped in a codec that this reader was not given, or a codec name is unknown."""
+    """Events are wrapped in a codec that this reader was not given, or a codec name is unknown.
+
+    Cause: a group of the registry has codecs of its own, or the name of one is misspelt.
+
+    Mend: give the codec (``codecs``), or set ``fail_on_codec_mismatch`` to false if no event has it.
+    """
 
     code = "PRAVEGA-UNSUPPORTED-CODEC"
 
 
 class UnsupportedFormatError(SerdeError):
-    """A format is not in the table of formats."""
+    """A format is not in the table of formats.
+
+    Cause: the name of the format is misspelt, or it is one that the place asked does not take.
+
+    Mend: take one of the formats that the text lists.
+    """
 
     code = "PRAVEGA-UNSUPPORTED-FORMAT"
 
@@ -163,6 +204,10 @@ class RegistryError(SerdeError):
     """The schema registry refused a call or could not answer it. Says nothing about events: their bytes may be fine.
 
     ``status`` is the HTTP status of the last answer, None where there was none.
+
+    Cause: a request at which the server fails each time, or a kind below.
+
+    Mend: read what the server said, which is in the text, and its log.
     """
 
     code = "PRAVEGA-REGISTRY"
@@ -174,55 +219,99 @@ class RegistryError(SerdeError):
 
 
 class RegistryUnavailableError(RegistryError):
-    """The schema registry gave no answer, or none but server faults, until the deadline."""
+    """The schema registry gave no answer, or none but server faults, until the deadline.
+
+    Cause: the registry is down, slow, or at another address; or a proxy answers for it.
+
+    Mend: check the address; try again when it is up. The text says so if a change may have been made all the same.
+    """
 
     code = "PRAVEGA-REGISTRY-UNAVAILABLE"
     retriable = True
 
 
 class RegistryAuthenticationError(RegistryError):
-    """Credentials for the schema registry are missing or wrong (401)."""
+    """Credentials for the schema registry are missing or wrong (401).
+
+    Cause: no credentials were given, or wrong ones.
+
+    Mend: give ``username`` and ``password`` or ``token`` (in Spark ``registry_username`` and so on), by argument,
+    environment or profile.
+    """
 
     code = "PRAVEGA-REGISTRY-AUTHENTICATION"
     fault = "local"
 
 
 class RegistryPermissionError(RegistryError):
-    """The user of the schema registry is not permitted to do this (403)."""
+    """The user of the schema registry is not permitted to do this (403).
+
+    Cause: the user may not do this in the namespace or group.
+
+    Mend: have the permission granted, or act as another user.
+    """
 
     code = "PRAVEGA-REGISTRY-PERMISSION"
     fault = "local"
 
 
 class RegistryNotFoundError(RegistryError):
-    """The group, schema, version or encoding is not in the schema registry (404)."""
+    """The group, schema, version or encoding is not in the schema registry (404).
+
+    Cause: a group that no writer has made yet, a misspelt name, another namespace, or another registry than the
+    writer's.
+
+    Mend: check group and namespace; make it with ``create_group`` and ``register_schema``, or beforehand by
+    ``add_group``.
+    """
 
     code = "PRAVEGA-REGISTRY-NOT-FOUND"
     fault = "local"
 
 
 class RegistryConflictError(RegistryError):
-    """The request conflicts with the group's contents: incompatible, of another format or type (409, 412, 417)."""
+    """The request conflicts with the group's contents: incompatible, of another format or type (409, 412, 417).
+
+    Cause: the schema is not compatible by the group's policy, or the group has another format, type or codec.
+
+    Mend: see what stands against it with ``pravega-serde registry check``; change the schema, or the policy.
+    """
 
     code = "PRAVEGA-REGISTRY-CONFLICT"
     fault = "local"
 
 
 class RegistryRequestError(RegistryError):
-    """The schema registry rejected the request as malformed: a schema that it cannot parse, an unknown policy."""
+    """The schema registry rejected the request as malformed: a schema that it cannot parse, an unknown policy.
+
+    Cause: a schema that the server cannot parse, or a policy that the format does not have.
+
+    Mend: correct what the text names.
+    """
 
     code = "PRAVEGA-REGISTRY-REQUEST"
     fault = "local"
 
 
 class RegistryProtocolError(RegistryError):
-    """Something answered that is not a schema registry, or not one that speaks this interface."""
+    """Something answered that is not a schema registry, or not one that speaks this interface.
+
+    Cause: the address is that of something else, such as the controller or a proxy's page, or the certificate is
+    not trusted.
+
+    Mend: check the address; name the authority's certificate with ``ca_file``.
+    """
 
     code = "PRAVEGA-REGISTRY-PROTOCOL"
 
 
 class MissingExtraError(SerdeError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed and not installed.
+
+    Cause: an extra of this package was not installed, on this machine or on an executor.
+
+    Mend: run the ``pip install`` of the text, on the driver and on all executors.
+    """
 
     code = "PRAVEGA-MISSING-EXTRA"
 

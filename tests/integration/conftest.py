@@ -1,14 +1,54 @@
-"""A client of the shared server."""
+"""A client of the shared server; servers for those who follow a page."""
 
+import re
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
+from connector.local import LocalSchemaRegistry
+from connector.testing import InProcessPravega, InProcessRegistry
+from tests import pages
 
 
 @pytest.fixture
 def client(config: PravegaConfig) -> Iterator[PravegaClient]:
     with PravegaClient(config) as client:
         yield client
+
+
+@pytest.fixture
+def follower(
+    page: str, on_kit: bool, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[pages.Follower]:
+    """Somebody who follows ``page``: with servers that have nothing of it yet, in an empty folder."""
+    text = (pages.site.ROOT / page).read_text()
+    with ExitStack() as servers:
+        if on_kit:
+            controller = servers.enter_context(InProcessPravega()).uri
+        else:
+            controller = request.getfixturevalue("pravega").controller_uri
+            client = servers.enter_context(PravegaClient(controller))
+            remove_scopes(client, text)
+            servers.callback(remove_scopes, client, text)
+        registry = pages.REGISTRY
+        if registry in text:
+            registry = servers.enter_context(InProcessRegistry() if on_kit else LocalSchemaRegistry()).uri
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", controller)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no profiles"))
+        follower = pages.Follower(tmp_path, controller, registry)
+        yield follower
+        follower.close()
+
+
+def remove_scopes(client: PravegaClient, text: str) -> None:
+    """Delete the scopes that a page names, with their streams: other pages and tests name them, too."""
+    for scope in list(client.scopes()):
+        if not scope.startswith("_") and re.search(rf"\b{scope}\b", text):
+            for stream in list(client.streams(scope)):
+                client.delete_stream(stream)
+            client.delete_scope(scope)

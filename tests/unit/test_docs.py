@@ -1,13 +1,23 @@
 """Pages that are made from the code say what the code says."""
 
+import dataclasses
 import re
+import subprocess
+from pathlib import Path
 
+import click
 import pytest
 
 from connector import PravegaClient
+from connector.cli import COMMANDS, command_line
 from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.client.health import Counters
-from tools.pages import DOCS, PAGES, layers
+from connector.sink.options import SinkOptions
+from connector.source.options import SourceOptions
+from pravega_serde.elsewhere import ELSEWHERE
+from tests import pages
+from tools import site
+from tools.pages import DOCS, PAGES, commands, errors, layers
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -31,7 +41,92 @@ def test_no_import_is_overlooked():
     assert len(layers.edges()) > 100
 
 
-def test_the_page_of_names_has_calls_that_there_are():
-    calls = re.findall(r"`client\.(\w+)", (DOCS / "names.md").read_text())
-    assert len(calls) > 5
+def test_guides_have_calls_that_there_are():
+    guides = [DOCS / "names.md", *DOCS.glob("from-*.md")]
+    calls = [call for page in guides for call in re.findall(r"\bclient\.(\w+)\(", page.read_text())]
+    assert len(calls) > 50
     assert [call for call in calls if not hasattr(PravegaClient, call)] == []
+
+
+def test_the_site_has_every_page_once_and_every_link_a_file():
+    found = site.pages()
+    assert sorted(map(str, found)) == sorted(site.navigation())
+    assert len({file for page in found for file in site.linked(page)}) > 20
+
+
+def test_every_block_of_code_is_run_or_has_its_reason():
+    programs = list(pages.programs())
+    assert len(programs) > 100
+    used = {block.found_in(table) for block in programs for table in (pages.ELSEWHERE, pages.NOT_RUN)}
+    assert {*pages.ELSEWHERE, *pages.NOT_RUN} - used == set(), "lines for blocks that there are not"
+    for block in programs:
+        test = pages.who_runs(block)
+        if test is not None:
+            text = (site.ROOT / test).read_text()
+            assert "pages.run_by" in text or Path(block.page).name in text, f"{test} does not name {block}"
+
+
+def test_blocks_that_are_left_out_are_few():
+    left = [block for block in pages.programs() if pages.who_runs(block) is None]
+    assert len(left) < len(list(pages.programs())) / 5
+
+
+def test_every_place_that_names_come_from_has_its_table_on_one_page():
+    made = "".join((DOCS / name).read_text() for name in PAGES if name == "names.md" or name.startswith("from-"))
+    for names in ELSEWHERE.values():
+        for there in names:
+            first = there.split()[0]
+            assert f"| `{first}`" in made, first
+
+
+def test_every_error_has_cause_and_mend_under_its_code():
+    page = (DOCS / "errors.md").read_text()
+    found = list(errors.kinds())
+    assert len(found) > 70
+    for kind in found:
+        _, cause, mend = errors.explained(kind)
+        assert f"\n### {kind.code}\n" in page
+        assert cause in page
+        assert mend in page
+
+
+def test_errors_name_pages_and_options_that_there_are():
+    page = (DOCS / "errors.md").read_text()
+    commands_page = (DOCS / "cli-options.md").read_text()
+    for option in set(re.findall(r"`(--[a-z-]+)", page)):
+        assert f"`{option}" in commands_page, option
+    known = {f"`{name}`" for name in re.findall(r"^\| `(\w+)` \|", (DOCS / "options.md").read_text(), re.MULTILINE)}
+    named = set(re.findall(r"`[a-z]+_[a-z_]+`", page))
+    others = {"`add_group`", "`failover_timeout`", "`writer_id`", "`ca_file`", "`max_event_size`"}  # of the clients
+    assert named - known <= others
+
+
+def test_every_option_of_the_source_and_the_sink_is_on_its_page():
+    page = (DOCS / "options.md").read_text()
+    names = {field.name for kind in (SourceOptions, SinkOptions) for field in dataclasses.fields(kind)}
+    assert len(names) > 60
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+
+
+def test_every_command_and_each_of_its_options_is_on_its_page():
+    page = (DOCS / "cli-options.md").read_text()
+    found = dict(commands.commands(command_line, click.Context(command_line), ""))
+    assert len(found) > 30
+    for path, command in found.items():
+        section = page[page.index(f"\n## {path.strip()}\n") :].partition("\n## ")[2].partition("\n## ")[0]
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert f"`{option.opts[0]}" in section, (path, option.opts)
+    page = (DOCS / "cli.md").read_text()
+    assert [name for name in COMMANDS if f"pravega-serde {name}" not in page and f"`{name}`" not in page] == []
+
+
+def test_every_block_of_code_is_a_program_of_its_language():
+    for block in pages.programs():
+        if block.language == "python":
+            compile(block.text, str(block), "exec")
+        elif block.language == "sh":
+            done = subprocess.run(["sh", "-n"], input=block.text, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{block}: {done.stderr}"
+        else:
+            assert block.text.rstrip().endswith(";"), block

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from connector.cli.options import options_page
-from tools.pages import commands, errors, layers, ledger, metrics, names
+from tools.pages import api, commands, errors, layers, ledger, metrics, names
 
 __all__ = ["DOCS", "PAGES"]
 
@@ -19,8 +19,12 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "architecture.md": layers.page,
     "cli-options.md": commands.page,
     "errors.md": errors.page,
-    "exactly-once.md": ledger.page,
+    "exactly-once-tables.md": ledger.page,
     "metrics.md": metrics.page,
-    "names.md": names.page,
+    "from-java.md": names.page("Pravega's Java client"),
+    "from-kafka.md": names.page("Kafka's clients"),
+    "from-pravega-binding.md": names.page("Pravega's Rust client and its Python binding"),
+    "names.md": names.page("Pulsar's client", "PySpark", "asyncio"),
     "options.md": lambda _: options_page(),
+    **{name: api.page(name) for name in api.API},
 }

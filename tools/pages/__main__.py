@@ -3,7 +3,7 @@
 from tools.pages import DOCS, PAGES
 
 for name, page in PAGES.items():
-    written = (DOCS / name).read_text()
+    written = (DOCS / name).read_text() if (DOCS / name).exists() else ""
     made = page(written)
     if made != written:
         (DOCS / name).write_text(made)

@@ -1,8 +1,9 @@
-"""``docs/errors.md``: every error with its code, base classes before what is derived from them."""
+"""``docs/errors.md``: every error with its code, cause and mend, base classes before what is derived from them."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 from connector import errors as of_connector
@@ -10,16 +11,20 @@ from connector.cli.exit_codes import exit_code
 from pravega_serde import errors as of_serializers
 from pravega_serde.errors import PravegaError
 
+__all__ = ["explained", "kinds", "page"]
+
 _HEAD = """\
 # Errors
 
 Made by `python -m tools.pages` from the classes. The text of an error is one line and begins with the code:
 `[PRAVEGA-STREAM-NOT-FOUND] stream demo/fligths does not exist: …`. Codes are stable; where an error comes through
-Spark, the text is all that is left of it. `except ControllerError` takes what is derived from it as well.
+Spark, the text is all that is left of it. The code in small letters is the link to its section here:
+`errors.md#pravega-stream-not-found`. `except ControllerError` takes what is derived from it as well; `help(kind)`
+shows cause and mend.
 
 `fault` says whose it is: the caller's or the machine's (local), the server's or the network's (remote), or the events'
 (data). `retriable`: the same call may succeed later; a client has tried again itself until its time was up. `exit` is
-the code with which a command of `pravega-serde` ends: [cli.md](cli.md).
+the code with which a command of `pravega-serde` ends: [cli.md](cli.md#exit-codes).
 """
 _SECTIONS = {"Serializers and the schema registry": of_serializers, "Client, Spark, ingestion, servers": of_connector}
 
@@ -28,21 +33,49 @@ def page(_: str) -> str:
     """The whole page."""
     parts = [_HEAD]
     for title, module in _SECTIONS.items():
-        rows = [_row(kind) for kind in _derived(PravegaError) if inspect.getmodule(kind) is module]
+        here = [kind for kind in kinds() if inspect.getmodule(kind) is module]
         head = ["| code | class | what it says | fault | retriable | exit |", "|---|---|---|---|---|--:|"]
-        parts.append("\n".join(["", f"## {title}", "", *head, *rows, ""]))
+        parts.append("\n".join(["", f"## {title}", "", *head, *map(_row, here), ""]))
+        parts += map(_section, here)
     return "".join(parts)
 
 
-def _derived(kind: type[PravegaError]) -> Iterator[type[PravegaError]]:
-    yield kind
-    for each in kind.__subclasses__():
-        yield from _derived(each)
+def kinds(base: type[PravegaError] = PravegaError) -> Iterator[type[PravegaError]]:
+    """A class of errors and all that are derived from it, without those that have no code of their own."""
+    if "code" in vars(base):
+        yield base
+    for each in base.__subclasses__():
+        yield from kinds(each)
+
+
+def explained(kind: type[PravegaError]) -> tuple[str, str, str]:
+    """What an error says, its cause and its mend. Raises ValueError where the docstring lacks one of them."""
+    paragraphs = [" ".join(each.split()) for each in (inspect.getdoc(kind) or "").split("\n\n")]
+    found = {
+        name: each.removeprefix(f"{name}: ")
+        for name in ("Cause", "Mend")
+        for each in paragraphs
+        if each.startswith(name)
+    }
+    if not paragraphs[0] or found.keys() != {"Cause", "Mend"}:
+        raise ValueError(f"the docstring of {kind.__name__} has to say what it is, its Cause and its Mend")
+    return tuple(map(_as_markdown, (paragraphs[0], found["Cause"], found["Mend"])))  # type: ignore[return-value]
+
+
+def _as_markdown(text: str) -> str:
+    text = re.sub(r"docs/([a-z-]+\.md)", r"[\1](\1)", text.replace("``", "`"))
+    return text[0].upper() + text[1:] if text[0].isalpha() else text
 
 
 def _row(kind: type[PravegaError]) -> str:
     base = "".join(f", a `{each.__name__}`" for each in kind.__bases__ if each is not Exception)
-    text = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()).rstrip(".").replace("``", "`")
+    text = explained(kind)[0].rstrip(".")
     again = "yes" if kind.retriable else ""
     code = int(exit_code(kind.__new__(kind)))
-    return f"| `{kind.code}` | `{kind.__name__}`{base} | {text} | {kind.fault} | {again} | {code} |"
+    link = f"[`{kind.code}`](#{kind.code.lower()})"
+    return f"| {link} | `{kind.__name__}`{base} | {text} | {kind.fault} | {again} | {code} |"
+
+
+def _section(kind: type[PravegaError]) -> str:
+    text, cause, mend = explained(kind)
+    return f"\n### {kind.code}\n\n{text}\n\n- **Cause.** {cause}\n- **Mend.** {mend}\n"

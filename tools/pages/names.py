@@ -1,20 +1,30 @@
-"""What names are called here: the tables in ``docs/names.md``."""
+"""What names are called here: the tables in ``docs/names.md`` and in the guides for those who come from elsewhere."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pravega_serde.elsewhere import ELSEWHERE
 from tools.pages._between import between
 
 
-def tables() -> str:
-    """A section for each place that names come from."""
+def tables(*origins: str) -> str:
+    """A table for each place that names come from; with a heading, if there are several."""
     sections = []
-    for origin, names in ELSEWHERE.items():
-        rows = (f"| {', '.join(f'`{name}`' for name in there.split())} | {here} |" for there, here in names.items())
-        sections.append("\n".join(("", f"### {origin}", "", "| there | here |", "|---|---|", *rows, "")))
+    for origin in origins:
+        rows = [
+            f"| {', '.join(f'`{name}`' for name in there.split())} | {here} |"
+            for there, here in ELSEWHERE[origin].items()
+        ]
+        heading = ["", f"### {origin}"] if len(origins) > 1 else []
+        sections.append("\n".join((*heading, "", "| there | here |", "|---|---|", *rows, "")))
     return "".join(sections) + "\n"
 
 
-def page(text: str) -> str:
-    """The page with its tables."""
-    return between(text, "<!-- names -->\n", "<!-- end of names -->", tables())
+def page(*origins: str) -> Callable[[str], str]:
+    """What makes the page with the tables of these places."""
+
+    def made(text: str) -> str:
+        return between(text, "<!-- names -->\n", "<!-- end of names -->", tables(*origins))
+
+    return made

@@ -1,8 +1,6 @@
 """The life of a stream by commands alone: made, written, read, followed, changed, measured, sealed, deleted."""
 
 import json
-import re
-import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -17,7 +15,6 @@ from connector.config import PravegaConfig
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaInfo, SchemaRegistryClient, SerializationFormat
 
 Run = Callable[..., Result]
-PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 SCHEMA = {
     "type": "record",
     "name": "Order",
@@ -243,18 +240,3 @@ def test_signals_and_a_closed_pipe(
     assert closed.stdout.readline() == b"one\n"
     closed.stdout.close()
     assert (closed.wait(60), closed.stderr.read()) == (141, b"")
-
-
-def test_the_commands_of_the_page_run_in_their_order(run: Run):
-    lines = [
-        line
-        for block in re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-        for line in block.splitlines()
-    ]
-    assert len(lines) >= 30
-    for line in lines:
-        fed, _, rest = line.rpartition(" | ")
-        given = subprocess.run(["sh", "-c", fed], capture_output=True, check=True).stdout if fed else None
-        program, *arguments = shlex.split(rest)
-        assert program == "pravega-serde"
-        run(*arguments, input=given)

@@ -1,9 +1,7 @@
 """Streams whose schemas are in a registry: typed columns without a word about the format, schemas that go on."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -321,14 +319,6 @@ def test_sql(
         assert spark.sql(f"SELECT a FROM {table} WHERE c = 'sql' ORDER BY a").collect() == [(-2,), (-1,)]
     finally:
         spark.sql(f"DROP TABLE {table}")
-
-
-def test_the_examples_run(spark: SparkSession, config: PravegaConfig, client: PravegaClient, registry: str):
-    page = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
-    client.create_stream(StreamName("shop", "orders"))
-    examples = re.findall(r"^```python\n(from pyspark.*?)^```", page, re.DOTALL | re.MULTILINE)
-    assert len(examples) == 2
-    exec("\n".join(examples), {"spark": spark, "controller": config.controller, "uri": registry})
 
 
 def test_errors_are_said_before_a_task(

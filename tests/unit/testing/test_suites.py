@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[3]
         pytest.param("flow", 46, marks=pytest.mark.long),
         pytest.param("ingest", 35, marks=pytest.mark.long),
         ("test_controller.py", 32),
+        pytest.param("test_pages.py", 16, marks=pytest.mark.long),
     ],
 )
 def test_a_suite_passes(suite, count):

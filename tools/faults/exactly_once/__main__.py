@@ -12,7 +12,7 @@ from tools.faults.exactly_once._matrix import Record, play
 from tools.faults.exactly_once._points import POINTS
 from tools.faults.exactly_once._summary import summary, write_into
 
-_DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once.md"
+_DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once-tables.md"
 
 
 @click.command(help=__doc__)
@@ -28,7 +28,7 @@ _DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once.md"
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the checkpoints and logs in this folder.")
 @click.option("--list", "list_", is_flag=True, help="Only tell what points there are.")
 @click.option("--summary", "summed", is_flag=True, help="Only sum up what --json has, as a table.")
-@click.option("--document", is_flag=True, help="Only write that table into docs/exactly-once.md.")
+@click.option("--document", is_flag=True, help="Only write that table into docs/exactly-once-tables.md.")
 def main(
     only: tuple[str, ...],
     repeat: int,

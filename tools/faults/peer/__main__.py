@@ -19,7 +19,7 @@ from connector.local import LocalPravega
 from tools.faults.exactly_once._summary import write_into
 from tools.faults.peer._probe import CASES, Connector, Probe, Result, ours
 
-_DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once.md"
+_DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once-tables.md"
 
 
 @click.command(help=__doc__)
@@ -33,7 +33,7 @@ _DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once.md"
     type=click.Path(path_type=Path),
     help="Keep the results there; what is there already is not run again.",
 )
-@click.option("--document", is_flag=True, help="Write the table into docs/exactly-once.md.")
+@click.option("--document", is_flag=True, help="Write the table into docs/exactly-once-tables.md.")
 def main(
     peer_jar: str, peer_python: str, repeat: int, only: tuple[str, ...], file: Path | None, document: bool
 ) -> None:

@@ -1,0 +1,18 @@
+"""The programs in docs/local.md start the real servers that they name."""
+
+import pytest
+
+from tests import pages
+
+pytestmark = pytest.mark.real_servers("the page is about them")
+PAGE = "docs/local.md"
+
+
+@pytest.mark.long
+def test_the_examples_run_as_they_stand(tmp_path):
+    here = pages.run_by("tests/integration/local/test_local_docs.py")[PAGE]
+    assert len(here) == 4
+    follower = pages.Follower(tmp_path, "tcp://localhost:9090", "http://localhost:9092")
+    for block in here:
+        follower.run(block)
+    follower.names["client"].close()

@@ -1,0 +1,23 @@
+"""The code on the pages that needs Spark runs as it stands, after the page's blocks that do not."""
+
+import re
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import pages
+
+
+@pytest.mark.parametrize("page", pages.run_by(pages.WITH_SPARK))
+def test_a_page_runs_as_it_stands(page: str, spark: SparkSession, follower: pages.Follower) -> None:
+    database = "page_" + re.sub(r"\W", "_", page)  # its tables are its own
+    spark.sql(f"CREATE DATABASE {database}")
+    spark.sql(f"USE {database}")
+    try:
+        follower.spark = follower.names["spark"] = spark
+        for block in pages.programs():
+            if block.page == page and pages.who_runs(block) in (pages.ON_SERVERS, pages.WITH_SPARK):
+                follower.run(block)
+    finally:
+        spark.sql("USE default")
+        spark.sql(f"DROP DATABASE {database} CASCADE")

@@ -1,0 +1,249 @@
+"""The code on the pages of the site: which blocks there are, who runs each, and which are not run, with the reason.
+
+A page is a program: its blocks run in their order, with one set of names, in one folder, on servers that have
+nothing of it yet. ``python -m tests.pages`` counts them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from connector.client import PravegaClient
+from pravega_serde.registry import SchemaRegistryClient
+from tools import site
+
+__all__ = [
+    "CONTROLLER",
+    "ELSEWHERE",
+    "LANGUAGES",
+    "NOT_RUN",
+    "ON_SERVERS",
+    "REGISTRY",
+    "WITH_SPARK",
+    "Block",
+    "Follower",
+    "blocks",
+    "programs",
+    "run_by",
+    "who_runs",
+]
+
+#: Languages whose blocks are programs. What else there is shows data, output or a drawing.
+LANGUAGES: Final = ("python", "sh", "sql")
+_SHOWN: Final = ("json", "mermaid", "text", "toml", "yaml")
+
+#: Where the pages have their servers.
+CONTROLLER: Final = "tcp://localhost:9090"
+REGISTRY: Final = "http://localhost:9092"
+
+#: What runs blocks that no other line names: on the servers that ``--pravega`` chooses.
+ON_SERVERS: Final = "tests/integration/test_pages.py"
+#: The same with a Spark session.
+WITH_SPARK: Final = "tests/integration/spark/test_pages.py"
+
+#: Who else runs blocks: a page, ``page#section`` or ``page:first words`` -> the test, which names the page. The more
+#: special line holds.
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "README.md#Batch": WITH_SPARK,
+    "README.md#Streaming, with typed columns": WITH_SPARK,
+    "README.md#With a schema registry": WITH_SPARK,
+    "README.md#SQL": WITH_SPARK,
+    "docs/dead-letters.md": "tests/integration/spark/test_dead_letter_docs.py",
+    "docs/event-time.md": "tests/integration/spark/test_event_time_docs.py",
+    "docs/exactly-once.md": WITH_SPARK,
+    "docs/local.md": "tests/integration/local/test_local_docs.py",
+    "docs/metrics.md": "tests/integration/test_metrics.py",
+    "docs/metrics.md#Spark": "tests/integration/spark/test_metrics.py",
+    "docs/operations.md": "tests/integration/spark/test_operations_docs.py",
+    "docs/registry.md#Spark": WITH_SPARK,
+    "docs/registry.md#Column functions": WITH_SPARK,
+    "docs/registry.md#SQL": WITH_SPARK,
+    "docs/quick-start.md#4. The same stream in Spark": WITH_SPARK,
+    "docs/quick-start.md#5. A query that counts exactly once": WITH_SPARK,
+    "docs/serializers.md": "tests/unit/serde/test_serializer_docs.py",
+    "docs/spark.md": "tests/integration/spark/test_spark_docs.py",
+    "docs/sql.md": "tests/integration/spark/test_sql.py",
+    "docs/sql.md#Spark Connect": "tests/integration/spark/test_sql_elsewhere.py",
+    "docs/sql.md#Declarative Pipelines": "tests/integration/spark/test_sql_elsewhere.py",
+    "docs/testing.md": "tests/unit/testing/test_page.py",
+    "docs/testing.md#A Spark job": "tests/integration/spark/test_kit.py",
+}
+
+_INSTALLS: Final = "installs packages"
+_CHECKOUT: Final = "is a command of the checkout, which CI itself runs, or which runs for long"
+_ENDLESS: Final = "goes on until it is stopped; its arguments are checked by "
+_FIXED_PORTS: Final = "starts servers on fixed ports; on free ones tests/integration/local/test_detached.py runs it"
+_CLUSTER: Final = "needs a Spark cluster"
+
+#: Blocks that no test runs -> why.
+NOT_RUN: Final[Mapping[str, str]] = {
+    "CONTRIBUTING.md": _CHECKOUT,
+    "README.md#Two commands": _CHECKOUT,
+    "README.md#In your own code": _INSTALLS,
+    "benchmarks/README.md": _CHECKOUT,
+    "deploy/README.md": "builds an image, and needs a Kubernetes cluster and linters from elsewhere",
+    "docs/cli.md#Completion": "is for the file that an interactive shell of one of three kinds reads",
+    "docs/deployment.md": _CLUSTER,
+    "docs/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/flow/test_flow_docs.py",
+    "docs/local.md:pravega-serde": _FIXED_PORTS,
+    "docs/local.md#Where things are kept": "needs a mirror of Maven Central",
+    "docs/quick-start.md#1. A server": _INSTALLS,
+    "docs/metrics.md:pip install": _INSTALLS,
+    "docs/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",
+    "examples/README.md": "are programs that run side by side; tests/integration/spark/test_examples.py runs them",
+    "docs/testing.md#How far to trust it": "is a suite itself",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: where it stands, and what it says."""
+
+    page: str
+    line: int
+    section: str
+    language: str
+    text: str
+
+    def found_in(self, table: Mapping[str, str]) -> str | None:
+        """The line of a table that it is under: by its first words, by its section, or by its page."""
+        head = f"{self.page}:"
+        words = [each for each in table if each.startswith(head) and self.text.startswith(each.removeprefix(head))]
+        return next((place for place in (*words, f"{self.page}#{self.section}", self.page) if place in table), None)
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+@cache
+def blocks(page: str) -> tuple[Block, ...]:
+    """Those of a page, in their order. Raises ValueError for a fence that has no language, or one that is not known."""
+    found = []
+    section, language, start = "", None, 0
+    lines = (site.ROOT / page).read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        fence = re.match(r"\s*```(\S*)", line)
+        if fence is None:
+            if language is None and (heading := re.match(r"#+ (.*)", line)):
+                section = heading[1].replace("`", "")
+        elif language is None:
+            language, start = fence[1], number
+            if language not in LANGUAGES + _SHOWN:
+                raise ValueError(f"{page}:{number}: a block of language {language!r}; known are {LANGUAGES + _SHOWN}")
+        else:
+            text = "".join(f"{each}\n" for each in lines[start : number - 1])
+            found.append(Block(page, start, section, language, text))
+            language = None
+    return tuple(found)
+
+
+def programs() -> Iterator[Block]:
+    """Blocks of all pages that are programs."""
+    for page in site.pages():
+        yield from (block for block in blocks(str(page)) if block.language in LANGUAGES)
+
+
+def who_runs(block: Block) -> str | None:
+    """The test that runs a block; None for one that is not run."""
+    left, run = block.found_in(NOT_RUN), block.found_in(ELSEWHERE)
+    # What names a section or a block is more special than what names a page.
+    if left is not None and (run is None or len(left) > len(run)):
+        return None
+    return ON_SERVERS if run is None else ELSEWHERE[run]
+
+
+def run_by(test: str) -> dict[str, list[Block]]:
+    """Pages with the blocks that a test runs."""
+    found: dict[str, list[Block]] = {}
+    for block in programs():
+        if who_runs(block) == test:
+            found.setdefault(block.page, []).append(block)
+    return found
+
+
+@dataclass
+class Follower:
+    """Someone who follows a page: runs one block after the other, in a folder, with the servers at other addresses.
+
+    ``names`` are the names of the Python blocks: at first ``controller``, ``folder`` and, where there is a session,
+    ``spark``, which pages use without making them. ``spark`` runs SQL. Checkpoints are in the folder as well.
+    """
+
+    folder: Path
+    controller: str
+    registry: str
+    names: dict[str, Any] = field(default_factory=dict)
+    spark: Any = None
+
+    def __post_init__(self) -> None:
+        self.names.update(controller=self.controller, folder=self.folder)
+
+    def close(self) -> None:
+        """Close the clients that the page has left open."""
+        for each in self.names.values():
+            if isinstance(each, PravegaClient | SchemaRegistryClient):
+                each.close()
+
+    def run(self, block: Block) -> str:
+        """Run a block; standard output of a shell's. Raises what a Python block raises."""
+        text = block.text.replace(CONTROLLER, self.controller).replace(REGISTRY, self.registry)
+        # Spark takes paths from the folder in which its JVM was started.
+        text = text.replace('"checkpoints/', f'"{self.folder}/checkpoints/')
+        if block.language == "python":
+            exec(compile("\n" * block.line + text, block.page, "exec"), self.names)
+            return ""
+        if block.language == "sql":
+            for statement in re.split(r";\s*$", text, flags=re.MULTILINE):
+                if statement.strip():
+                    self.spark.sql(statement).collect()
+            return ""
+        return self._shell(block, text)
+
+    def _shell(self, block: Block, text: str) -> str:
+        programs = self.folder / ".bin"
+        command = programs / "pravega-serde"
+        if not command.exists():
+            programs.mkdir()
+            command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from connector.cli import main; main()" "$@"\n')
+            command.chmod(0o755)
+        environment = {
+            **os.environ,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(site.ROOT),
+            "PRAVEGA_CONTROLLER_URI": self.controller,
+            "XDG_CONFIG_HOME": str(self.folder / "no profiles"),
+        }
+        done = subprocess.run(
+            ["sh", "-e", "-c", text],
+            cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=240,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+def main() -> None:
+    """Print how many blocks there are, and who runs how many."""
+    every = list(programs())
+    pages = {block.page for block in every}
+    shown = sum(len(blocks(str(page))) for page in site.pages()) - len(every)
+    print(f"{len(site.pages())} pages, {len(every)} programs on {len(pages)} of them, {shown} blocks of other things")
+    for test, count in Counter(map(who_runs, every)).most_common():
+        print(f"{count:4} {test or 'not run:'}")
+        if test is None:
+            left = (block.found_in(NOT_RUN) for block in every if who_runs(block) is None)
+            for reason, number in Counter(NOT_RUN[place] for place in left if place is not None).most_common():
+                print(f"     {number:4} {reason}")
+
+
+if __name__ == "__main__":
+    main()
