@@ -63,6 +63,11 @@ class Peer:
             raise PeerError(f"{self.name} has ended\n{self._tail()}") from e
         return self._next(timeout)
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def cpu_seconds(self) -> float:
         """CPU time that the process and its descendants have taken so far."""
         return tree_cpu_seconds(self._process.pid)

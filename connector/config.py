@@ -32,6 +32,8 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
     "scope": ("pravega.scope", "PRAVEGA_SCOPE", "--scope"),
     "auth_method": ("pravega.client.auth.method", "pravega_client_auth_method", None),
     "auth_token": ("pravega.client.auth.token", "pravega_client_auth_token", None),
+    # The name that the Rust client and its binding have.
+    "keycloak_file": ("pravega.client.auth.keycloak", "pravega_client_auth_keycloak", None),
     "tls_ca_file": ("pravega.tls.ca.file", "PRAVEGA_TLS_CA_FILE", None),
     "tls_server_name": ("pravega.tls.server.name", "PRAVEGA_TLS_SERVER_NAME", None),
     "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
@@ -40,7 +42,7 @@ _SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
 _MEANT: Final = dict.fromkeys(
     ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
 )
-_CREDENTIALS: Final = frozenset({"auth_method", "auth_token"})
+_CREDENTIALS: Final = frozenset({"auth_method", "auth_token", "keycloak_file"})
 _ENDPOINT: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._\-]+))(?::(?P<port>[0-9]{1,5}))?")
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -70,6 +72,9 @@ class PravegaConfig(HintedNames):
     """The server's name for the kind of credentials, such as ``Basic``."""
     auth_token: str | None = field(default=None, repr=False)
     """The secret: for ``Basic``, base64 of ``user:password``."""
+    keycloak_file: str | None = None
+    """File of a Keycloak service account (``keycloak.json``), in place of method and token: its tokens are got, and
+    renewed, by every process by itself, so the file must be there for each."""
     tls_ca_file: str | None = None
     """PEM file with the certificates to trust; None trusts those of gRPC and the system."""
     tls_server_name: str | None = None
@@ -90,6 +95,8 @@ class PravegaConfig(HintedNames):
         object.__setattr__(self, "controller", f"{scheme}://{','.join(map(_endpoint_text, endpoints))}")
         if self.scope is not None:
             validate_scope_name(self.scope)
+        if self.keycloak_file is not None and (self.auth_method is not None or self.auth_token is not None):
+            raise ConfigError("the credentials are given twice, by keycloak_file and by auth_token, username or token")
         if (self.auth_method is None) != (self.auth_token is None):
             missing, given = ("token", "method") if self.auth_token is None else ("method", "token")
             raise ConfigError(
@@ -110,7 +117,7 @@ class PravegaConfig(HintedNames):
 
     @property
     def authorization(self) -> str | None:
-        """Secret ``authorization`` header of every call; None without credentials."""
+        """Secret ``authorization`` header of every call; None without one that is known beforehand."""
         return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
 
     def unreadable_ca(self, error: OSError) -> ConfigError:
@@ -132,11 +139,17 @@ class PravegaConfig(HintedNames):
 
     def with_credentials(self, username: str, password: str) -> PravegaConfig:
         """Copy with a user's name and password."""
-        return replace(self, auth_method=None, auth_token=None, username=username, password=password)
+        return replace(
+            self, auth_method=None, auth_token=None, keycloak_file=None, username=username, password=password
+        )
 
     def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
         """Copy with a token; ``method`` is the name of the server's auth handler."""
-        return replace(self, auth_method=method, auth_token=token)
+        return replace(self, auth_method=method, auth_token=token, keycloak_file=None)
+
+    def with_keycloak(self, file: str | os.PathLike[str]) -> PravegaConfig:
+        """Copy with a Keycloak service account, by the file that Keycloak exports."""
+        return replace(self, auth_method=None, auth_token=None, keycloak_file=os.fspath(file))
 
     def with_tls(
         self,
@@ -163,6 +176,8 @@ class PravegaConfig(HintedNames):
             found["scope"] = self.scope
         if self.auth_method is not None and self.auth_token is not None:
             found |= {"auth_method": self.auth_method, "auth_token": self.auth_token}
+        if self.keycloak_file is not None:
+            found["keycloak_file"] = self.keycloak_file
         if self.tls_ca_file is not None:
             found["tls_ca_file"] = self.tls_ca_file
         if self.tls_server_name is not None:
@@ -260,7 +275,11 @@ def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _environment_layer(environment: Mapping[str, str]) -> _Layer:
-    return _layer({name: environment.get(variable) for name, (_, variable, _) in _SOURCES.items()}, 1)
+    found = {name: environment.get(variable) for name, (_, variable, _) in _SOURCES.items()}
+    if environment.get("pravega_client_auth_loadDynamic") == "true" and not found["keycloak_file"]:
+        # Java's client finds its credentials on the class path then: with pravega-keycloak there, this file.
+        found["keycloak_file"] = environment.get("KEYCLOAK_SERVICE_ACCOUNT_FILE")
+    return _layer(found, 1)
 
 
 def _properties_layer(source: str | os.PathLike[str] | Mapping[str, Any]) -> _Layer:
@@ -294,6 +313,8 @@ def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
 def _layer(found: Mapping[str, Any], source: int) -> _Layer:
     """Settings that have a value. An empty one has none: shells and templates leave settings out in this way."""
     layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
+    if "keycloak_file" in layer and layer.get("auth_method") == "Bearer" and "auth_token" not in layer:
+        del layer["auth_method"]  # other clients want to be told
     validate = layer.get("tls_validate_hostname")
     if validate is not None:
         layer["tls_validate_hostname"] = _boolean(str(_SOURCES["tls_validate_hostname"][source]), validate)

@@ -40,6 +40,7 @@ _CLUSTER: Final = (
     "scope",
     "auth_method",
     "auth_token",
+    "keycloak_file",
     "username",
     "password",
     "tls_ca_file",

@@ -37,7 +37,7 @@ def public_names(
     further public names, which the package has already.
     """
     where = {name: f"{package}.{module}" for module, names in places.items() for name in names.split()}
-    public = sorted({*where, *there}, key=lambda name: (name[0].islower(), name))
+    public = sorted({*where, *there}, key=lambda name: (not name.isupper(), name[0].islower(), name))
 
     def load(name: str) -> Any:
         loaded = vars(sys.modules[package])

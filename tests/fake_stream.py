@@ -72,7 +72,7 @@ class FakeStream(ControllerClient):
 
     def client(self, *, timeout: float = 5.0) -> PravegaClient:
         client = PravegaClient("tcp://127.0.0.1:1", timeout=timeout, failover_timeout=timeout)
-        client.controller = client.stores.controller = self
+        client.stores.controller = self
         self.health = client.health
         return client
 

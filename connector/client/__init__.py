@@ -1,7 +1,8 @@
 """A segment-level Pravega client in Python: streams, stream cuts, writers, readers. No Spark is needed.
 
 What lives where, from the bottom up. ``deadline`` has how long a call and its attempts may take, ``health`` the
-attempts themselves and what is told of trouble. The controller: ``rpc`` is the gRPC channel, ``controller_values`` and
+attempts themselves and what is told of trouble. The controller, which is loaded with the first call to it:
+``grpc_environment`` is set before, ``rpc`` is the gRPC channel, ``controller_values`` and
 ``controller_methods`` are what is said over it, ``controller`` has all calls. The segment stores: ``connection``, and
 ``stores``, which knows where segments live and asks about them. Reading: ``slices`` between two places, ``tail`` as
 events arrive, ``lineage`` from a segment to what follows it, ``watermarks`` for places by time. Writing: ``events`` are
@@ -18,9 +19,9 @@ All that blocks goes through ``waiting``; in an ``event_loop`` it waits there, f
 from typing import TYPE_CHECKING, Any
 
 from ..wire import StreamCut, StreamName, Watermark
+from . import grpc_environment  # noqa: F401 - it has its effect when it is imported
 from .administration import StreamDescription
 from .appenders import NumberedAppender
-from .controller import CommitWatch, ControllerClient
 from .controller_values import (
     CreatedTransaction,
     RetentionPolicy,
@@ -39,7 +40,7 @@ from .pravega_client import PravegaClient
 from .revisioned import Revision, RevisionedStreamClient
 from .shared import has_answered, note_answer, shared_client
 from .slices import EventBatch, SegmentSlice, read_chunks, read_slice, read_slices, slices_between
-from .stores import SegmentInfo, SegmentStores
+from .stores import SegmentInfo, SegmentPlace, SegmentStores
 from .subscriber import Subscriber
 from .synchronizer import StateSynchronizer
 from .tail import TailReader
@@ -47,12 +48,16 @@ from .transactions import DEFAULT_LEASE, LeaseKeeper, OpenTransaction, Transacti
 from .watermarks import SegmentTimes, TimeWindow, WatermarkLog
 
 if TYPE_CHECKING:
+    from .arrivals import Arrivals as Arrivals
     from .async_client import AsyncPravegaClient as AsyncPravegaClient
     from .async_objects import AsyncLeaseKeeper as AsyncLeaseKeeper
+    from .controller import CommitWatch as CommitWatch
+    from .controller import ControllerClient as ControllerClient
 
 __all__ = [
     "DEFAULT_LEASE",
     "MAX_EVENT_SIZE",
+    "Arrivals",
     "AsyncLeaseKeeper",
     "AsyncPravegaClient",
     "CommitWatch",
@@ -71,6 +76,7 @@ __all__ = [
     "RevisionedStreamClient",
     "ScalingPolicy",
     "SegmentInfo",
+    "SegmentPlace",
     "SegmentSlice",
     "SegmentStores",
     "SegmentTimes",
@@ -107,6 +113,14 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take any name for known
 
     def __getattr__(name: str) -> Any:
+        if name == "Arrivals":
+            from . import arrivals  # noqa: PLC0415 - for those who plan streaming queries
+
+            return arrivals.Arrivals
+        if name in ("CommitWatch", "ControllerClient"):
+            from . import controller  # noqa: PLC0415 - gRPC is loaded with the first call, not before
+
+            return getattr(controller, name)
         if name not in ("AsyncLeaseKeeper", "AsyncPravegaClient"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import async_client, async_objects  # noqa: PLC0415 - for programs with an event loop, which have greenlet

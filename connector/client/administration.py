@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ..config import PravegaConfig
 from ..errors import (
@@ -18,11 +18,13 @@ from ..hints import HintedNames
 from ..wire import SegmentRange, StreamCut, StreamName
 from . import arguments
 from .arguments import IfExists, Stream
-from .controller import ControllerClient
 from .controller_values import RetentionPolicy, ScalingPolicy, StreamConfig
 from .lineage import tail_cut
 from .slices import slices_between
 from .stores import SegmentStores
+
+if TYPE_CHECKING:
+    from .controller import ControllerClient
 
 __all__ = ["Administration", "StreamChanges", "StreamDescription"]
 
@@ -69,8 +71,12 @@ class Administration(HintedNames):
     """Scopes and streams of a cluster; :class:`PravegaClient` is one."""
 
     config: PravegaConfig
-    controller: ControllerClient
     stores: SegmentStores
+
+    @property
+    def controller(self) -> ControllerClient:
+        """All calls to the controller."""
+        return self.stores.controller
 
     def name(self, stream: Stream) -> StreamName:
         """The full name of a stream: ``scope/stream``, or ``stream`` in the configured scope."""

@@ -154,6 +154,11 @@ class _StoreSocket:
         """The error for a store that owes an answer for too long."""
         return ConnectionLostError(f"{self._where} has not answered for {seconds:.0f} s")
 
+    def shut_down(self) -> None:
+        """Have whoever waits for the socket find it at its end; from any thread."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close the socket; unsent bytes are dropped."""
         with contextlib.suppress(OSError):

@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ProtocolError, SegmentStoreError, StreamNotFoundError, StreamSealedError, WrongHostError
 from ..wire import SegmentRange, StreamName, segment_name, transaction_segment_name
-from .controller import ControllerClient
 from .controller_values import Successor
 from .deadline import Deadline
+
+if TYPE_CHECKING:
+    from .controller import ControllerClient
 
 __all__ = ["Destination", "Routes", "StreamDestination", "TransactionDestination"]
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde import DeserializationError, OnError, Serializer
+from pravega_serde.columnar import number_column, repeated_text
 from pravega_serde.errors import MissingExtraError
 
 from .. import metrics
@@ -228,8 +229,8 @@ def _imported(package: str) -> Any:
 
 _METADATA_COLUMNS: Final[dict[str, Callable[[EventBatch], pa.Array]]] = {
     "event": lambda batch: batch.events,
-    "scope": lambda batch: pa.repeat(batch.stream.scope, len(batch.events)),
-    "stream": lambda batch: pa.repeat(batch.stream.stream, len(batch.events)),
-    "segment_id": lambda batch: pa.array(np.full(len(batch.events), batch.segment_id)),
-    "offset": lambda batch: pa.array(batch.offsets),
+    "scope": lambda batch: repeated_text(batch.stream.scope, len(batch.events)),
+    "stream": lambda batch: repeated_text(batch.stream.stream, len(batch.events)),
+    "segment_id": lambda batch: number_column(np.full(len(batch.events), batch.segment_id)),
+    "offset": lambda batch: number_column(batch.offsets),
 }

@@ -328,6 +328,10 @@ class _Seam:
         _wait(asyncio.sleep(seconds))
 
     @staticmethod
+    def blocking(work: Callable[[], R]) -> R:
+        return _wait(asyncio.to_thread(work))
+
+    @staticmethod
     def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:
         try:
             return _wait(_connected(endpoint, timeout))

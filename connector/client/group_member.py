@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import OutcomeUnknownError, ReaderGroupError
 from ..groups import (
@@ -30,10 +30,12 @@ from ..groups import (
     group_stream,
 )
 from ..groups.reader import Ask, Now, Phase, Reader, Request, Succession, should_compact
-from .controller import ControllerClient
 from .controller_values import MAX_LONG, SubscriberId
 from .stores import SegmentStores
 from .synchronizer import StateSynchronizer
+
+if TYPE_CHECKING:
+    from .controller import ControllerClient
 
 __all__ = ["GroupMember", "init_of"]
 

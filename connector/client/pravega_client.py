@@ -23,7 +23,6 @@ from .administration import Administration
 from .arguments import Place, Stream, Streams
 from .byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
 from .connection import ConnectionPool, Tls
-from .controller import ControllerClient
 from .event_columns import EventColumns
 from .event_writer import MAX_IN_FLIGHT, EventWriter
 from .events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
@@ -86,8 +85,7 @@ class PravegaClient(Administration):
         attach_if_loaded()
         self.config = config
         self.health = ClusterHealth(timeout, failover_timeout, service=service)
-        self.controller = ControllerClient(config, health=self.health)
-        self.stores = SegmentStores(self.controller, ConnectionPool(_tls(config), self.health), self.health)
+        self.stores = SegmentStores(config, ConnectionPool(_tls(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
 
     @property
@@ -541,8 +539,7 @@ class PravegaClient(Administration):
 
     def close(self) -> None:
         """Close all connections."""
-        self.stores.pool.close()
-        self.controller.close()
+        self.stores.close()
 
     def __repr__(self) -> str:
         scope = f", scope {self.config.scope}" if self.config.scope else ""

@@ -4,10 +4,7 @@ A deadline covers a call with all its attempts, each of which gets a share of th
 must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
 code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
 
-gRPC is imported here with its fork handlers off. They are on unless the environment says otherwise when gRPC is first
-imported, and then a child that is forked only to exec aborts now and then (7 of 180 here). PySpark starts its JVM by
-such a fork, and says "Java gateway process exited". Without the handlers a forked child must not call gRPC if its
-parent has: it would hang, deaf to deadlines.
+A forked child must not call gRPC if its parent has: see ``grpc_environment``.
 """
 
 from __future__ import annotations
@@ -15,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+import grpc
 from google.protobuf.message import Message
 
 from ..config import PravegaConfig
@@ -36,19 +33,13 @@ from ..errors import (
 from ..wire import StreamName
 from . import waiting
 from .deadline import QUIET, Deadline
+from .grpc_environment import FORK_HANDLERS
 from .health import Attempts, ClusterHealth
 
-_SETTING: Final = "GRPC_ENABLE_FORK_SUPPORT"
-if "grpc" not in sys.modules:
-    os.environ.setdefault(_SETTING, "0")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # a line for each failed handshake says less than our error
-
-import grpc  # noqa: E402 - after the environment is set
+if TYPE_CHECKING:
+    from .keycloak import KeycloakTokens
 
 __all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
-
-FORK_HANDLERS: Final = os.environ.get(_SETTING) != "0"
-"""Whether a forked child may use gRPC after its parent did: set by the environment, or gRPC was imported before."""
 
 SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
 CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them
@@ -189,8 +180,8 @@ class ControllerChannel:
     def __init__(self, config: PravegaConfig, health: ClusterHealth) -> None:
         self._config, self._health = config, health
         self._endpoints = config.endpoints
-        authorization = config.authorization
-        self._metadata = (("authorization", authorization),) if authorization else ()
+        self._authorization = config.authorization
+        self._tokens = _tokens(config)
         # By process and endpoint: a channel does not survive a fork, and closing the parent's in the child can block.
         # dict.setdefault is atomic, so that there is no lock that a child could inherit locked.
         self._connections: dict[tuple[int, int], _Connection] = {}
@@ -224,7 +215,7 @@ class ControllerChannel:
         """
         passing: Deadline | None = None  # begins with the first such answer: before it, nobody may have answered
         count = 0
-        unreachable = False
+        unreachable = renewed = False
         with self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline) as attempts:
             while True:
                 turn = self._turn
@@ -232,7 +223,14 @@ class ControllerChannel:
                     return self._ask(turn, rpc, request, attempts)
                 except grpc.RpcError as failed:
                     code, details = failed.code(), failed.details()
+                except ControllerUnavailableError as away:  # who hands out the tokens is
+                    attempts.again(away, away)
+                    continue
                 count += 1
+                if code is grpc.StatusCode.UNAUTHENTICATED and self._tokens is not None and not renewed:
+                    self._tokens.forget(self._authorization or "")  # it may have been revoked
+                    renewed = True
+                    continue
                 if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
                     code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
                 if code is grpc.StatusCode.CANCELLED and not self._closed:
@@ -255,8 +253,11 @@ class ControllerChannel:
         """One attempt at the endpoint whose turn it is."""
         connection = self._connection(turn)
         quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
+        if self._tokens is not None:
+            self._authorization = self._tokens.authorization(attempts.share(quiet).left)
+        metadata = (("authorization", self._authorization),) if self._authorization else ()
         try:
-            answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=self._metadata)
+            answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=metadata)
         except ValueError:  # what gRPC raises for a channel that another thread has closed
             if not self._closed:
                 raise
@@ -316,13 +317,21 @@ class ControllerChannel:
             return not_found(target)
         if code is grpc.StatusCode.CANCELLED and self._closed:
             return _closed_error()
-        if code is grpc.StatusCode.UNAUTHENTICATED and not self._metadata:
+        if code is grpc.StatusCode.UNAUTHENTICATED and not self._authorization:
             return AuthenticationError(f"{where} asks for credentials ({call}): {GIVE_CREDENTIALS}")
         if code in _SAID:
             error, text = _SAID[code]
             return error(f"{where} {text.format(seconds=round(tried, 1))} ({call}): {_ADVICE[code]}")
         error = ControllerFailureError if code in _MOMENTARY else ControllerError
         return error(f"{where} failed in {call} with {code.name}{_quote(details)}")
+
+
+def _tokens(config: PravegaConfig) -> KeycloakTokens | None:
+    if config.keycloak_file is None:
+        return None
+    from .keycloak import KeycloakTokens  # noqa: PLC0415 - HTTP, which few need
+
+    return KeycloakTokens(config.keycloak_file)
 
 
 def _closed_error() -> ControllerError:

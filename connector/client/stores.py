@@ -9,11 +9,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pravega_serde.errors import PravegaError
 
+from ..config import PravegaConfig
 from ..errors import (
     ConnectionLostError,
     ControllerError,
@@ -51,11 +52,13 @@ from ..wire import (
     segment_name,
 )
 from .connection import ConnectionPool, Endpoint
-from .controller import ControllerClient
 from .deadline import Deadline
 from .health import ClusterHealth
 
-__all__ = ["SegmentCalls", "SegmentInfo", "SegmentStores", "error_of"]
+if TYPE_CHECKING:
+    from .controller import ControllerClient
+
+__all__ = ["SegmentCalls", "SegmentInfo", "SegmentPlace", "SegmentStores", "error_of"]
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
@@ -122,17 +125,57 @@ def _renewal(token: str) -> float:
     return max(end - min(_TOKEN_MARGIN, (end - now) / 2), now + _TOKEN_SECONDS)
 
 
+@dataclass(frozen=True)
+class SegmentPlace:
+    """Where a segment is, and the token to read it, as one process knows it and tells another.
+
+    The other one need not ask the controller then. What has changed since it finds out as ever: the store refuses.
+    """
+
+    endpoint: Endpoint
+    token: str = field(repr=False)
+    """Secret; empty where the servers ask for none."""
+    renewal: float
+    """Unix seconds from which another token is asked for."""
+
+
 class SegmentStores:
     """Thread safe access to all segment stores of a cluster."""
 
-    def __init__(self, controller: ControllerClient, pool: ConnectionPool, health: ClusterHealth) -> None:
-        self.controller = controller
+    def __init__(self, config: PravegaConfig, pool: ConnectionPool, health: ClusterHealth) -> None:
+        self._config = config
+        self._controller: ControllerClient | None = None
+        self._closed = False
         self.pool = pool
         self.health = health
         self._lock = threading.Lock()
         self._endpoints: dict[tuple[StreamName, int], Endpoint] = {}
         self._left: dict[tuple[StreamName, int], Endpoint] = {}  # where segments were that were forgotten
         self._tokens: dict[tuple[StreamName, bool], tuple[str, float]] = {}
+
+    @property
+    def controller(self) -> ControllerClient:
+        """The cluster's controller; gRPC is loaded when it is first asked for."""
+        if self._controller is None:
+            from .controller import ControllerClient  # noqa: PLC0415 - with gRPC, a third of all that a task loads
+
+            with self._lock:
+                self._controller = self._controller or ControllerClient(self._config, health=self.health)
+                if self._closed:
+                    self._controller.close()
+        return self._controller
+
+    @controller.setter
+    def controller(self, controller: ControllerClient) -> None:
+        self._controller = controller
+
+    def close(self) -> None:
+        """Close all connections, those to the controller included."""
+        self.pool.close()
+        with self._lock:
+            self._closed = True
+            if self._controller is not None:
+                self._controller.close()
 
     @property
     def timeout(self) -> float:
@@ -182,6 +225,17 @@ class SegmentStores:
         """Result of :meth:`token` if it is known without a call, else None."""
         token, renewal = self._tokens.get((stream, write), ("", 0.0))
         return None if time.time() >= renewal else token
+
+    def known_place(self, stream: StreamName, segment_id: int) -> SegmentPlace | None:
+        """Where a segment is and the token to read it, if both are known without a call; else None."""
+        endpoint, token = self._endpoints.get((stream, segment_id)), self._tokens.get((stream, False))
+        return None if endpoint is None or token is None else SegmentPlace(endpoint, *token)
+
+    def take_place(self, stream: StreamName, segment_id: int, place: SegmentPlace) -> None:
+        """Believe what another process knew, unless something is known here."""
+        with self._lock:
+            self._endpoints.setdefault((stream, segment_id), place.endpoint)
+            self._tokens.setdefault((stream, False), (place.token, place.renewal))
 
     def forget(self, stream: StreamName, segment_id: int, error: BaseException | None = None) -> None:
         """Ask the controller again where the segment is, and for a token if ``error`` says it was refused.

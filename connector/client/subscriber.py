@@ -19,7 +19,6 @@ from typing import Final
 
 from ..errors import ConfigError, ConnectorError, ControllerError
 from ..wire import StreamCut, StreamName
-from .controller_methods import subscriber_config
 from .controller_values import SubscriberId
 from .events import RawEvents
 from .revisioned import RevisionedStreamClient
@@ -94,6 +93,7 @@ class Subscriber:
         Positions do not depend on it: what fails is a warning.
         """
         from ..groups import Init, Ranged, Segment, StateSerializer, group_stream  # noqa: PLC0415 - most clients have no group
+        from .controller_methods import subscriber_config  # noqa: PLC0415 - loads gRPC
 
         config = subscriber_config(self.stream, made)
         try:

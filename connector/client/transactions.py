@@ -12,7 +12,7 @@ import math
 import time
 import uuid
 from types import TracebackType
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -30,12 +30,14 @@ from ..errors import (
 from ..hints import HintedNames
 from ..wire import StreamName
 from . import arguments, waiting
-from .controller import ControllerClient
 from .controller_values import CreatedTransaction, TransactionStatus, status_error
 from .deadline import Deadline
 from .destinations import TransactionDestination
 from .event_writer import EventWriter, SupportsSerialize
 from .stores import SegmentStores
+
+if TYPE_CHECKING:
+    from .controller import ControllerClient
 
 __all__ = ["DEFAULT_LEASE", "LeaseKeeper", "OpenTransaction", "Transaction", "TransactionalWriter"]
 

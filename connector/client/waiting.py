@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 __all__ = [
     "Condition",
@@ -26,6 +26,7 @@ __all__ = [
     "Seam",
     "Watch",
     "Worker",
+    "blocking",
     "condition",
     "connect",
     "grpc_channels",
@@ -35,6 +36,9 @@ __all__ = [
     "sleep",
     "start",
 ]
+
+
+T = TypeVar("T")
 
 
 class Lock(Protocol):
@@ -102,6 +106,10 @@ class Seam(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
+        ...
+
+    def blocking(self, work: Callable[[], T]) -> T:
+        """The result of ``work``, which blocks the thread in which it runs."""
         ...
 
     def connect(self, endpoint: tuple[str, int], timeout: float) -> socket.socket:
@@ -178,6 +186,12 @@ def sleep(seconds: float) -> None:
         time.sleep(seconds)
     else:
         loop.sleep(seconds)
+
+
+def blocking(work: Callable[[], T]) -> T:
+    """The result of ``work``, which knows nothing of event loops and waits by itself."""
+    loop = seam()
+    return work() if loop is None else loop.blocking(work)
 
 
 def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:

@@ -281,6 +281,8 @@ _NUMBERS: Final = {cls: number for number, cls in enumerate(TYPES)}
 
 
 def _bodies(value: Written) -> list[bytes]:
+    if isinstance(value, GroupConfig):
+        value.check()
     known = [b"".join(kind.put(getattr(value, name)) for name, kind in fields) for fields in LAYOUTS[type(value)]]
     return [*known, *value.later]
 
@@ -313,7 +315,10 @@ def _decoded(what: str, data: bytes, read: Callable[[CompactReader], T]) -> T:
 
 
 def encode_update(value: StateUpdate) -> bytes:
-    """Bytes of an update, or of an initial value. Raises ValueError for a name that is too long."""
+    """Bytes of an update, or of an initial value.
+
+    Raises ValueError for a name that is too long, ConfigError for a configuration that Java's clients refuse.
+    """
     return bytes((0, _NUMBERS[type(value)])) + put_revisions(_bodies(value))
 
 
@@ -323,12 +328,25 @@ def decode_update(data: bytes) -> StateUpdate:
 
 
 def _read_update(reader: CompactReader) -> StateUpdate:
+    number, bodies = _read_type(reader)
+    update: StateUpdate = _read_bodies(TYPES[number], reader, bodies)
+    return update
+
+
+def _read_type(reader: CompactReader) -> tuple[int, list[CompactReader]]:
     form, number = reader.fixed(1), reader.fixed(1)
     if form != 0 or number >= len(TYPES):
         raise ValueError(f"unknown format {form}, type {number}")
     _, bodies = reader.revisions()
-    update: StateUpdate = _read_bodies(TYPES[number], reader, bodies)
-    return update
+    return number, bodies
+
+
+def _read_padded(reader: CompactReader) -> StateUpdate:
+    number, bodies = _read_type(reader)
+    if reader.take(reader.remaining).strip(b"\0"):
+        raise ValueError("other bytes than zeros follow its end")
+    value: StateUpdate = _read_bodies(TYPES[number], reader, bodies)
+    return value
 
 
 class StateSerializer:
@@ -351,15 +369,18 @@ class InitSerializer:
         return encode_update(value)
 
     def deserialize(self, data: bytes, /) -> Init | GroupState:
-        """Value of its bytes. Raises DeserializationError, also for an update that begins no state."""
-        value = decode_update(data)
+        """Value of its bytes. Raises DeserializationError, also for an update that begins no state.
+
+        Java's clients write such an entry to the end of their buffer (``UpdateOrInitSerializer``): zeros may follow.
+        """
+        value = _decoded("update", data, _read_padded)
         if not isinstance(value, Init | GroupState):
             raise DeserializationError(f"invalid beginning of a reader group: {type(value).__name__} begins no state")
         return value
 
 
 def encode_config(config: GroupConfig) -> bytes:
-    """Bytes of a configuration (``ReaderGroupConfig.toBytes``)."""
+    """Bytes of a configuration (``ReaderGroupConfig.toBytes``). Raises ConfigError for one that Java refuses."""
     return b"\0" + put_revisions(_bodies(config))
 
 

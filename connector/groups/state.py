@@ -15,7 +15,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..errors import InvalidNameError
+from ..errors import ConfigError, InvalidNameError
 from ..wire import StreamCut, StreamName, parse_segment_name, segment_name
 
 __all__ = [
@@ -161,6 +161,35 @@ class GroupConfig(Written):
         fixed = self.checkpoint_ms, self.refresh_ms, self.max_outstanding, self.retention
         return dict(self.start), dict(self.end), *fixed
 
+    def check(self) -> None:
+        """Raise ConfigError for a configuration that stops Java's clients (``ReaderGroupConfigBuilder.build``)."""
+        if not self.start:
+            raise ConfigError("a reader group reads one stream at least: name the streams")
+        if self.max_outstanding < 1:
+            raise ConfigError(f"a reader group allows one outstanding checkpoint at least, not {self.max_outstanding}")
+        for stream, bound in (*self.start.items(), *self.end.items()):
+            if bound.cut is not None and bound.cut.stream != stream:
+                raise ConfigError(f"a reader group has a stream cut of {bound.cut.stream} for {stream}")
+        for stream, bound in self.end.items():
+            if bound.cut is None:
+                continue
+            if stream not in self.start:
+                raise ConfigError(f"a reader group ends in {stream}, which it does not read")
+            begin = self.start[stream].cut
+            if begin is not None and not _comes_before(begin.positions, bound.cut.positions):
+                raise ConfigError(f"a reader group ends in {stream} at {bound.cut}, before it begins: {begin}")
+
+
+def _comes_before(start: Mapping[int, int], end: Mapping[int, int]) -> bool:
+    """Whether Java takes these offsets by segment id for a beginning and an end."""
+    for segment in start.keys() & end.keys():
+        begin, last = start[segment], end[segment]
+        if (last >= 0 and begin > last) or begin < 0 <= last:
+            return False
+    if not start or not end:
+        return not start and not end
+    return min(start) <= min(end) and max(start) <= max(end)
+
 
 def _none() -> dict[Any, Any]:
     return {}
@@ -185,8 +214,22 @@ class Checkpoints(Written):
         return name not in self.waiting
 
     def of(self, reader: str) -> list[str]:
-        """Checkpoints that wait for a reader."""
-        return [name for name, readers in self.waiting.items() if reader in readers]
+        """Checkpoints that wait for a reader, in the order in which Java's clients have them.
+
+        It counts: of those that are complete because a reader goes, the one that comes last becomes the last one.
+        """
+        found = [name for name, readers in self.waiting.items() if reader in readers]
+        if len(found) < 2:
+            return found
+        # Seldom needed: most processes do without the package.
+        from pravega_serde.java.hashing import table_order  # noqa: PLC0415
+
+        places = 16  # a HashMap begins so, and grows when it is three quarters full
+        while 4 * len(self.waiting) > 3 * places:
+            places *= 2
+        order = table_order(found, places)
+        assert order is not None
+        return [found[at] for at in order]
 
     @property
     def outstanding(self) -> list[str]:

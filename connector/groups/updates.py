@@ -64,6 +64,8 @@ class Init(Written):
     updating: bool = False
 
     def _after(self, state: GroupState | None) -> GroupState:  # noqa: ARG002 - it replaces any state
+        if not self.start.positions:
+            raise GroupStateError("a group cannot begin without segments to read")
         return state_of(self.config, self.start, self.end, updating=self.updating)
 
 
@@ -178,7 +180,9 @@ class SegmentCompleted(Written):
         # The id alone counts, whatever the stream: so do Java's clients, and all members must agree.
         future = {s: _without(ids, self.segment.id) for s, ids in {**state.future, **new}.items()}
         ready = {segment: 0 for segment, ids in future.items() if not ids}
-        ranges = {**state.ranges, **{s: self.ranges.get(s) for s in new}}
+        ranges: Ranges = {**state.ranges, **{s: self.ranges.get(s) for s in new}}
+        if self.segment not in future:  # a segment of another stream with the id of its predecessor let it out early
+            ranges = _without(ranges, self.segment)
         last_read = _without(state.last_read, self.segment)
         return replace(
             state,
@@ -186,7 +190,7 @@ class SegmentCompleted(Written):
             future={segment: ids for segment, ids in future.items() if ids},
             unassigned={**state.unassigned, **ready},
             last_read={**ready, **last_read},
-            ranges=_without(ranges, self.segment),
+            ranges=ranges,
         )
 
 

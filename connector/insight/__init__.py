@@ -2,46 +2,47 @@
 
 ``lag`` has the distance of a reader from the end of its stream and its losses, ``stream_cuts`` the forms of cuts and
 their comparison, ``scaling`` the history of a stream's segments with a picture of it, ``watch`` its present rates.
+Each is loaded when one of its names is asked for: Spark's tasks need ``lag`` alone.
 """
 
-from .lag import Loss, SegmentLag, StreamLag, Survey, count_events, lost_bytes, stream_lag, survey
-from .scaling import History, SegmentLife, draw_history, scaling_history
-from .stream_cuts import (
-    CUT_FORMS,
-    Comparison,
-    Relation,
-    compare_cuts,
-    cuts_of,
-    parse_time,
-    read_cut,
-    segment_label,
-    write_cut,
-)
-from .watch import SegmentView, StreamView, StreamWatch
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CUT_FORMS",
-    "Comparison",
-    "History",
-    "Loss",
-    "Relation",
-    "SegmentLag",
-    "SegmentLife",
-    "SegmentView",
-    "StreamLag",
-    "StreamView",
-    "StreamWatch",
-    "Survey",
-    "compare_cuts",
-    "count_events",
-    "cuts_of",
-    "draw_history",
-    "lost_bytes",
-    "parse_time",
-    "read_cut",
-    "scaling_history",
-    "segment_label",
-    "stream_lag",
-    "survey",
-    "write_cut",
-]
+if TYPE_CHECKING:
+    from .lag import Loss as Loss
+    from .lag import SegmentLag as SegmentLag
+    from .lag import StreamLag as StreamLag
+    from .lag import Survey as Survey
+    from .lag import count_events as count_events
+    from .lag import lost_bytes as lost_bytes
+    from .lag import stream_lag as stream_lag
+    from .lag import survey as survey
+    from .scaling import History as History
+    from .scaling import SegmentLife as SegmentLife
+    from .scaling import draw_history as draw_history
+    from .scaling import scaling_history as scaling_history
+    from .stream_cuts import CUT_FORMS as CUT_FORMS
+    from .stream_cuts import Comparison as Comparison
+    from .stream_cuts import Relation as Relation
+    from .stream_cuts import compare_cuts as compare_cuts
+    from .stream_cuts import cuts_of as cuts_of
+    from .stream_cuts import parse_time as parse_time
+    from .stream_cuts import read_cut as read_cut
+    from .stream_cuts import segment_label as segment_label
+    from .stream_cuts import write_cut as write_cut
+    from .watch import SegmentView as SegmentView
+    from .watch import StreamView as StreamView
+    from .watch import StreamWatch as StreamWatch
+else:
+    from pravega_serde.public_names import public_names
+
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "lag": "Loss SegmentLag StreamLag Survey count_events lost_bytes stream_lag survey",
+            "scaling": "History SegmentLife draw_history scaling_history",
+            "stream_cuts": (
+                "CUT_FORMS Comparison Relation compare_cuts cuts_of parse_time read_cut segment_label write_cut"
+            ),
+            "watch": "SegmentView StreamView StreamWatch",
+        },
+    )

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from ..client import CommitWatch, ControllerClient, PravegaClient, StreamName, TransactionStatus
+from ..client import PravegaClient, StreamName, TransactionStatus
 from ..errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -24,6 +24,9 @@ from .entries import Part
 from .machine import Ask, Commit, Request
 from .state import Ledger
 from .table import Phase
+
+if TYPE_CHECKING:
+    from ..client import ControllerClient
 
 __all__ = ["Servers", "await_visible", "carry_out", "latest_of", "note_batch", "writer_of"]
 
@@ -46,6 +49,8 @@ class Servers:
         self, controller: ControllerClient, stream: StreamName, ledger: Ledger, *, lease: float, timeout: float
     ) -> None:
         """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
+        from ..client import CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs to commit
+
         self.stream, self.ledger, self.lease = stream, ledger, lease
         self._controller, self.timeout = controller, timeout
         self._commits = CommitWatch(controller, stream)
@@ -153,6 +158,8 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
 
     It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after 15 s.
     """
+    from ..client import CommitWatch  # noqa: PLC0415
+
     pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
     commits = CommitWatch(controller, stream)
     with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="pravega-ledger") as pool:

@@ -170,7 +170,7 @@ class FormatOptions:
 
 _PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Options that go together, each a way to give credentials.
-_PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"))
+_PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"), ("keycloak_file",))
 
 
 def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
@@ -298,6 +298,11 @@ class CommonOptions(RegistryOptions):
     token: str | None = _secret("bearer token, instead of a user name and a password", registry=False)
     auth_method: str | None = option(None, "the server's name for another kind of credentials, with `auth_token`")
     auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False)
+    keycloak_file: str | None = option(
+        None,
+        "file of a Keycloak service account (`keycloak.json`), instead of other credentials: at the same path for the "
+        "driver and every executor, which get and renew tokens by themselves",
+    )
     tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
     tls_server_name: str | None = option(None, "name to expect in the servers' certificate, if it is not their host")
     tls_validate_hostname: bool | None = option(None, "whether a certificate must be of its host (default true)", flag)
@@ -344,6 +349,8 @@ class CommonOptions(RegistryOptions):
             return config.with_token(self.token)
         if self.auth_method is not None and self.auth_token is not None:
             return config.with_token(self.auth_token, method=self.auth_method)
+        if self.keycloak_file is not None:
+            return config.with_keycloak(self.keycloak_file)
         return config
 
     def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:

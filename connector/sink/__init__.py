@@ -2,23 +2,26 @@
 
 ``options`` and ``encoding`` (rows as events; ``registry`` for those of a schema registry) need no Spark, and load none.
 ``writers`` is what Spark calls, ``targets`` the streams that rows go to, ``exactly_once`` the transactions of its tasks
-and their commit, ``contents`` the totals by which a repeated batch is compared with the committed one.
+and their commit, ``contents`` the totals by which a repeated batch is compared with the committed one. Each is
+loaded when one of its names is asked for.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from .encoding import EventEncoder, encoder_for
-from .options import SinkOptions
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .writers import PravegaBatchWriter, PravegaStreamWriter
+    from .encoding import EventEncoder as EventEncoder
+    from .encoding import encoder_for as encoder_for
+    from .options import SinkOptions as SinkOptions
+    from .writers import PravegaBatchWriter as PravegaBatchWriter
+    from .writers import PravegaStreamWriter as PravegaStreamWriter
+else:
+    from pravega_serde.public_names import public_names
 
-__all__ = ["EventEncoder", "PravegaBatchWriter", "PravegaStreamWriter", "SinkOptions", "encoder_for"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("PravegaBatchWriter", "PravegaStreamWriter"):
-        from . import writers  # noqa: PLC0415 - ingestion encodes rows where there is no Spark
-
-        return getattr(writers, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "encoding": "EventEncoder encoder_for",
+            "options": "SinkOptions",
+            "writers": "PravegaBatchWriter PravegaStreamWriter",
+        },
+    )

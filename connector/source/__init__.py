@@ -6,51 +6,54 @@ read, ``positions`` their beginnings and ends, ``planner`` the end of the next m
 makes record batches of events, with ``registry`` where a schema registry describes them, ``bad_records`` treats those
 that cannot be decoded, and ``data_loss`` what is gone.
 ``inference`` finds the columns of events that do not name them, ``metadata`` has what is known about streams instead of
-their events. ``options`` has the options of all.
+their events. ``options`` has the options of all. Each is loaded when one of its names is asked for: a process that
+plans needs others than one that reads.
 """
 
-from .bad_records import CORRUPT_TYPES, corrupt_names, decode
-from .columns import (
-    VALUE,
-    Decoder,
-    RowBuilder,
-    decoded_fields,
-    schema_ids,
-    schema_ids_of,
-    serializer_of,
-    with_never_null,
-    with_schema_ids,
-)
-from .inference import columns_in, sampled_columns
-from .metadata import MetadataReader, metadata_columns
-from .options import CORRUPT_RECORD, METADATA_COLUMNS, SourceOptions
-from .positions import Positions
-from .readers import BrokenStreamReader, PravegaBatchReader, PravegaStreamReader, batch_reader, require_streams
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CORRUPT_RECORD",
-    "CORRUPT_TYPES",
-    "METADATA_COLUMNS",
-    "VALUE",
-    "BrokenStreamReader",
-    "Decoder",
-    "MetadataReader",
-    "Positions",
-    "PravegaBatchReader",
-    "PravegaStreamReader",
-    "RowBuilder",
-    "SourceOptions",
-    "batch_reader",
-    "columns_in",
-    "corrupt_names",
-    "decode",
-    "decoded_fields",
-    "metadata_columns",
-    "require_streams",
-    "sampled_columns",
-    "schema_ids",
-    "schema_ids_of",
-    "serializer_of",
-    "with_never_null",
-    "with_schema_ids",
-]
+if TYPE_CHECKING:
+    from .bad_records import CORRUPT_TYPES as CORRUPT_TYPES
+    from .bad_records import corrupt_names as corrupt_names
+    from .bad_records import decode as decode
+    from .columns import VALUE as VALUE
+    from .columns import Decoder as Decoder
+    from .columns import RowBuilder as RowBuilder
+    from .columns import decoded_fields as decoded_fields
+    from .columns import schema_ids as schema_ids
+    from .columns import schema_ids_of as schema_ids_of
+    from .columns import serializer_of as serializer_of
+    from .columns import with_never_null as with_never_null
+    from .columns import with_schema_ids as with_schema_ids
+    from .inference import columns_in as columns_in
+    from .inference import sampled_columns as sampled_columns
+    from .metadata import MetadataReader as MetadataReader
+    from .metadata import metadata_columns as metadata_columns
+    from .options import CORRUPT_RECORD as CORRUPT_RECORD
+    from .options import METADATA_COLUMNS as METADATA_COLUMNS
+    from .options import SourceOptions as SourceOptions
+    from .positions import Positions as Positions
+    from .readers import BrokenStreamReader as BrokenStreamReader
+    from .readers import PravegaBatchReader as PravegaBatchReader
+    from .readers import PravegaStreamReader as PravegaStreamReader
+    from .readers import batch_reader as batch_reader
+    from .streams import require_streams as require_streams
+else:
+    from pravega_serde.public_names import public_names
+
+    __getattr__, __dir__, __all__ = public_names(
+        __name__,
+        {
+            "bad_records": "CORRUPT_TYPES corrupt_names decode",
+            "columns": (
+                "VALUE Decoder RowBuilder decoded_fields schema_ids schema_ids_of serializer_of with_never_null "
+                "with_schema_ids"
+            ),
+            "inference": "columns_in sampled_columns",
+            "metadata": "MetadataReader metadata_columns",
+            "options": "CORRUPT_RECORD METADATA_COLUMNS SourceOptions",
+            "positions": "Positions",
+            "readers": "BrokenStreamReader PravegaBatchReader PravegaStreamReader batch_reader",
+            "streams": "require_streams",
+        },
+    )

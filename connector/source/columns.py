@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from pravega_serde import DeserializationError, Serializer
-from pravega_serde.columnar import list_items, map_entries
+from pravega_serde.columnar import list_items, map_entries, number_column, repeated_text
 from pravega_serde.text import UTF8StringSerializer
 
 from .. import metrics
@@ -151,7 +151,7 @@ class RowBuilder:
         self._mode = options.decode_mode
         # A registry's types that were not chosen have no rows; the reader makes them null.
         self._leave_out_nulls = options.registry_type is not None
-        self._constants: dict[str, pa.Array] = {}
+        self._constants: dict[str | int, pa.Array] = {}
         self._metadata = frozenset(options.metadata_columns)
         self._corrupt = corrupt_names(options.column_name_of_corrupt_record)
         self._columns: list[Column] = [self._column(field) for field in schema]
@@ -211,18 +211,20 @@ class RowBuilder:
             "event": lambda batch, _: batch.events,
             "scope": lambda batch, _: self._constant(batch.stream.scope, len(batch.events)),
             "stream": lambda batch, _: self._constant(batch.stream.stream, len(batch.events)),
-            "segment_id": lambda batch, _: pa.array(np.full(len(batch.events), batch.segment_id)),
-            "offset": lambda batch, _: pa.array(batch.offsets),
+            "segment_id": lambda batch, _: self._constant(batch.segment_id, len(batch.events)),
+            "offset": lambda batch, _: number_column(batch.offsets),
             "encoding_id": lambda batch, _: _encoding_ids(batch.events),
             "event_time_low": lambda batch, _: timestamps(self._times.low(batch.offsets)),
             "event_time_high": lambda batch, _: timestamps(self._times.high(batch.offsets)),
         }
         return columns[name]
 
-    def _constant(self, value: str, length: int) -> pa.Array:
+    def _constant(self, value: str | int, length: int) -> pa.Array:
+        """A column of one value; the longest so far is kept, as batches of one slice have the same."""
         held = self._constants.get(value)
         if held is None or len(held) < length:
-            held = self._constants[value] = pa.repeat(value, length)
+            made = repeated_text(value, length) if isinstance(value, str) else number_column(np.full(length, value))
+            held = self._constants[value] = made
         return held.slice(0, length)
 
     def _decoded_column(self, field: pa.Field) -> Column:

@@ -18,11 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ..client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
-from ..errors import ConfigError, DataLossError, StreamNotFoundError
+from ..client import Arrivals, Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
+from ..errors import ConfigError, ConnectorError, DataLossError, StreamNotFoundError
 from .admission import Admission, Backlog, Boundaries, Limits, divide
 from .data_loss import DataLoss
-from .offsets import Offset, slices_of
+from .offsets import TASK_BYTES, Offset, slices_of
 from .options import SourceOptions
 from .positions import Positions
 from .streams import Streams
@@ -32,8 +32,11 @@ __all__ = ["QueryPlan", "StreamPlanner"]
 _ANY: Final = 2**63 - 1
 # A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
 _LAST_LOOK: Final = 1.0
-# Spark asks every 10 ms for new data. After a look that found none the next one waits so many seconds, or this many
-# times as long as the look took: looking costs little, and what comes is seen soon.
+# Spark asks every 10 ms for new data. After a look that found none the stores tell when there are some, and the next
+# one comes after so many seconds at the latest: for new streams, and for whatever they do not tell.
+_TOLD_PAUSE: Final = 0.5
+# Where they cannot, the next look waits so many seconds, or this many times as long as the look took: looking costs
+# little, and what comes is seen soon.
 _LEAST_PAUSE: Final = 0.05
 _PAUSE_PER_LOOK: Final = 4.0
 _LONGEST_PAUSE: Final = 1.0
@@ -79,6 +82,8 @@ class StreamPlanner:
         self.stream = stream
         self._lineage = _PatientLineage(client.stores, stream, clock)
         self._ceilings: list[Ceiling] = []
+        self.growing: dict[int, int] = {}
+        """Ends of the segments that may get more, as of the last backlog, where nothing more is there to be read."""
 
     def end_at(self, start: StreamCut, end: StreamCut) -> None:
         """Read nothing beyond ``end``; ``start`` is where reading goes on. Raises MalformedStreamCutError."""
@@ -96,6 +101,7 @@ class StreamPlanner:
         for segment_id, begin in positions.items():
             lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
             ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
+        self.growing = {i: end for i, end in ends.items() if not infos[i].sealed and end == infos[i].write_offset}
         return Backlog(self.stream, positions, ends)
 
     def _below(self, segment_ids: Iterable[int]) -> bool:
@@ -145,6 +151,10 @@ class QueryPlan:
         self._planners: dict[StreamName, StreamPlanner] = {}
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
+        self._arrivals = Arrivals(client.stores)
+        self._was_told = self._stopped = False
+        self.is_idle = False
+        """Whether it waits for something to read, so that nothing is known to be there."""
         self.losses = DataLoss(client, fail=options.fail_on_data_loss)
 
     def first(self) -> Offset:
@@ -170,7 +180,7 @@ class QueryPlan:
         What is gone before it was read is an error or passed over, see ``data_loss``. Raises DataLossError,
         StreamNotFoundError, ConfigError for a checkpoint of other streams.
         """
-        self._await_look()
+        told = self._await_look()
         began = self._clock()
         found = [self._remaining(stream, start.cuts.get(stream)) for stream in self._known(start)]
         begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
@@ -178,12 +188,33 @@ class QueryPlan:
         if end is start:
             took = self._clock() - began
             self._next_look = self._clock() + min(max(_LEAST_PAUSE, _PAUSE_PER_LOOK * took), _LONGEST_PAUSE)
+        self._was_told = told
         return end
 
-    def _await_look(self) -> None:
+    def _await_look(self) -> bool:
+        """Wait until it is time for the next look; whether the stores told of something."""
         pause = self._next_look - self._clock()
-        if pause > 0:
-            time.sleep(pause)
+        if pause <= 0:
+            return False
+        self.is_idle = True
+        try:
+            # Told, and then there was nothing: this once not by what they tell, or it could go on without a pause.
+            told = None if self._was_told else self._arrivals.wait(self._growing(), _TOLD_PAUSE)
+            if told is None and not self._stopped:
+                time.sleep(pause)
+        finally:
+            self.is_idle = False
+        if self._stopped:
+            raise ConnectorError("the query was stopped while it looked for something to read")
+        return told or False
+
+    def stop(self) -> None:
+        """End a wait that is under way in another thread; no look comes after it."""
+        self._stopped = True
+        self._arrivals.interrupt()
+
+    def _growing(self) -> dict[StreamName, dict[int, int]]:
+        return {stream: planner.growing for stream, planner in self._planners.items() if planner.growing}
 
     def _known(self, start: Offset) -> Sequence[StreamName]:
         """The streams to read now. Those that the query does not read any more keep their positions."""
@@ -239,7 +270,8 @@ class QueryPlan:
         moved = {stream: begin for stream, begin in begins.items() if start.cuts.get(stream) != begin}
         if not moved and all(start.cuts[stream] == end for stream, end in ends.items()):
             return start
-        return Offset({**start.cuts, **ends}, moved, self._parts(begins, ends))
+        shared = 0 if self._options.min_partitions else TASK_BYTES
+        return Offset({**start.cuts, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
 
     def _parts(
         self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]

@@ -32,13 +32,13 @@ from pravega_serde import PravegaError
 from ..client import (
     EventBatch,
     PravegaClient,
+    SegmentPlace,
     SegmentSlice,
     SegmentTimes,
     StreamCut,
     StreamName,
     note_answer,
     read_slice,
-    shared_client,
     slices_between,
 )
 from ..errors import DataLossError
@@ -48,7 +48,7 @@ from .admission import Boundaries, divide
 from .bad_records import check_letter_box, letter_box
 from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
 from .data_loss import DataLoss, pass_over
-from .offsets import Offset
+from .offsets import TASK_BYTES, Offset, shared_tasks
 from .options import SourceOptions
 from .planner import QueryPlan
 from .positions import Positions
@@ -63,7 +63,6 @@ __all__ = [
     "batch_reader",
     "filters_are_pushed",
     "read_rows",
-    "require_streams",
 ]
 
 T = TypeVar("T")
@@ -71,7 +70,7 @@ T = TypeVar("T")
 _ANSWER_WITHIN: Final = 5.0
 # … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
 _ASKED_AGAIN_WITHIN: Final = 10.0
-_POLL: Final = 0.2
+_POLL: Final = 0.1
 # Spark refuses readers that take filters where its setting is off. Where it is on, this module of Spark's takes them.
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 # Columns that are the same for all events of a slice.
@@ -110,22 +109,17 @@ _STOPS: Final[dict[type, Callable[[Any], int]]] = {
 }
 
 
-def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
-    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
-    # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
-    client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
-    streams = Streams(client, options)
-    streams.require()
-    note_answer(client.config)
-    return streams.now()
-
-
 @dataclass(frozen=True)
-class SlicePartition(Exchanged, InputPartition):  # type: ignore[misc]
-    """One range of a segment, read by one task, up to ``stop`` if a filter passes nothing from there on."""
+class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
+    """Ranges of segments, read by one task one after the other.
 
-    slice: SegmentSlice
-    times: SegmentTimes = NO_TIMES
+    ``times`` are the event times along each; ``places`` where each segment is, as the driver knows it: so a new process
+    need not ask the controller, nor load gRPC. ``stop`` is the offset from which on a filter passes nothing.
+    """
+
+    slices: tuple[SegmentSlice, ...]
+    times: tuple[SegmentTimes, ...]
+    places: tuple[SegmentPlace | None, ...]
     stop: int | None = None
 
 
@@ -184,17 +178,14 @@ class _Reader(Exchanged):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
         # Spark asks once, for None, when there are no partitions.
-        if not isinstance(partition, SlicePartition):
-            return iter(())
-        return read_rows(
-            self.options.client(service=True),
-            self.options,
-            self.schema,
-            self.serializer,
-            partition.slice,
-            times=partition.times,
-            stop=partition.stop,
-        )
+        if not isinstance(partition, SlicesPartition):
+            return
+        client, options = self.options.client(service=True), self.options
+        for piece, place in zip(partition.slices, partition.places, strict=True):
+            if place is not None:
+                client.stores.take_place(piece.stream, piece.segment_id, place)
+        for piece, times in zip(partition.slices, partition.times, strict=True):
+            yield from read_rows(client, options, self.schema, self.serializer, piece, times=times, stop=partition.stop)
 
     def _times(
         self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
@@ -204,15 +195,36 @@ class _Reader(Exchanged):
             return itertools.repeat(NO_TIMES, len(slices))
         return times_along(self.options.client(), slices, ends)
 
+    @staticmethod
+    def _tasks(
+        client: PravegaClient | None,
+        slices: Sequence[SegmentSlice],
+        times: Iterable[SegmentTimes],
+        task_bytes: int,
+        stop: int | None = None,
+    ) -> list[InputPartition]:
+        """The partitions of slices, in their order; ``client`` has asked where these are, if any has."""
+
+        def place(piece: SegmentSlice) -> SegmentPlace | None:
+            return None if client is None else client.stores.known_place(piece.stream, piece.segment_id)
+
+        along = iter(times)
+        return [
+            SlicesPartition(
+                tuple(task), tuple(itertools.islice(along, len(task))), tuple(place(piece) for piece in task), stop
+            )
+            for task in shared_tasks(slices, task_bytes)
+        ]
+
 
 @in_one_line("partitions")
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
-    """Reads streams between two cuts of each, one partition for each part of a segment."""
+    """Reads streams between two cuts of each, a partition for each part of a segment, or for several small ones."""
 
     _pushed: Pushed | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges of segments between the start and the end cut of each stream."""
+        """The tasks that read the segments between the start and the end cut of each stream."""
         client, options = self.options.client(), self.options
         check_letter_box(client, options)
         starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
@@ -230,7 +242,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         stop = None
         if self._pushed is not None:
             parts, stop = self._pushed.keep(parts), self._pushed.stop
-        return [SlicePartition(part, times, stop) for part, times in zip(parts, self._times(parts), strict=True)]
+        return self._tasks(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
 
 
 @in_one_line("pushFilters")
@@ -325,7 +337,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._asked = time.monotonic()
         look = self._look_from(Offset.from_json(value))
         while not wait([look], _POLL).done:
-            if self._may_answer_now():
+            if self._is_idle() or self._may_answer_now():
                 return value
         self._look = None
         end = look.result()
@@ -341,6 +353,10 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self._look is None:
             self._look, self._looks_from = _in_background(lambda: self._find_end(position)), position
         return self._look
+
+    def _is_idle(self) -> bool:
+        """Whether the look waits for something to read: it goes on, and Spark may stop the query meanwhile."""
+        return self._own_plan is not None and self._own_plan.is_idle
 
     def _may_answer_now(self) -> bool:
         if self._ends_now or self._interval > _ASKED_AGAIN_WITHIN or self._client.trouble is None:
@@ -363,11 +379,12 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._plan.end_here()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The ranges of segments between two offsets; depends on nothing else."""
+        """The tasks that read the segments between two offsets; depends on nothing else."""
         last = Offset.from_json(end)
         self._planned = last.cuts
         slices = list(last.slices_from(Offset.from_json(start)))
-        return [SlicePartition(*both) for both in zip(slices, self._times(slices, last.marks), strict=True)]
+        # A reader that has asked nothing yet, after a restart, knows no places.
+        return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The streams' end as the query's progress shows it; see ``connector.source.progress``."""
@@ -377,6 +394,11 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""
         if self._look is None:  # it publishes as well
             self._publish(Offset.from_json(end))
+
+    def stop(self) -> None:
+        """End the look for something to read that is under way."""
+        if self._own_plan is not None:
+            self._own_plan.stop()
 
     def _publish(self, committed: Offset) -> None:
         if self.options.publish_position is None:

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ..client import ControllerClient, PravegaClient, StreamName
+from ..client import PravegaClient, StreamName, note_answer, shared_client
 from ..errors import ConfigError, ScopeNotFoundError
 from .options import SourceOptions
 
-__all__ = ["StreamPattern", "Streams"]
+if TYPE_CHECKING:
+    from ..client import ControllerClient
+
+__all__ = ["StreamPattern", "Streams", "require_streams"]
 
 _REGEX: Final = "regex:"
 _WILD: Final = frozenset("*?[")
@@ -121,3 +124,13 @@ class Streams:
             self.now()
         for stream in self._found if self._pattern is None else ():
             self._client.require_stream(stream)
+
+
+def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:
+    """The streams to read. Raises StreamNotFoundError for a missing one, ControllerUnavailableError."""
+    # A user waits for it. Half the time: Spark repeats a failed look at the schema once, in a new process.
+    client = shared_client(options.config(), options.timeout_ms / 2000, options.timeout_ms / 2000)
+    streams = Streams(client, options)
+    streams.require()
+    note_answer(client.config)
+    return streams.now()

@@ -132,13 +132,18 @@ class StreamHistory:
         return True
 
     def between(self, one: Cut, other: Cut) -> list[int]:
-        """Ids of the segments from one cut to the other, theirs included. Raises ValueError unless it precedes it."""
-        if not self.covers(one) or not self.covers(other) or not self.precedes(one, other):
+        """Ids of the segments from one cut to the other, theirs included. Raises ValueError unless it precedes it.
+
+        No cut at all is the first segments, or the present ones.
+        """
+        is_known = all(self.covers(cut) for cut in (one, other) if cut)
+        if not is_known or (one and other and not self.precedes(one, other)):
             raise ValueError("the cuts are in no order")
         found = set[int]()
         for key, chain in self._chains():
-            (first,), (last,) = self._at(one, key), self._at(other, key)
-            found.update(chain[chain.index(first) : chain.index(last) + 1])
+            first = chain.index(*self._at(one, key)) if one else 0
+            last = chain.index(*self._at(other, key)) if other else len(chain) - 1
+            found.update(chain[first : last + 1])
         return sorted(found)
 
     def before(self, cut: Cut) -> set[int]:

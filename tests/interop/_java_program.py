@@ -23,9 +23,9 @@ _SECONDS: Final = 120.0
 
 
 class JavaProgram:
-    """The Java client against one controller: the program ``name``. Context manager."""
+    """The Java client against one controller, or without: the program ``name``. Context manager."""
 
-    def __init__(self, name: str, controller: str) -> None:
+    def __init__(self, name: str, controller: str = "") -> None:
         java = find_java()
         jars = pravega_jars()
         logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
@@ -33,6 +33,11 @@ class JavaProgram:
             name, [str(java.path), "-Xmx512m", *SOON_READY, logback, "-cp", f"{_classes()}:{jars}/*", name]
         )
         self._controller = controller
+
+    @property
+    def pid(self) -> int:
+        """The process, to be killed or held up."""
+        return self._peer.pid
 
     def close(self) -> None:
         """End the JVM."""

@@ -46,5 +46,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def client(pravega: LocalPravega) -> Iterator[PravegaClient]:
-    with PravegaClient(pravega.controller_uri) as client:
+    with PravegaClient(pravega.config.controller) as client:
         yield client

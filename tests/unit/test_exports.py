@@ -58,7 +58,7 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 
 
 #: Packages whose names are loaded when they are asked for.
-LAZY = ["connector", "pravega_serde", "pyspark_pravega"]
+LAZY = ["connector", "connector.insight", "connector.sink", "connector.source", "pravega_serde", "pyspark_pravega"]
 
 
 def order(name: str) -> tuple[int, str]:

@@ -1,12 +1,14 @@
 """TLS and users: the client against a server that asks for both."""
 
+import asyncio
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 import trustme
+import uvloop
 
-from connector.client import PravegaClient, stores
+from connector.client import AsyncPravegaClient, PravegaClient, stores
 from connector.config import PravegaConfig
 from connector.errors import AuthenticationError, ControllerUnavailableError
 from connector.local import LocalPravega
@@ -64,6 +66,31 @@ def test_transactions_and_revisions_take_delegation_tokens_too(client, stream_na
         assert log.mark() == entry[0]
         log.truncate_to_revision(entry[0])
         assert [written for _, written in log.read_from(log.oldest_revision())] == [b"at a revision"]
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_the_client_for_asyncio_uses_tls_and_tokens(run, client, stream_name):
+    async def main():
+        async with AsyncPravegaClient(client.config) as other:
+            await other.create_stream(stream_name, 2)
+
+            async def follow():
+                found = []
+                async with other.follow(stream_name, "string", start="earliest") as reader:
+                    while len(found) < 301:
+                        found += await reader.poll(10)
+                return sorted(found)
+
+            following = [asyncio.create_task(follow()) for _ in range(3)]
+            async with other.writer(stream_name, "string") as writer:
+                for number in range(300):
+                    await writer.write(f"{number:03}" * (number * 20), str(number % 7))
+            async with other.transactions(stream_name, "string").begin() as transaction:
+                await transaction.write("together", "7")
+            return await asyncio.gather(*following)
+
+    written = sorted(["together", *(f"{number:03}" * (number * 20) for number in range(300))])
+    assert run(main()) == [written] * 3
 
 
 @pytest.mark.parametrize("write", [False, True], ids=["reading", "writing"])

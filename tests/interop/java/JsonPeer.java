@@ -34,10 +34,20 @@ abstract class JsonPeer {
         answers.println("{\"ready\": \"java " + Runtime.version() + "\"}");
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-            answers.println(GSON.toJson(done(GSON.fromJson(line, JsonObject.class))));
+            answers.println(ascii(GSON.toJson(done(GSON.fromJson(line, JsonObject.class)))));
             answers.flush();
         }
         System.exit(0);
+    }
+
+    // Whatever the output's encoding, and for text that has none.
+    private static String ascii(String json) {
+        if (json.chars().allMatch(c -> c < 0x7f)) {
+            return json;
+        }
+        StringBuilder escaped = new StringBuilder();
+        json.chars().forEach(c -> escaped.append(c < 0x7f ? String.valueOf((char) c) : String.format("\\u%04x", c)));
+        return escaped.toString();
     }
 
     private Object done(JsonObject request) {

@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 import re
+import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -15,6 +17,8 @@ import uvloop
 
 from connector.client import AsyncLeaseKeeper, AsyncPravegaClient, PravegaClient, TransactionStatus
 from connector.client._proto import controller_pb2 as pb
+from connector.client.connection import Tls, open_socket
+from connector.client.event_loop import run as in_event_loop
 from connector.errors import ConfigError, ControllerError, StreamNotFoundError, TransactionAbortedError
 from connector.testing.requests import Append, frame
 from connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
@@ -435,6 +439,25 @@ def test_a_loop_that_ends_ends_what_is_under_way_in_it(run, stream, store):
 
 
 # ---------------------------------------------------------------- the controller
+
+
+def test_a_tls_handshake_without_an_answer_leaves_the_loop_to_others_and_can_be_cancelled(run):
+    async def main():
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.setblocking(False)
+            tls = Tls(ssl.create_default_context(), "pravega.test")
+            opening = asyncio.create_task(in_event_loop(open_socket, server.getsockname(), tls, 30.0))
+            async with asyncio.timeout(20):
+                accepted, _ = await loop.sock_accept(server)
+                with accepted:
+                    hello = await loop.sock_recv(accepted, 1 << 16)
+                    assert not opening.done()
+                    await cancelled(opening)
+                    assert await loop.sock_recv(accepted, 1 << 16) == b""
+        return hello
+
+    assert run(main)[0] == 22  # a record of a handshake
 
 
 @pytest.fixture

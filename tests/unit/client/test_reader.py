@@ -1,10 +1,13 @@
 """Reading ranges from a store that fails, or that no longer has what is asked for."""
 
+import math
+import pickle
 import time
+from dataclasses import replace
 
 import pytest
 
-from connector.client import SegmentSlice, read_slice, slices_between
+from connector.client import SegmentPlace, SegmentSlice, read_slice, slices_between
 from connector.errors import (
     DataLossError,
     DeadlineExceededError,
@@ -26,6 +29,7 @@ from connector.wire import (
 )
 from pravega_serde.errors import DeserializationError
 from tests.fake_stream import FakeStream
+from tests.fakes import unused_port
 
 EVENTS = [b"%d:" % i + bytes(i % 700) for i in range(9000)]  # about three chunks
 DATA = b"".join(map(frame, EVENTS))
@@ -271,3 +275,50 @@ def test_an_event_that_cannot_be_deserialized_is_named_by_its_place(client, full
     assert (error.scope, error.stream, error.segment_id) == ("scope", "stream", 0)
     assert error.offset == sum(len(frame(e)) for e in EVENTS[:4])
     assert error.field_path == "$.x"
+
+
+class TestPlacesThatAnotherProcessKnew:
+    """What a planning client knows of a segment is pickled, and a reading client takes it."""
+
+    def known(self, full):
+        with full.client() as planner:
+            assert planner.stores.known_place(full.name, 0) is None
+            planner.tail(full.name)
+            return pickle.loads(pickle.dumps(planner.stores.known_place(full.name, 0)))
+
+    def test_nobody_is_asked_for_what_is_known(self, full, client):
+        place = self.known(full)
+        full.asked.clear()
+        client.stores.take_place(full.name, 0, place)
+        assert read(client, full) == EVENTS
+        assert full.asked["endpoint"] == full.asked["delegation_token"] == 0
+
+    def test_a_place_that_was_left_and_a_token_that_ended_are_found_out(self, full, client, store):
+        full.valid_token = "old"
+        place = self.known(full)
+        assert place.token == "old"
+        assert "old" not in repr(place)
+        full.valid_token = "new"
+
+        def moved(session, request):
+            session.reply(WrongHost(request.request_id, request.segment, "", "stack"))
+            session.deaf = True  # or the request behind it would use up the next rule
+
+        store.on(ReadSegment, moved)
+        store.on(ReadSegment, lambda session, request: session.reply(AuthTokenCheckFailed(request.offset, "stack", 1)))
+        full.asked.clear()
+        client.stores.take_place(full.name, 0, place)
+        assert read(client, full) == EVENTS
+        assert store.unused_rules == 0
+        assert full.asked["endpoint"] >= 1
+        assert store.requests[-1].token == "new"
+
+    def test_a_server_that_is_gone_is_not_waited_for(self, full, client):
+        place = replace(self.known(full), endpoint=("127.0.0.1", unused_port()))
+        client.stores.take_place(full.name, 0, place)
+        assert read(client, full) == EVENTS
+
+    def test_what_is_known_here_is_not_given_up(self, full, client):
+        client.tail(full.name)
+        client.stores.take_place(full.name, 0, SegmentPlace(("127.0.0.1", unused_port()), "wrong", math.inf))
+        assert client.stores.known_place(full.name, 0) == self.known(full)

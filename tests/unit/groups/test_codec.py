@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connector.errors import ConfigError
 from connector.groups import codec
 from connector.groups.codec import decode_config, decode_update, encode_config, encode_update
 from connector.groups.state import (
@@ -39,7 +40,7 @@ from connector.groups.updates import (
 from connector.wire import StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
 
-STREAM = StreamName("a", "b")
+STREAM, OTHER = StreamName("a", "b"), StreamName("a", "c")
 FIRST = Segment(STREAM, 0)
 SECOND = Segment(STREAM, 1 << 32 | 1)
 HALF = KeyRange(0.0, 0.5)
@@ -124,6 +125,40 @@ def test_the_configuration_is_javas():
     )
 
 
+ENDED = {STREAM: Bound(StreamCut(STREAM, {0: 5, 3: -1}))}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"start": {}}, "name the streams"),
+        ({"max_outstanding": 0}, "not 0"),
+        ({"start": {OTHER: Bound(StreamCut(STREAM, {0: 5}))}}, "a stream cut of a/b for a/c"),
+        ({"end": {OTHER: Bound(StreamCut(OTHER, {0: 5}))}}, "ends in a/c, which it does not read"),
+        ({"start": {STREAM: Bound(StreamCut(STREAM, {0: 6, 3: 9}))}, "end": ENDED}, "before it begins"),
+        ({"start": {STREAM: Bound(StreamCut(STREAM, {0: -1, 3: 9}))}, "end": ENDED}, "before it begins"),
+        ({"start": {STREAM: Bound(StreamCut(STREAM, {1: 0}))}, "end": ENDED}, "before it begins"),
+        ({"start": {STREAM: Bound(StreamCut(STREAM, {0: 0, 4: 0}))}, "end": ENDED}, "before it begins"),
+        ({"end": {STREAM: Bound(StreamCut(STREAM, {}))}}, "before it begins"),
+    ],
+)
+def test_what_would_stop_javas_clients_is_not_written(settings, said):
+    with pytest.raises(ConfigError, match=said):
+        encode_update(Init(replace(CONFIG, **settings), Ranged.of({FIRST: 5})))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"start": {STREAM: Bound(StreamCut(STREAM, {0: 5, 3: 9}))}, "end": ENDED},
+        {"start": {STREAM: Bound()}, "end": ENDED},
+        {"start": {STREAM: Bound()}, "end": {OTHER: Bound()}},
+    ],
+)
+def test_what_java_takes_is_written(settings):
+    assert decode_config(encode_config(replace(CONFIG, **settings))) == replace(CONFIG, **settings)
+
+
 def test_a_state_without_checkpoints_is_javas():
     state = encode_update(GroupState(config=CONFIG))
     assert state.startswith(raw("00010003"))
@@ -151,16 +186,22 @@ def cuts(stream):
     return st.dictionaries(st.integers(0, 9), st.integers(-1, 2**40), max_size=3).map(lambda at: StreamCut(stream, at))
 
 
-BOUNDS = st.dictionaries(STREAMS, st.none(), max_size=3).flatmap(
-    lambda streams: st.fixed_dictionaries({s: st.builds(Bound, st.none() | cuts(s)) for s in streams})
+def config(streams, **settings):
+    """A configuration that Java takes: of what begins somewhere it says nothing of the end."""
+    start = {stream: Bound(cut) for stream, (cut, _) in streams.items()}
+    end = {stream: Bound(cut if start[stream].cut is None else None) for stream, (_, cut) in streams.items()}
+    return GroupConfig(start=start, end=end if len(streams) > 1 else {}, **settings)
+
+
+BOUNDS = st.dictionaries(STREAMS, st.none(), min_size=1, max_size=3).flatmap(
+    lambda streams: st.fixed_dictionaries({s: st.tuples(st.none() | cuts(s), st.none() | cuts(s)) for s in streams})
 )
 CONFIGS = st.builds(
-    GroupConfig,
-    start=BOUNDS,
-    end=BOUNDS,
+    config,
+    BOUNDS,
     checkpoint_ms=LONGS,
     refresh_ms=LONGS,
-    max_outstanding=st.integers(-(2**31), 2**31 - 1),
+    max_outstanding=st.integers(1, 2**31 - 1),
     retention=st.sampled_from(Retention),
     generation=LONGS,
     id=st.uuids(),

@@ -66,6 +66,14 @@ def test_a_group_begins_with_all_segments_waiting():
     assert (state.readers, state.segments, state.updating) == (0, 2, False)
 
 
+def test_a_group_cannot_begin_without_segments():
+    """Java's clients could not go on with it."""
+    with pytest.raises(GroupStateError, match="cannot begin without segments"):
+        create(Init(CONFIG, Ranged()))
+    with pytest.raises(GroupStateError, match="cannot begin without segments"):
+        apply(START, Init(CONFIG, Ranged(), {S0: 15}))
+
+
 def test_a_new_beginning_takes_all_readers_out():
     busy = after(owning(S0), CreateCheckpoint("c"), UpdatingConfig(updating=True))
     again = Init(replace(CONFIG, generation=1), Ranged.of({S0: 0}))
@@ -162,6 +170,23 @@ def test_the_id_of_a_completed_segment_counts_in_every_stream():
     assert after(state, SegmentCompleted("r1", S0, {})).unassigned == {S1: 20, far: 0}
 
 
+def test_a_segment_that_was_let_out_early_keeps_its_range_while_it_waits():
+    """Its predecessor's id was completed in another stream, then the predecessor itself."""
+    both, keys = {NEXT: (0, 1)}, {S0: None, S1: None, NEXT: KeyRange(0.0, 1.0)}
+    other = Segment(OTHER, 1)
+    state = after(
+        replace(owning(S0, S1), unassigned={other: 0}, last_read={other: 0}),
+        AcquireSegment("r1", other),
+        SegmentCompleted("r1", S0, both, keys),
+        SegmentCompleted("r1", other, {}),
+        SegmentCompleted("r1", S1, both, keys),
+    )
+    assert (state.future, state.unassigned) == ({NEXT: ordered_set([0])}, {NEXT: 0})
+    state = after(state, AcquireSegment("r1", NEXT), SegmentCompleted("r1", NEXT, {}, {NEXT: KeyRange(0.0, 1.0)}))
+    assert state.future == {NEXT: ordered_set([0])}
+    assert state.ranges[NEXT] == KeyRange(0.0, 1.0)
+
+
 def test_the_end_of_all_data():
     state = owning(S0, S1)
     assert not state.is_end_of_data
@@ -194,6 +219,19 @@ def test_a_reader_that_goes_has_taken_all_checkpoints():
     assert state.checkpoints.positions == {"c": {S1: 20, S0: 13}, "d": {S1: 20, S0: 13}}
     assert state.checkpoints.waiting == {"d": ordered_set(["r2"])}
     assert state.checkpoints.last == {S0: 13, S1: 20}
+
+
+@pytest.mark.parametrize("names", [("c", "p"), ("p", "c")])
+def test_of_checkpoints_that_wait_for_one_reader_the_last_is_javas(names):
+    """In Java's table "p" comes before "c", whichever was begun first."""
+    state = group("r1", "r2")
+    state = after(state, CreateCheckpoint(names[0]), AcquireSegment("r1", S0), CreateCheckpoint(names[1]))
+    state = after(state, *(CheckpointReader(name, "r2", {}) for name in names))
+    assert state.checkpoints.of("r1") == ["p", "c"]
+    state = after(state, RemoveReader("r1", {S0: 13}))
+    assert state.checkpoints.last is state.checkpoints.positions["c"]
+    many = after(group("r1"), *(CreateCheckpoint(f"c{number}") for number in range(20)))
+    assert sorted(many.checkpoints.of("r1")) == sorted(f"c{number}" for number in range(20))
 
 
 def test_without_readers_a_checkpoint_is_complete_at_once_and_not_the_last():

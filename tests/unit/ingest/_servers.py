@@ -37,7 +37,7 @@ class Servers(ControllerClient):
 
     def client(self, *, failover_timeout: float = 60.0) -> PravegaClient:
         client = PravegaClient("tcp://127.0.0.1:1", failover_timeout=failover_timeout, service=True)
-        client.controller = client.stores.controller = self
+        client.stores.controller = self
         self.health = client.health
         return client
 

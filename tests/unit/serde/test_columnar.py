@@ -26,7 +26,9 @@ from pravega_serde.columnar import (
     expand,
     list_items,
     map_entries,
+    number_column,
     per_row,
+    repeated_text,
 )
 from pravega_serde.columnar.pieces import Blob
 
@@ -103,6 +105,24 @@ def test_cut_gives_the_slices(spans: list[tuple[int, int]]) -> None:
     data = np.arange(max(at, 1), dtype=np.uint8)
     column = cut(data, np.array(starts, np.int64), np.array(ends, np.int64))
     assert column.to_pylist() == [data[start:end].tobytes() for start, end in zip(starts, ends, strict=True)]
+
+
+@pytest.mark.parametrize("kind", ["i1", "u2", "i4", "i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("step", [1, 2])
+def test_numbers_are_a_column_as_arrow_makes_it(kind: str, step: int) -> None:
+    values = np.arange(7).astype(kind)[::step]
+    made = number_column(values)
+    made.validate(full=True)
+    assert made.equals(pa.array(values))
+    assert number_column(values[:0]).equals(pa.array(values[:0]))
+
+
+@pytest.mark.parametrize("text", ["", "a", "ключ"])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_repeated_text_is_a_column_as_arrow_makes_it(text: str, count: int) -> None:
+    made = repeated_text(text, count)
+    made.validate(full=True)
+    assert made.equals(pa.array([text] * count, pa.string()))
 
 
 @given(st.lists(st.booleans(), max_size=50))

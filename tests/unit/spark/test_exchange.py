@@ -1,49 +1,133 @@
-"""What the processes of a query hand to each other, from one version of the project to another."""
+"""The shape of what the processes of a query hand to each other, beside the number that stands for it.
 
+``python -m tests.unit.spark.test_exchange`` writes the shape down after the number was raised.
+"""
+
+import dataclasses
+import json
 import pickle
+import uuid
+from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark import cloudpickle
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from connector.client import PravegaClient
 from connector.data_source import PravegaDataSource
 from connector.errors import VersionMismatchError
-from connector.exchange import VERSION
+from connector.exchange import VERSION, Exchanged, Portable, receive
+from connector.ledger import Content, Part
+from connector.sink.exactly_once import TaskPrepared, WriteId
+from connector.sink.writers import TaskWritten
+from connector.source.readers import PravegaFilteringReader
+from connector.testing import InProcessPravega
 
-COLUMNS = StructType([StructField("event", BinaryType())])
-START = {"streams": {"a/b": {"0.#epoch.0": 0}}, "version": 1}
-END = {"streams": {"a/b": {"0.#epoch.0": 90}}, "version": 1}
-
-
-@pytest.fixture
-def exchanged():
-    """A reader and one of its partitions; no server is asked."""
-    options = {"controller": "tcp://127.0.0.1:1", "stream": "a/b", "columns": "event"}
-    reader = PravegaDataSource(options).streamReader(COLUMNS)
-    (partition,) = reader.partitions(START, END)
-    return reader, partition
+FILE = Path(__file__).parents[2] / "vectors" / "exchanged.json"
+OURS = ("connector", "pravega_connector", "pravega_serde")
 
 
-def test_what_is_exchanged_comes_as_it_was_sent(exchanged):
-    for dumps in (pickle.dumps, cloudpickle.dumps):
-        reader, partition = pickle.loads(dumps(exchanged))
-        assert (partition.slice, partition.stop) == (exchanged[1].slice, None)
-        assert partition.slice.end == 90
-        assert reader.options == exchanged[0].options
-        assert [each.slice for each in reader.partitions(START, END)] == [partition.slice]
+def name_of(kind: type) -> str:
+    """Name of a class; ``connector`` has two."""
+    return f"{kind.__module__}.{kind.__qualname__}".replace("pravega_connector.", "connector.")
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["reader", "partition"])
-def test_another_version_is_one_clear_line(exchanged, monkeypatch, which):
-    monkeypatch.setattr("connector.exchange.VERSION", VERSION + 1)
-    sent = cloudpickle.dumps(exchanged[which])
-    monkeypatch.undo()
-    # Its classes need not be there any more.
-    assert b"connector.source" in sent
-    sent = sent.replace(b"connector.source", b"connector.absent")
-    with pytest.raises(VersionMismatchError) as error:
-        pickle.loads(sent)
-    text = str(error.value)
-    assert text.startswith("[PRAVEGA-VERSION-MISMATCH] ")
-    assert f"version {VERSION + 1}, this one version {VERSION}" in text
-    assert "\n" not in text
+def attributes(value: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **getattr(value, "__dict__", {})}
+
+
+def add_shapes(value: Any, shapes: dict[str, list[str]], seen: set[int]) -> None:
+    """Add the attributes of a value's class, and of those of the values in it."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Portable):
+        add_shapes(pickle.loads(value._pickled), shapes, seen)  # as it comes, without what its use adds
+    if isinstance(value, dict):
+        inner: Any = [*value, *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inner = value
+    elif type(value).__module__.partition(".")[0] in OURS and not isinstance(value, type):
+        found = attributes(value)
+        name = name_of(type(value))
+        shapes[name] = sorted({*shapes.get(name, ()), *found})
+        inner = found.values()
+    else:
+        return
+    for each in inner:
+        add_shapes(each, shapes, seen)
+
+
+def exchanged() -> list[Exchanged]:
+    """One object of each kind, as they are behind a pickle."""
+    typed = StructType([StructField("id", LongType()), StructField("item", StringType())])
+    named = StructType([*typed, StructField("target_stream", StringType()), StructField("routing_key", StringType())])
+    with InProcessPravega() as pravega, PravegaClient(pravega.config) as client:
+        client.create_stream("s/x", 2)
+        with client.writer("s/x", "string") as writer:
+            writer.write("one", "key")
+        place = {"controller": pravega.config.controller, "stream": "s/x"}
+        source = PravegaDataSource(place | {"columns": "event,event_time_low"})
+        columns = source.schema()
+        batch = source.reader(columns)
+        made: list[Any] = [batch, *batch.partitions(), source.streamReader(columns)]
+        for name in ("json", "cbor"):
+            source = PravegaDataSource(place | {"format": name})
+            made += [source.reader(typed), source.writer(typed, overwrite=False), source.streamWriter(typed, False)]
+        several = PravegaDataSource({"controller": place["controller"], "format": "json"})
+        made.append(several.writer(named, overwrite=False))
+        listed = PravegaDataSource(place | {"metadata": "StreamInfo"})
+        metadata = listed.reader(listed.schema())
+        made += [
+            metadata,
+            *metadata.partitions(),
+            PravegaFilteringReader(batch.options, batch.schema, batch.serializer),
+        ]
+    made += [
+        TaskPrepared(WriteId("app", "query", "run", 7), 3, Part(uuid.UUID(int=1), Content(2, 30, 7), 1)),
+        TaskWritten(2, 30, query="query"),
+    ]
+    return [pickle.loads(pickle.dumps(value)) for value in made]
+
+
+def shapes() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for value in exchanged():
+        add_shapes(value, found, set())
+    return dict(sorted(found.items()))
+
+
+def test_another_shape_has_another_number():
+    kept = json.loads(FILE.read_text())
+    write = "python -m tests.unit.spark.test_exchange"
+    assert shapes() == kept["classes"], f"raise connector.exchange.VERSION, then {write}"
+    assert kept["version"] == VERSION, write
+
+
+def test_every_class_that_is_exchanged_is_in_it():
+    def below(kind: type) -> set[type]:
+        return {kind}.union(*map(below, kind.__subclasses__()))
+
+    kept = json.loads(FILE.read_text())["classes"]
+    # A class whose name begins with an underscore is a base.
+    kinds = {kind for kind in below(Exchanged) - {Exchanged} if not kind.__name__.startswith("_")}
+    assert {name_of(kind) for kind in kinds if kind.__module__ != __name__} <= kept.keys()
+
+
+def test_another_number_is_refused_unread():
+    with pytest.raises(VersionMismatchError, match=f"version {VERSION + 1}, this one version {VERSION}"):
+        receive(VERSION + 1, b"nothing that can be read")
+
+
+def main() -> None:
+    kept, found = json.loads(FILE.read_text()) if FILE.exists() else {}, shapes()
+    if kept.get("classes", found) != found and kept["version"] == VERSION:
+        raise SystemExit(f"the shape is another one, but VERSION in connector/exchange.py is still {VERSION}: raise it")
+    FILE.write_text(json.dumps({"version": VERSION, "classes": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

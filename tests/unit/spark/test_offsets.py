@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.client import SegmentSlice
 from connector.errors import ConfigError
-from connector.source.offsets import Offset, from_offset
+from connector.source.offsets import Offset, from_offset, shared_tasks
 from connector.wire import StreamCut, StreamName, segment_id
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
@@ -38,6 +39,7 @@ def test_the_same_position_is_always_the_same_text(cut: StreamCut):
         {"version": 3, "streams": {}},
         {"version": 2, "streams": {}, "from": {"no-slash": {}}},
         {"version": 2, "streams": {}, "parts": {"a/b": {"0.#epoch.0": 5}}},
+        {"version": 2, "streams": {}, "tasks": {}},
         {"version": 1},
         {"version": 1, "streams": {"no-slash": {}}},
         {"version": 1, "streams": {"a/b": {"x": 1}}},
@@ -98,6 +100,36 @@ def test_divided_segments_are_divided_where_the_offset_says():
     start = Offset({A: StreamCut(A, {0: 10})})
     end = Offset({A: StreamCut(A, {0: 90, 1: 8})}, {}, {A: {0: (30, 50)}})
     assert read(start, end) == [("a", 0, 10, 30), ("a", 0, 30, 50), ("a", 0, 50, 90), ("a", 1, 0, 8)]
+
+
+def tasks(sizes: list[int], task_bytes: int) -> list[list[int]]:
+    slices = [SegmentSlice(A, number, 100, 100 + size) for number, size in enumerate(sizes)]
+    found = shared_tasks(slices, task_bytes)
+    assert [piece for task in found for piece in task] == slices
+    return [[piece.segment_id for piece in task] for task in found]
+
+
+KIB = 1024
+
+
+def test_segments_with_little_to_read_share_a_task():
+    assert tasks([50] * 3, 256 * KIB) == [[0, 1, 2]]
+    assert tasks([50] * 3, 0) == [[0], [1], [2]]
+    assert tasks([], 256 * KIB) == []
+    # Up to the bytes, each segment with some for being asked for.
+    assert tasks([100 * KIB, 100 * KIB, 100 * KIB, 10], 256 * KIB) == [[0, 1], [2, 3]]
+    assert [len(task) for task in tasks([0] * 40, 256 * KIB)] == [16, 16, 8]
+    # One that is large has its own, and its neighbours stay where they are.
+    assert tasks([10, 10, 10**9, 10, 10], 256 * KIB) == [[0, 1], [2], [3, 4]]
+    assert tasks([10**9, 10**9], 256 * KIB) == [[0], [1]]
+
+
+def test_whether_segments_share_tasks_is_in_the_offset_of_several():
+    two, one = {A: StreamCut(A, {0: 30, 1: 7})}, {A: StreamCut(A, {0: 30})}
+    value = Offset(two, task_bytes=4096).to_json()
+    assert value == {"streams": {"s/a": {"0.#epoch.0": 30, "1.#epoch.0": 7}}, "tasks": 4096, "version": 2}
+    assert Offset.from_json(value) == Offset(two, task_bytes=4096)
+    assert Offset(one, task_bytes=4096).to_json()["version"] == 1
 
 
 def test_reads_what_the_first_version_wrote():

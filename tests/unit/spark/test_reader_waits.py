@@ -29,6 +29,7 @@ class Plan:
     """Finds the end where it is; while it is held it finds nothing, as in an outage."""
 
     losses = None
+    is_idle = False
 
     def __init__(self) -> None:
         self.end: Offset | BaseException = at(0)

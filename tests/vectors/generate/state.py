@@ -30,7 +30,7 @@ from connector.client import NumberedAppender, PravegaClient, StreamName
 from connector.data_source import PravegaDataSource
 from connector.export import export_stream
 from connector.ingest import FileOptions, FileSource, Sizes, ingest
-from connector.ledger import Commit, Ledger, Part, Phase, Recovery, Role, carry_out, ledger_name
+from connector.ledger import Commit, Content, Ledger, Part, Phase, Recovery, Role, carry_out, ledger_name
 from connector.local import LocalPravega, pravega_jars, registry_jars
 from connector.options import parse_options
 from connector.source import SourceOptions, with_schema_ids
@@ -90,7 +90,8 @@ def offsets(maker: Maker) -> None:
         reader = source.streamReader(source.schema())
         for batch in batches:
             start = queries.offsets[batch.number - 1] if batch.number else queries.first
-            pieces = [p.slice for p in reader.partitions(json.loads(start), json.loads(batch.end))]
+            tasks = reader.partitions(json.loads(start), json.loads(batch.end))
+            pieces = [piece for task in tasks for piece in task.slices]
             slices = [[str(p.stream), p.segment_id, p.start, p.end] for p in pieces]
             found.append({"case": case, "start": start, "end": batch.end, "slices": slices})
 
@@ -393,7 +394,7 @@ def exchanged(maker: Maker) -> None:
     start, end = ({"streams": {str(stream): {"0.#epoch.0": at}}, "version": 1} for at in (0, 90))
     (partition,) = reader.partitions(start, end)
     sink = importlib.import_module("connector.sink.exactly_once")
-    part = Part(uuid.UUID(int=1), 2, 30, "ab" * 16, 1_700_000_000_000)
+    part = Part(uuid.UUID(int=1), Content(2, 30, 7), 1_700_000_000_000)
     messages = {
         "prepared": sink.TaskPrepared(sink.WriteId("app", "query", "run", 7), 3, part),
         "written": importlib.import_module("connector.sink.writers").TaskWritten(2, 30, query="query"),

@@ -38,6 +38,7 @@ def session(spec: dict[str, Any]) -> SparkSession:
 def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     options = {"controller": spec["controller"], "start_stream_cut": "earliest", "columns": "event"}
     options["max_rows_per_trigger"] = str(spec["rows_per_batch"])
+    options["min_partitions"] = "3"  # the few rows of a batch would share a task, and faults are for one of several
     options |= spec.get("client_options", {})
     events = spark.readStream.format("pravega").options(**options).load(spec["source"])
     # Zeros in front leave a number what it is, and make an event that no replay repeats.

@@ -1,0 +1,47 @@
+"""Values of reader groups as plain ones, as java/GroupBytes.java has them too."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from connector.groups import Bound, KeyRange, Ranged, Segment
+from connector.wire import StreamCut, StreamName
+
+__all__ = ["plain", "plain_checkpoint"]
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold of a value. Orders are lost, and of what was read from bytes all but the values."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case uuid.UUID() | StreamName():
+            return str(value)
+        case Enum():
+            return value.value
+        case Segment():
+            return f"{value.stream.scope}/{value.stream.stream}/{value.id}"
+        case KeyRange():
+            return [value.low, value.high]
+        case Ranged():
+            return {"type": "Ranged", "positions": plain(value.positions), "ranges": plain(value.ranges)}
+        case Bound():
+            return plain(value.cut)
+        case StreamCut():
+            return plain(value.positions)
+        case Mapping():
+            return {str(plain(key)): plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [plain(one) for one in value]
+    assert is_dataclass(value), value
+    named = {field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name != "later"}
+    return {"type": type(value).__name__, **named}
+
+
+def plain_checkpoint(name: str, cuts: Mapping[StreamName, StreamCut]) -> Any:
+    """The same for a checkpoint that the languages hand each other."""
+    return {"type": "Checkpoint", "name": name, "cuts": plain(cuts)}

@@ -1,0 +1,170 @@
+"""Readers of both languages in one group, whose state is written by either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from connector.client import PravegaClient
+from connector.client.group_member import GroupMember
+from connector.errors import ReaderOfflineError
+from connector.groups import Segment, decode_checkpoint, decode_position, encode_position
+from connector.local import LocalPravega
+from connector.wire import StreamName
+from tests.interop._java_readers import JavaEvent, JavaReaders, JavaTaken
+
+EVENTS = 40
+SILENCE = 1.0
+"""Seconds without an event after which a Java reader has read all."""
+
+Eventually = Callable[..., None]
+
+
+@pytest.fixture
+def java(pravega: LocalPravega, scope: str) -> Iterator[JavaReaders]:
+    with JavaReaders(pravega.config.controller, scope, "group") as java:
+        yield java
+
+
+def write(client: PravegaClient, stream: StreamName, first: int) -> None:
+    with client.writer(stream) as writer:
+        for number in range(first, first + EVENTS):
+            writer.write(b"event %d" % number, str(number))
+
+
+def read_all(java: JavaReaders, reader: str) -> tuple[list[JavaEvent | JavaTaken], bytes]:
+    """What a reader is given until a checkpoint, or until it falls silent; and its position."""
+    return java.read(reader, 10 * EVENTS, SILENCE)
+
+
+def test_a_group_that_java_makes(
+    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
+) -> None:
+    client.create_stream(stream_name, 4)
+    write(client, stream_name, 0)
+    tail = {Segment(stream_name, number): offset for number, offset in client.tail(stream_name).positions.items()}
+    assert java.create([stream_name], checkpoint_ms=-1, refresh_ms=100)
+
+    # Both are there before any has acquired a segment.
+    java.open("java")
+    member = GroupMember(client.stores, java.scope, java.group, "python")
+    member.turn()
+    assert len(member.reading) == 2
+    events, position = read_all(java, "java")
+    theirs = {event.segment for event in events if isinstance(event, JavaEvent)}
+    assert theirs == tail.keys() - member.reading.keys()
+    assert decode_position(position).positions == {segment: tail[segment] for segment in theirs}
+    found = java.look()
+    assert (found.readers, found.segments, found.unassigned) == (["java", "python"], {"java": 2, "python": 2}, 0)
+
+    # A checkpoint that Java asks for waits for both.
+    for segment in member.reading:
+        member.handed_out(segment, tail[segment])
+    java.begin("first")
+
+    def handed_out() -> bool:
+        member.turn()
+        return member.checkpoint == "first"
+
+    eventually(handed_out)
+    member.turn()
+    assert java.completed("first", SILENCE) is None
+    eventually(lambda: read_all(java, "java")[0] == [JavaTaken("first")])
+    read_all(java, "java")
+    completed = java.completed("first", 10)
+    assert completed is not None
+    cuts, data = completed
+    assert cuts == {stream_name: client.tail(stream_name)}
+    assert decode_checkpoint(data) == ("first", cuts)
+    assert java.unread() == 0
+
+    # The Python reader dies; Java takes it offline, from a position that Python has written, and gets what it had.
+    write(client, stream_name, EVENTS)
+    member.close()
+    java.offline("python", encode_position(member.position))
+    rest: list[JavaEvent | JavaTaken] = []
+
+    def all_read() -> bool:
+        rest.extend(read_all(java, "java")[0])
+        return len(rest) >= EVENTS
+
+    eventually(all_read, seconds=90)
+    assert sorted(one.payload for one in rest if isinstance(one, JavaEvent)) == sorted(
+        b"event %d" % number for number in range(EVENTS, 2 * EVENTS)
+    )
+    assert java.look().segments == {"java": 4}
+
+    # It comes again, and Java starts anew with all that was written; then it finds itself outside.
+    again = GroupMember(client.stores, java.scope, java.group, "python")
+    java.reset([stream_name], checkpoint_ms=-1, refresh_ms=100)
+    found = java.look()
+    assert (found.readers, found.unassigned) == ([], 4)
+    assert java.unread() == sum(client.tail(stream_name).positions.values())
+    eventually(lambda: is_outside(again))
+    again.close()
+    java.delete()
+
+
+def test_both_go_on_to_what_follows_segments(
+    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
+) -> None:
+    """1 segment becomes 2, 1, and 3: whoever has read one to its end says so, and anybody takes what follows."""
+    client.create_stream(stream_name)
+    lengths: dict[Segment, int] = {}
+
+    def write_and_scale(first: int, segments: int) -> None:
+        write(client, stream_name, first)
+        lengths.update({Segment(stream_name, n): at for n, at in client.tail(stream_name).positions.items()})
+        client.scale_stream(stream_name, segments)
+
+    assert java.create([stream_name], checkpoint_ms=500, refresh_ms=100)
+    java.open("java")
+    with GroupMember(client.stores, java.scope, java.group, "python") as member:
+        member.turn()
+        read_all(java, "java")
+        assert sorted(java.look().segments.values()) == [0, 1]
+        for round_, segments in enumerate((2, 1, 3)):
+            write_and_scale(round_ * EVENTS, segments)
+        write(client, stream_name, 3 * EVENTS)
+        sealed = set(lengths)
+        lengths.update({Segment(stream_name, n): at for n, at in client.tail(stream_name).positions.items()})
+        ours: list[Segment] = []  # in the order in which they were read, each at once
+        theirs: list[JavaEvent] = []
+
+        def go_on() -> bool:
+            member.turn()
+            for segment, offset in dict(member.reading).items():
+                if offset < lengths[segment]:
+                    assert offset == 0, "nobody lets go of a part of a segment"
+                    member.handed_out(segment, lengths[segment])
+                    ours.append(segment)
+                elif segment in sealed:
+                    member.ended(segment)
+            items, _ = java.read("java", 10 * EVENTS, 0.1)
+            theirs.extend(item for item in items if isinstance(item, JavaEvent))
+            return {*ours, *(event.segment for event in theirs)} == lengths.keys()
+
+        eventually(go_on, seconds=90)
+        theirs.extend(item for item in read_all(java, "java")[0] if isinstance(item, JavaEvent))
+        assert ours
+        assert theirs
+        assert len(set(ours)) == len(ours)
+        assert not {event.segment for event in theirs} & set(ours)
+        assert sum(lengths[segment] for segment in ours) + sum(len(event.payload) + 8 for event in theirs) == sum(
+            lengths.values()
+        )
+        epochs = [segment.id >> 32 for segment in ours], [event.segment.id >> 32 for event in theirs]
+        assert list(map(sorted, epochs)) == list(epochs)
+        eventually(lambda: go_on() and sorted(java.look().segments.values()) == [1, 2])
+    java.leave("java")
+    assert java.look().readers == []
+    java.delete()
+
+
+def is_outside(member: GroupMember) -> bool:
+    try:
+        member.turn()
+    except ReaderOfflineError:
+        return True
+    return False

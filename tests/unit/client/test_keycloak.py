@@ -1,0 +1,258 @@
+"""Credentials of a Keycloak service account."""
+
+import asyncio
+import json
+import pickle
+import threading
+from base64 import b64decode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import grpc
+import pytest
+
+from connector.client import AsyncPravegaClient, ControllerClient
+from connector.client._proto import controller_pb2 as pb
+from connector.client.keycloak import KeycloakTokens
+from connector.config import PravegaConfig
+from connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
+from connector.options import parse_options
+from connector.source import SourceOptions
+from tests.fakes import FakeController
+
+SECRET = "s3cr3t+/ü"
+
+
+class Keycloak(ThreadingHTTPServer):
+    """The token endpoint of one realm: numbered tokens, or the answers it is told to give."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Endpoint)
+        self.asked: list[tuple[str, dict[str, list[str]], str]] = []
+        self.answers: list[tuple[int, bytes]] = []
+        self.life = 300.0
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/auth"
+
+    def file(self, folder: Path, **changes: object) -> str:
+        told = {
+            "realm": "north sea",
+            "auth-server-url": self.url,
+            "ssl-required": "none",
+            "resource": "spark-jobs",
+            "credentials": {"secret": SECRET},
+            **changes,
+        }
+        path = folder / "keycloak.json"
+        path.write_text(json.dumps(told), encoding="utf-8")
+        return str(path)
+
+    def close(self) -> None:
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class _Endpoint(BaseHTTPRequestHandler):
+    server: Keycloak
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.asked.append((self.path, parse_qs(body), self.headers.get("Authorization", "")))
+        answer = {"access_token": f"token{len(self.server.asked)}", "expires_in": self.server.life}
+        status, text = self.server.answers.pop(0) if self.server.answers else (200, json.dumps(answer).encode())
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def keycloak() -> Iterator[Keycloak]:
+    server = Keycloak()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def controller() -> Iterator[FakeController]:
+    with FakeController() as fake:
+        yield fake.on("checkScopeExists", pb.ExistsResponse(exists=True))
+
+
+def told(controller: FakeController) -> list[str]:
+    return [call.metadata["authorization"] for call in controller.calls]
+
+
+def test_a_token_is_got_in_two_steps_and_kept(keycloak, controller, tmp_path):
+    config = PravegaConfig(controller=controller.uri, keycloak_file=keycloak.file(tmp_path))
+    with ControllerClient(config, timeout=10) as client:
+        assert client.scope_exists("a")
+        assert client.scope_exists("b")
+    assert told(controller) == ["Bearer token2"] * 2
+    (path, form, authorization), (again, ticket, bearer) = keycloak.asked
+    assert path == again == "/auth/realms/north%20sea/protocol/openid-connect/token"
+    assert form == {"grant_type": ["client_credentials"]}
+    assert b64decode(authorization.removeprefix("Basic ")) == b"spark-jobs:s3cr3t%2B%2F%C3%BC"
+    assert ticket == {"grant_type": ["urn:ietf:params:oauth:grant-type:uma-ticket"], "audience": ["pravega-controller"]}
+    assert bearer == "Bearer token1"
+
+
+def test_a_public_client_is_told_by_its_name(keycloak, tmp_path):
+    KeycloakTokens(keycloak.file(tmp_path, **{"public-client": True})).authorization(10)
+    (_, form, authorization), _ = keycloak.asked
+    assert (form["client_id"], authorization) == (["spark-jobs"], "")
+
+
+def test_a_token_is_renewed_before_it_ends(keycloak, tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("connector.client.keycloak.time.monotonic", lambda: now[0])
+    tokens = KeycloakTokens(keycloak.file(tmp_path))
+    assert tokens.authorization(10) == "Bearer token2"
+    now[0] += 239.0
+    assert tokens.authorization(10) == "Bearer token2"
+    now[0] += 2.0
+    assert tokens.authorization(10) == "Bearer token4"
+    keycloak.life = 30.0  # shorter than what is to be left of it: half of it is used
+    now[0] += 300.0
+    assert tokens.authorization(10) == "Bearer token6"
+    now[0] += 14.0
+    assert tokens.authorization(10) == "Bearer token6"
+
+
+def test_a_token_that_the_controller_refuses_is_replaced_once(keycloak, controller, tmp_path):
+    controller.on("checkScopeExists", grpc.StatusCode.UNAUTHENTICATED, pb.ExistsResponse(exists=True))
+    config = PravegaConfig(controller=controller.uri).with_keycloak(keycloak.file(tmp_path))
+    with ControllerClient(config, timeout=10) as client:
+        assert client.scope_exists("a")
+        assert told(controller) == ["Bearer token2", "Bearer token4"]
+        controller.on("checkScopeExists", grpc.StatusCode.UNAUTHENTICATED)
+        with pytest.raises(AuthenticationError, match="refuses the credentials"):
+            client.scope_exists("b")
+    assert told(controller)[2:] == ["Bearer token4", "Bearer token6"]
+
+
+def test_keycloak_is_waited_for(keycloak, controller, tmp_path):
+    keycloak.answers = [(503, b"starting"), (200, b"<html>"), (200, b'{"access_token": "only this"}')]
+    config = PravegaConfig(controller=controller.uri, keycloak_file=keycloak.file(tmp_path))
+    with ControllerClient(config, timeout=20) as client:
+        assert client.scope_exists("a")
+    assert len(keycloak.asked) == 5
+    assert told(controller) == ["Bearer token5"]
+
+
+def test_without_keycloak_the_error_names_it(controller, tmp_path):
+    server = Keycloak()
+    config = PravegaConfig(controller=controller.uri, keycloak_file=server.file(tmp_path))
+    server.close()
+    with (
+        ControllerClient(config, timeout=1) as client,
+        pytest.raises(ControllerUnavailableError, match=rf"Keycloak at {server.url}.*Connection refused; check auth-"),
+    ):
+        client.scope_exists("a")
+    assert controller.calls == []
+
+
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_refusal_is_one_line_without_the_secret(keycloak, controller, tmp_path, step, status):
+    ours = (200, b'{"access_token": "a", "expires_in": 300}')
+    keycloak.answers = [ours] * step + [(status, b'{"error": "no", "error_description": "Invalid\\nclient"}')]
+    config = PravegaConfig(controller=controller.uri, keycloak_file=keycloak.file(tmp_path))
+    with ControllerClient(config, timeout=10) as client, pytest.raises(AuthenticationError) as caught:
+        client.scope_exists("a")
+    text = str(caught.value)
+    assert f"refuses the service account 'spark-jobs' with {status} (Invalid client): check realm" in text
+    assert "\n" not in text
+    assert SECRET not in text
+    assert len(keycloak.asked) == step + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read from .*No such file or directory; check keycloak_file"),
+        ("{", "invalid JSON"),
+        ("[]", "has no text for realm"),
+        ('{"realm": "r", "auth-server-url": "http://k", "resource": "c"}', "has no text for credentials.secret"),
+        (
+            '{"realm": "r", "auth-server-url": "file:///etc", "resource": "c", "credentials": {"secret": "s"}}',
+            "invalid auth-server-url 'file:///etc'",
+        ),
+    ],
+)
+def test_a_wrong_file_is_told(tmp_path, content, said):
+    path = tmp_path / "keycloak.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=said):
+        ControllerClient(PravegaConfig(keycloak_file=str(path)))
+
+
+def test_an_event_loop_goes_on_while_a_token_is_got(keycloak, controller, tmp_path):
+    asked = threading.Event()
+    handle = _Endpoint.do_POST
+
+    def wait(endpoint: _Endpoint) -> None:
+        assert asked.wait(20)
+        handle(endpoint)
+
+    async def main() -> bool:
+        config = PravegaConfig(controller=controller.uri, keycloak_file=keycloak.file(tmp_path))
+        async with AsyncPravegaClient(config) as client:
+            asking = asyncio.create_task(client.scope_exists("a"))
+            while not asking.done():  # the answer comes only after the loop has got here
+                await asyncio.sleep(0.01)
+                asked.set()
+            return await asking
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Endpoint, "do_POST", wait)
+        assert asyncio.run(main())
+    assert told(controller) == ["Bearer token2"]
+
+
+def test_the_file_is_a_setting_like_the_others(tmp_path):
+    file = str(tmp_path / "keycloak.json")
+    for environment in (
+        {"pravega_client_auth_keycloak": file},
+        {"pravega_client_auth_keycloak": file, "pravega_client_auth_method": "Bearer"},
+        {
+            "pravega_client_auth_loadDynamic": "true",
+            "pravega_client_auth_method": "Bearer",
+            "KEYCLOAK_SERVICE_ACCOUNT_FILE": file,
+        },
+    ):
+        config = PravegaConfig.from_env(environment)
+        assert (config.keycloak_file, config.authorization) == (file, None)
+    assert PravegaConfig.from_env({"KEYCLOAK_SERVICE_ACCOUNT_FILE": file}).keycloak_file is None
+    assert PravegaConfig.from_properties({"pravega.client.auth.keycloak": file}) == config
+    assert pickle.loads(pickle.dumps(config)) == config
+    # Explicit credentials replace those of the environment as a whole.
+    named = PravegaConfig.resolve(environment=environment, username="ann", password="secret")
+    assert named == PravegaConfig(username="ann", password="secret")
+    known = {"pravega_client_auth_method": "Basic", "pravega_client_auth_token": "old"}
+    assert PravegaConfig.resolve(environment=known, keycloak_file=file) == config
+    assert config.with_token("new") == PravegaConfig(token="new")
+    with pytest.raises(ConfigError, match="given twice, by keycloak_file"):
+        PravegaConfig(keycloak_file=file, token="x")
+
+
+def test_the_file_is_an_option_of_spark(tmp_path, monkeypatch):
+    monkeypatch.setenv("pravega_client_auth_method", "Basic")
+    monkeypatch.setenv("pravega_client_auth_token", "old")
+    config = PravegaConfig(keycloak_file=str(tmp_path / "keycloak.json"))
+    options = parse_options(SourceOptions, config.options() | {"stream": "s/x"})
+    assert options.config().keycloak_file == config.keycloak_file
+    both = parse_options(SourceOptions, config.options() | {"stream": "s/x", "token": "t"})
+    with pytest.raises(ConfigError, match="'token' and 'keycloak_file' both are credentials"):
+        both.config()

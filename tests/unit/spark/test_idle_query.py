@@ -1,0 +1,124 @@
+"""A query that has read all there is: what it asks, and how soon it goes on."""
+
+import threading
+import time
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from connector.client import PravegaClient, StreamName
+from connector.client import stores as segment_stores
+from connector.options import parse_options
+from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
+from connector.testing import InProcessPravega
+
+STREAM = StreamName("s", "x")
+
+
+@pytest.fixture
+def pravega():
+    with InProcessPravega() as pravega, PravegaClient(pravega.config) as client:
+        client.create_stream(STREAM, 3)
+        yield pravega
+
+
+@pytest.fixture
+def client(pravega):
+    with PravegaClient(pravega.config) as client:
+        yield client
+
+
+@pytest.fixture
+def reader(pravega):
+    given = {"controller": pravega.config.controller, "stream": str(STREAM), "start_stream_cut": "earliest"}
+    options = parse_options(SourceOptions, given | {"columns": "event"})
+    reader = PravegaStreamReader(options, pa.schema(decoded_fields(options, None)), None)
+    yield reader
+    reader.stop()
+    if reader._look is not None:
+        reader._look.exception(20)
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """How often the segments were looked at."""
+    counted = Counter()
+    ask = segment_stores.SegmentStores.segment_infos
+
+    def counting(self, *args, **options):
+        counted["looks"] += 1
+        return ask(self, *args, **options)
+
+    monkeypatch.setattr(segment_stores.SegmentStores, "segment_infos", counting)
+    return counted
+
+
+def write(client, *values):
+    with client.writer(STREAM, "string") as writer:
+        for value in values:
+            writer.write(value, value)
+
+
+def polled(reader, position, until):
+    """Ask as Spark does, every 10 ms, until there is something or ``until`` says so; the answers."""
+    answers = []
+    while not answers or (answers[-1] == position and not until()):
+        answers.append(reader.latestOffset(position, None))
+        time.sleep(0.01)
+    return answers
+
+
+def next_position(reader, position):
+    """The next one, long before a look would have come by itself."""
+    end = time.monotonic() + 30
+    answers = polled(reader, position, lambda: time.monotonic() > end)
+    assert time.monotonic() < end
+    return answers[-1]
+
+
+def test_idle_it_answers_at_once_and_looks_twice_a_second(reader, looks):
+    position = reader.initialOffset()
+    assert reader.latestOffset(position, None) == position
+    before, begin = looks["looks"], time.monotonic()
+    longest = 0.0
+    while time.monotonic() < begin + 3.0:
+        asked = time.monotonic()
+        assert reader.latestOffset(position, None) == position
+        longest = max(longest, time.monotonic() - asked)
+        time.sleep(0.01)
+    assert looks["looks"] - before <= 7
+    assert longest < 2.0, "Spark could not stop the query meanwhile"
+
+
+def test_an_event_ends_the_wait(reader, client, monkeypatch):
+    monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 60.0)
+    first = position = reader.initialOffset()
+    for number in range(5):
+        assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
+        timer = threading.Timer(0.05, lambda n=number: write(client, str(n)))
+        timer.start()
+        position = next_position(reader, position)
+        timer.join()
+        read = [rows for part in reader.partitions(first, position) for rows in reader.read(part)]
+        assert sum(rows.num_rows for rows in read) == number + 1
+
+
+def test_scaling_ends_the_wait(reader, client, monkeypatch):
+    monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 60.0)
+    write(client, *["before", "it", "is", "scaled"])
+    position = polled(reader, reader.initialOffset(), lambda: False)[-1]
+    assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
+    client.scale_stream(STREAM, 5)
+    write(client, *map(str, range(50)))
+    position = next_position(reader, position)
+    assert len(position["streams"][str(STREAM)]) == 5
+
+
+def test_what_is_told_and_not_there_is_not_asked_for_without_a_pause(reader, looks, monkeypatch):
+    monkeypatch.setattr("connector.source.planner.Arrivals.wait", lambda *_: True)
+    position = reader.initialOffset()
+    begin = time.monotonic()
+    while time.monotonic() < begin + 1.0:
+        assert reader.latestOffset(position, None) == position
+    assert looks["looks"] <= 2 * 1.5 / 0.05

@@ -1,0 +1,69 @@
+"""What each of Spark's Python processes loads to do its part: the start of a query has it several times over.
+
+No clock: packages, and the number of this project's modules. Measured by ``python -m tools.startup``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tools.startup import KINDS, Start, run_all, stage
+
+ARROW = {"mmh3", "msgspec", "numpy", "pyarrow", "typing_extensions"}
+GRPC = {"google", "grpc"}
+#: Spark's own pa.array([…]) at the end of a write task loads it, whatever the task does.
+PANDAS = {"dateutil", "pandas", "pytz"}
+
+#: Kind of process -> packages that it loads beside Spark's, and the most modules of this project.
+EXPECTED: dict[str, tuple[set[str], int]] = {
+    "look-up of data sources": (set(), 11),
+    "look at the schema": (ARROW | GRPC, 88),
+    "plan of a batch read": (ARROW | GRPC, 99),
+    "task of a batch read": (ARROW, 92),
+    "plan of a query's tasks": (ARROW, 94),
+    "planner of micro-batches": (ARROW | GRPC, 99),
+    "task of a micro-batch read": (ARROW, 92),
+    "plan of a batch write": (ARROW | GRPC, 95),
+    "task of a batch write": (ARROW | GRPC | PANDAS, 91),
+    "commit of a batch write": (ARROW, 86),
+    "plan of an exactly-once write": (ARROW | GRPC, 95),
+    "task of an exactly-once write": (ARROW | GRPC | PANDAS, 91),
+    "commit of a micro-batch": (ARROW | GRPC, 95),
+}
+#: The generated code's package of gRPC's tools, and what virtual environments and editors bring into every process.
+_OF_AN_INSTALLATION = {"distutils", "grpc_tools", "setuptools", "sitecustomize", "usercustomize"}
+
+
+@pytest.fixture(scope="module")
+def starts() -> dict[str, Start]:
+    assert importlib.util.find_spec("pandas") is not None, "without pandas nothing could be loaded too early"
+    with stage() as place:
+        return run_all(place)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_loads_what_it_needs(starts, kind):
+    packages, most = EXPECTED[kind]
+    assert starts[kind].installed - _OF_AN_INSTALLATION == packages
+    assert starts[kind].packages["ours"] <= most, "more modules of this project: load what is new where it is used"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_registry_and_formats_there_is_nothing_of_them(starts, kind):
+    parts = ("registry", "avro", "java", "json", "protobuf", "cbor", "adapters")
+    loaded = [f"pravega_serde.{part}" for part in parts if f"pravega_serde.{part}" in starts[kind].modules]
+    assert loaded == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "read" in kind or "micro-batches" in kind])
+def test_a_reader_loads_nothing_of_the_sink(starts, kind):
+    loaded = [name for name in starts[kind].modules if name.startswith(("connector.sink.", "pravega_connector.sink."))]
+    assert set(loaded) <= {"pravega_connector.sink.options"}, "the names of its options, to tell typing mistakes"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "write" in kind or "commit" in kind])
+def test_a_writer_loads_nothing_of_the_source(starts, kind):
+    loaded = [name for name in starts[kind].modules if name.startswith("pravega_connector.source.")]
+    assert set(loaded) <= {"pravega_connector.source.options"}
