@@ -12,6 +12,7 @@ from connector import PravegaClient
 from connector.cli import COMMANDS, command_line
 from connector.cli.exit_codes import SIGNAL, ExitCode
 from connector.client.health import Counters
+from connector.options.declaration import PravegaOptionWarning, parse_options
 from connector.sink.options import SinkOptions
 from connector.source.options import SourceOptions
 from pravega_serde.elsewhere import ELSEWHERE
@@ -130,3 +131,18 @@ def test_every_block_of_code_is_a_program_of_its_language():
             assert done.returncode == 0, f"{block}: {done.stderr}"
         else:
             assert block.text.rstrip().endswith(";"), block
+
+
+def test_options_of_the_scala_connector_do_here_what_the_guide_says():
+    page = (DOCS / "from-spark-connector.md").read_text()
+    table = page.partition("## Option by option")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
+    names = {name: says for first, says in rows for name in re.findall(r"`(\w+)", first)}
+    assert len(names) == 19
+    known = {field.name for kind in (SourceOptions, SinkOptions) for field in dataclasses.fields(kind)}
+    for name, says in names.items():
+        if "a warning" in says:
+            with pytest.warns(PravegaOptionWarning, match=name):
+                parse_options(SinkOptions, {"stream": "a/b", name: "1"})
+        else:
+            assert name in known | {"approx_bytes_per_trigger"}, name

@@ -15,4 +15,4 @@ def test_the_examples_run_as_they_stand(tmp_path):
     follower = pages.Follower(tmp_path, "tcp://localhost:9090", "http://localhost:9092")
     for block in here:
         follower.run(block)
-    follower.names["client"].close()
+    follower.close()
