@@ -96,6 +96,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "docs/export-and-pipe.md:tail -F": _ENDLESS + "tests/integration/flow/test_flow_docs.py",
     "docs/local.md:pravega-serde": _FIXED_PORTS,
     "docs/local.md#Where things are kept": "needs a mirror of Maven Central",
+    "docs/performance.md:python -m tools.startup": _CHECKOUT,
     "docs/quick-start.md#1. A server": _INSTALLS,
     "docs/metrics.md:pip install": _INSTALLS,
     "docs/metrics.md:pravega-serde": _ENDLESS + "tests/integration/test_metrics.py",
