@@ -63,8 +63,10 @@ class _Writer(Exchanged):
         self.mode = options.mode(streaming=streaming)
         self._exactly_once: ExactlyOnce | None = None
         client = options.client()
-        if encoder.target is None:
+        if encoder.target is None and streaming:
             self._prepare(client, options.stream_name())
+        elif encoder.target is None:  # looked at each time: it may have been deleted since this process wrote to it
+            prepare_stream(client, options.stream_name(), options)
         else:
             _ready.get((client, None), lambda: _reach(client))
         if self.mode == "exactly_once":

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ..client import Arrivals, Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
+from ..client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
 from ..errors import ConfigError, ConnectorError, DataLossError, StreamNotFoundError
 from .admission import Admission, Backlog, Boundaries, Limits, divide
 from .data_loss import DataLoss
@@ -151,6 +151,8 @@ class QueryPlan:
         self._planners: dict[StreamName, StreamPlanner] = {}
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
+        from ..client import Arrivals  # noqa: PLC0415 - readers, of which every process has one, plan nothing
+
         self._arrivals = Arrivals(client.stores)
         self._was_told = self._stopped = False
         self.is_idle = False

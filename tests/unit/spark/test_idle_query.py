@@ -116,7 +116,7 @@ def test_scaling_ends_the_wait(reader, client, monkeypatch):
 
 
 def test_what_is_told_and_not_there_is_not_asked_for_without_a_pause(reader, looks, monkeypatch):
-    monkeypatch.setattr("connector.source.planner.Arrivals.wait", lambda *_: True)
+    monkeypatch.setattr("connector.client.arrivals.Arrivals.wait", lambda *_: True)
     position = reader.initialOffset()
     begin = time.monotonic()
     while time.monotonic() < begin + 1.0:

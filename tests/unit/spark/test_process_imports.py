@@ -23,7 +23,7 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "plan of a batch read": (ARROW | GRPC, 99),
     "task of a batch read": (ARROW, 92),
     "plan of a query's tasks": (ARROW, 94),
-    "planner of micro-batches": (ARROW | GRPC, 99),
+    "planner of micro-batches": (ARROW | GRPC, 100),
     "task of a micro-batch read": (ARROW, 92),
     "plan of a batch write": (ARROW | GRPC, 95),
     "task of a batch write": (ARROW | GRPC | PANDAS, 91),

@@ -4,11 +4,15 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
+from connector.client import PravegaClient
+from connector.data_source import PravegaDataSource
 from connector.errors import ColumnTypeError, ConfigError, InvalidNameError
 from connector.options import parse_options
 from connector.sink import SinkOptions, encoder_for
 from connector.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
+from connector.testing import InProcessPravega
 from connector.wire import StreamName
 
 FIRST = dt.datetime(2026, 1, 1)
@@ -134,3 +138,17 @@ def test_a_task_has_no_more_writers_than_it_may_and_loses_nothing():
     assert {writer.ended for writer in every} == {"", "close"}  # closing makes durable
     written = sorted(event for writer in every for event in writer.events)
     assert written == sorted(2 * [str(i).encode() for i in range(len(batch))])
+
+
+def test_a_stream_that_was_deleted_is_made_again_by_the_next_batch():
+    """Spark keeps the process that plans writes for a minute."""
+    columns = StructType([StructField("event", BinaryType())])
+    with InProcessPravega() as pravega, PravegaClient(pravega.config) as client:
+        options = {"controller": pravega.config.controller, "stream": "s/again", "allow_create_stream": "true"}
+        source = PravegaDataSource(options | {"allow_create_scope": "true"})
+        for _ in range(2):
+            source.writer(columns, overwrite=False)
+            client.seal_stream("s/again")
+            client.delete_stream("s/again")
+        source.writer(columns, overwrite=False)
+        assert client.stream_exists("s/again")
