@@ -164,7 +164,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "client.create_event_writer('s/x', 'string')": "write client.writer(stream, serializer)",
         "client.createEventWriter('s/x')": "write client.writer(stream, serializer)",
         "client.create_writer('s/x')": "write client.writer(stream, serializer)",
-        "client.create_reader_group('g', 's/x')": "there are no reader groups",
+        "client.create_reader_group('g', 's/x')": "client.reader_group",
         "client.create_reader('r', 'g')": "write client.follow(stream, serializer)",
         "client.create_transactional_writer('s/x')": "write client.transactions(stream, serializer)",
         "client.create_byte_stream_writer('s/x')": "write client.byte_writer(stream)",
@@ -189,7 +189,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "client.create_stream('s', 'x', 1)": "'scope/stream'",
         "client.create_stream_with_policy('s', 'x')": "write client.create_stream(stream, ScalingPolicy",
         "client.get_head_stream_cut('s/x')": "write client.head(stream)",
-        "client.create_stream_reader_group('g')": "there are no reader groups",
+        "client.create_stream_reader_group('g')": "client.reader_group",
         "client.writer('s/x', 'string').write_event_bytes(b'a')": "write write(data, routing_key=…)",
     },
     "Kafka's clients": {
