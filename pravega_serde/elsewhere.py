@@ -14,7 +14,7 @@ __all__ = ["ELSEWHERE", "GUESSES"]
 
 _WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
 _READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
-_GROUPS: Final = "`PravegaClient.reader_group` makes a group or joins one, and its `reader` reads"
+_GROUPS: Final = "`PravegaClient.reader_group` makes a `ReaderGroup`, or joins the one that there is"
 _TRANSACTIONS: Final = "`PravegaClient.transactions(stream, serializer)` makes a `TransactionalWriter`"
 _BYTES: Final = "`PravegaClient.byte_reader` and `PravegaClient.byte_writer` give file objects"
 _CLIENT: Final = "a `PravegaClient(controller)` makes writers and readers itself"

@@ -63,7 +63,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "from connector import StreamManager": "PravegaClient.create_stream",
         "from connector import EventStreamClientFactory": "PravegaClient(controller)",
         "from connector import EventStreamWriter, EventStreamReader": "PravegaClient.writer",
-        "from connector import ReaderGroupManager, ReaderGroupConfig": "PravegaClient.follow",
+        "from connector import ReaderGroupManager, ReaderGroupConfig": "PravegaClient.reader_group",
         "from connector import TransactionalEventStreamWriter": "PravegaClient.transactions",
         "from connector import ByteStreamClientFactory": "PravegaClient.byte_writer",
         "from connector import BatchClientFactory": "PravegaClient.read_columns",
@@ -78,7 +78,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
         "from pravega_serde import Utf8StringSerializer": "did you mean UTF8StringSerializer?",
     },
     "Pravega's Rust binding": {
-        "from connector import StreamReaderGroupConfig": "PravegaClient.follow",
+        "from connector import StreamReaderGroupConfig": "PravegaClient.reader_group",
         "from connector import StreamScalingPolicy, StreamRetentionPolicy": "ScalingPolicy",
         "from connector import TransactionException": "TransactionError",
     },
