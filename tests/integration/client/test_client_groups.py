@@ -45,6 +45,8 @@ class Collector:
                     self.checkpoints.append((name, event.checkpoint))
                 else:
                     self.events.append(event)
+        owned = [segment for reader in self.readers.values() for segment in reader.position.positions]
+        assert len(owned) == len(set(owned)), "a segment is owned twice"
 
     def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
