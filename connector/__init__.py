@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from .client import EventBatch as EventBatch
     from .client import EventColumns as EventColumns
     from .client import EventWriter as EventWriter
+    from .client import GroupCheckpoint as GroupCheckpoint
+    from .client import GroupEvent as GroupEvent
+    from .client import GroupReader as GroupReader
     from .client import LeaseKeeper as LeaseKeeper
     from .client import PravegaClient as PravegaClient
+    from .client import ReaderGroup as ReaderGroup
     from .client import RetentionPolicy as RetentionPolicy
     from .client import Revision as Revision
     from .client import RevisionedStreamClient as RevisionedStreamClient

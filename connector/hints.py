@@ -10,10 +10,7 @@ __all__ = ["HintedNames"]
 
 _WRITER: Final = "write client.writer(stream, serializer)"
 _FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"
-_GROUPS: Final = (
-    "there are no reader groups: client.follow(stream, serializer) reads all segments, and client.subscriber(stream, "
-    "name) publishes how far it got"
-)
+_GROUPS: Final = "write client.reader_group('scope/group', streams), whose reader(id, serializer) reads"
 _TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
 _CREATE: Final = "write client.create_stream(stream, segments)"
 _STREAMS: Final = "write client.streams(scope)"
@@ -41,7 +38,6 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "reader": _FOLLOW,
         "create_reader_group": _GROUPS,
         "get_reader_group": _GROUPS,
-        "reader_group": _GROUPS,
         "reader_group_manager": _GROUPS,
         "create_transactional_writer": _TRANSACTIONS,
         "create_transactional_event_writer": _TRANSACTIONS,

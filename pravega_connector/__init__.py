@@ -24,10 +24,11 @@ else:
         {
             "checkpoint": "",
             "client": (
-                "AsyncPravegaClient EventBatch EventColumns EventWriter LeaseKeeper PravegaClient RetentionPolicy "
-                "Revision RevisionedStreamClient ScalingPolicy StateSynchronizer StreamConfig StreamCut "
-                "StreamDescription StreamName StreamsReader Subscriber TailReader TimeWindow Transaction "
-                "TransactionalWriter TransactionStatus ValueReader Watermark"
+                "AsyncPravegaClient EventBatch EventColumns EventWriter GroupCheckpoint GroupEvent GroupReader "
+                "LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision RevisionedStreamClient "
+                "ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamDescription StreamName "
+                "StreamsReader Subscriber TailReader TimeWindow Transaction TransactionalWriter TransactionStatus "
+                "ValueReader Watermark"
             ),
             "config": "PravegaConfig",
             "data_source": "PravegaDataSource",

@@ -14,9 +14,7 @@ __all__ = ["ELSEWHERE", "GUESSES"]
 
 _WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
 _READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
-_GROUPS: Final = (
-    "readers need no group: `PravegaClient.follow` reads every segment itself, and its position is a `StreamCut`"
-)
+_GROUPS: Final = "`PravegaClient.reader_group` makes a `ReaderGroup`, or joins the one that there is"
 _TRANSACTIONS: Final = "`PravegaClient.transactions(stream, serializer)` makes a `TransactionalWriter`"
 _BYTES: Final = "`PravegaClient.byte_reader` and `PravegaClient.byte_writer` give file objects"
 _CLIENT: Final = "a `PravegaClient(controller)` makes writers and readers itself"
@@ -75,7 +73,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "ClientFactory EventStreamClientFactory": _CLIENT,
         "EventStreamWriter": _WRITER,
         "EventStreamReader": _READER,
-        "ReaderGroup ReaderGroupConfig ReaderGroupManager": _GROUPS,
+        "ReaderGroupConfig ReaderGroupManager": _GROUPS,
         "Position EventPointer": _CUT,
         "TransactionalEventStreamWriter": _TRANSACTIONS,
         "TxnFailedException": "use `TransactionError`",

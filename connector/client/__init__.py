@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from .async_objects import AsyncLeaseKeeper as AsyncLeaseKeeper
     from .controller import CommitWatch as CommitWatch
     from .controller import ControllerClient as ControllerClient
+    from .group_reader import GroupEvent as GroupEvent
+    from .group_reader import GroupReader as GroupReader
+    from .reader_group import GroupCheckpoint as GroupCheckpoint
+    from .reader_group import ReaderGroup as ReaderGroup
 
 __all__ = [
     "DEFAULT_LEASE",
@@ -66,11 +70,15 @@ __all__ = [
     "EventBatch",
     "EventColumns",
     "EventWriter",
+    "GroupCheckpoint",
+    "GroupEvent",
+    "GroupReader",
     "LeaseKeeper",
     "Lineage",
     "NumberedAppender",
     "OpenTransaction",
     "PravegaClient",
+    "ReaderGroup",
     "RetentionPolicy",
     "Revision",
     "RevisionedStreamClient",
@@ -121,6 +129,14 @@ if not TYPE_CHECKING:  # a type checker would take any name for known
             from . import controller  # noqa: PLC0415 - gRPC is loaded with the first call, not before
 
             return getattr(controller, name)
+        if name in ("GroupEvent", "GroupReader"):
+            from . import group_reader  # noqa: PLC0415 - most clients have no group
+
+            return getattr(group_reader, name)
+        if name in ("GroupCheckpoint", "ReaderGroup"):
+            from . import reader_group  # noqa: PLC0415 - most clients have no group
+
+            return getattr(reader_group, name)
         if name not in ("AsyncLeaseKeeper", "AsyncPravegaClient"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import async_client, async_objects  # noqa: PLC0415 - for programs with an event loop, which have greenlet

@@ -101,6 +101,11 @@ class GroupMember:
             raise
 
     @property
+    def reader_id(self) -> str:
+        """Name of the reader in its group."""
+        return self._reader.id
+
+    @property
     def state(self) -> GroupState:
         """The group's state, as it was when last looked at."""
         state = self._log.state
@@ -146,6 +151,10 @@ class GroupMember:
     def ended(self, segment: Segment, *, sealed: bool = True) -> None:
         """Note the end of a segment, or (``sealed`` False) the offset at which the group ends in it."""
         self._reader = self._reader.ended(segment, sealed=sealed)
+
+    def truncated(self, segment: Segment, start: int) -> None:
+        """Note that a segment begins later than where this reader is."""
+        self._reader = self._reader.truncated(segment, start)
 
     def leave(self, position: Positions | None = None) -> None:
         """Leave the group: others go on from where this reader is, or was at ``position``. Durable on return."""

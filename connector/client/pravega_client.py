@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from pravega_serde import OnError, Serializer
 from pravega_serde.routing import EventRouter
@@ -38,6 +38,9 @@ from .synchronizer import StateSynchronizer
 from .tail import TailReader
 from .transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
 from .watermarks import TimeWindow, WatermarkLog, cut_at
+
+if TYPE_CHECKING:
+    from .reader_group import ReaderGroup
 
 __all__ = ["PravegaClient"]
 
@@ -525,6 +528,40 @@ class PravegaClient(Administration):
     def subscriber(self, stream: Stream, name: str) -> Subscriber:
         """A named reader whose published position lets the server truncate behind it; nothing is made yet."""
         return Subscriber(self.stores, self.name(stream), name)
+
+    def reader_group(
+        self,
+        name: Stream,
+        streams: Streams | None = None,
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        retention: str = "none",
+        checkpoint_interval: float | None = 30.0,
+        refresh: float = 3.0,
+        max_outstanding: int = 3,
+    ) -> ReaderGroup:
+        """A reader group, which Java's readers can be in as well: made if it is not there, or joined.
+
+        With ``streams`` it is made, unless there is one with the same configuration; without, it must be there.
+        ``start`` and ``end`` are places as in :meth:`read`: without a start it begins at the heads of the streams,
+        without an end it goes on for ever. ``checkpoint_interval`` and ``refresh`` are seconds; without checkpoints
+        (None) no segment changes its reader. ``retention``: ``none``, ``manual``, or ``automatic`` at each checkpoint.
+        Raises ReaderGroupError for a group of another configuration, and for one that is not there.
+        """
+        from .reader_group import open_group  # noqa: PLC0415 - most clients have no group
+
+        return open_group(
+            self,
+            name,
+            streams,
+            start=start,
+            end=end,
+            retention=retention,
+            checkpoint_interval=checkpoint_interval,
+            refresh=refresh,
+            max_outstanding=max_outstanding,
+        )
 
     @staticmethod
     def _values(batches: Generator[EventBatch, None, None], serializer: Any, limit: int | None) -> Iterator[Any]:

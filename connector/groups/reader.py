@@ -247,7 +247,8 @@ class Reader:
     def due(self, state: GroupState) -> float:
         """The time, in seconds, before which another turn has nothing to do unless there is something to read."""
         timers = self.timers
-        automatic = [timers.checkpoint] if state.config.checkpoint_ms > 0 else []
+        # While one is under way none is begun: then that timer would be due again and again.
+        automatic = [timers.checkpoint] if state.config.checkpoint_ms > 0 and not state.checkpoints.waiting else []
         free = [timers.acquire] if state.unassigned else []
         return min(timers.fetch, timers.config, timers.distance, *automatic, *free)
 

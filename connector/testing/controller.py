@@ -278,6 +278,12 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
         name, generation = self.cluster.update_group(request)
         return pb.UpdateReaderGroupResponse(status=name, generation=generation)
 
+    def _getReaderGroupConfig(self, request: pb.ReaderGroupInfo) -> Message:
+        config = self.cluster.groups.get((request.scope, request.readerGroup))
+        if config is None:
+            return pb.ReaderGroupConfigResponse(status=pb.ReaderGroupConfigResponse.RG_NOT_FOUND)
+        return pb.ReaderGroupConfigResponse(status=pb.ReaderGroupConfigResponse.SUCCESS, config=config)
+
     def _deleteReaderGroup(self, request: pb.ReaderGroupInfo) -> Message:
         return _status(pb.DeleteReaderGroupStatus, self.cluster.delete_group(request.scope, request.readerGroup))
 

@@ -1,0 +1,360 @@
+"""Events of the segments that one reader of a group owns, with the group's checkpoints between them.
+
+Reading is that of :mod:`.tail`, over segments that the group gives and takes. The reader takes its turn in the group
+with each call, and within a long batch whenever something is due: so a slow user does not hold up the others for
+longer than one event takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+from pravega_serde.errors import DeserializationError
+
+from .. import metrics
+from ..errors import (
+    ConfigError,
+    DataLossError,
+    NoSuchSegmentError,
+    ReaderGroupError,
+    ReaderOfflineError,
+    SegmentTruncatedError,
+)
+from ..groups import Ranged, Segment
+from ..hints import HintedNames
+from ..wire import StreamCut, StreamName
+from . import arguments
+from .connection import wait_ready
+from .deadline import Deadline
+from .group_member import GroupMember
+from .slices import EventBatch, data_loss
+from .stores import SegmentStores
+from .tail import TailReader, _SegmentTail
+
+__all__ = ["GroupEvent", "GroupReader"]
+
+T = TypeVar("T")
+
+
+class GroupEvent(NamedTuple, Generic[T]):
+    """What a reader of a group hands out: an event, or a checkpoint, which has no value (Java's ``EventRead``)."""
+
+    value: T | None
+    """The event; None for a checkpoint."""
+    segment: Segment | None = None
+    """Segment that the event is in."""
+    offset: int = -1
+    """Offset in the segment at which the event begins."""
+    checkpoint: str | None = None
+    """Name of the checkpoint; None for an event."""
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether this is a checkpoint and no event."""
+        return self.checkpoint is not None
+
+
+class _OwnedSegments(TailReader):
+    """The segments of one stream that a reader owns: it goes on to no successor, which is for the group to do."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
+        super().__init__(stores, StreamCut(stream, {}))
+        self.ended: list[int] = []
+        """Segments that were read to their ends and not told to the group."""
+        self.begins: dict[int, int] = {}
+        """First offsets of segments that were found truncated, and not told to the group."""
+
+    def own(self, positions: Mapping[int, int]) -> None:
+        """Read these segments and no others; one that is being read goes on where it is."""
+        for segment_id in self._tails.keys() - positions.keys():
+            self._drop(self._tails[segment_id])
+        self.ended = [segment_id for segment_id in self.ended if segment_id in positions]
+        for segment_id in positions.keys() - self._tails.keys() - set(self.ended):
+            self._positions[segment_id] = positions[segment_id]
+            self._tails[segment_id] = self._tail(segment_id, positions[segment_id])
+
+    def _drop(self, tail: _SegmentTail) -> None:
+        del self._tails[tail.id]
+        self._positions.pop(tail.id, None)
+        tail.attempts.close()
+        if tail.asked is None:
+            return
+        # Its answer is still to come, and would be taken for one to a later read of the segment.
+        connection = self._connections.pop(tail.asked, None)
+        self._pinged.pop(tail.asked, None)
+        if connection is not None:
+            connection.close()
+        for other in self._tails.values():
+            if other.asked == tail.asked:
+                other.asked = None
+
+    def _begin(self, kind: str, about: Any, work: Callable[[Deadline], Any], tail: _SegmentTail) -> None:
+        if kind != "end":
+            super()._begin(kind, about, work, tail)
+            return
+        self._finish(tail, followed=False)
+        del self._positions[tail.id]
+        self.ended.append(tail.id)
+
+    def _errand_failed(self, kind: str, about: Any, error: Exception) -> None:
+        tail = self._tails.get(about) if kind not in ("connect", "overdue") else None
+        if tail is not None and isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+            loss = data_loss(self._stream, tail.id, tail.offset, error)
+            if isinstance(error, NoSuchSegmentError):
+                self.ended.append(tail.id)
+            elif error.start_offset > tail.offset:
+                self.begins[tail.id] = error.start_offset
+            else:
+                return  # it was asked for a read before the segment was given away and came back
+            self._drop(tail)
+            raise loss from error
+        super()._errand_failed(kind, about, error)
+
+
+class GroupReader(HintedNames, Generic[T]):
+    """Reads what a group gives it. Not thread safe. Context manager, whose end leaves the group.
+
+    With each call all that the calls before handed out counts as done with. A reader whose block ends in an error
+    leaves so that what was handed out last comes again, to another reader. One that is not called for long holds up the
+    group's checkpoints, and with them what changes its reader.
+    """
+
+    def __init__(self, stores: SegmentStores, member: GroupMember, serializer: Any = None) -> None:
+        self._member, self._timeout = member, stores.timeout
+        self._deserialize = None if serializer is None else serializer.deserialize
+        self._readers = {stream: _OwnedSegments(stores, stream) for stream in member.state.config.start}
+        self._turns = list(self._readers.values())
+        self._batch: EventBatch | None = None
+        self._segment: Segment | None = None  # of the batch
+        self._events: list[bytes] = []
+        self._row = 0  # the next event of the batch
+        self._began = 0  # the first one that the last call handed out
+        self._checkpoint: str | None = None
+        self._due = 0.0
+        self._closed = False
+
+    @property
+    def id(self) -> str:
+        """Name of the reader in its group."""
+        return self._member.reader_id
+
+    @property
+    def position(self) -> Ranged:
+        """Offsets behind what was handed out, in all segments that it owns."""
+        self._note()
+        return self._member.position
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the group has read all there is: its streams were sealed, or it ends where it was told to."""
+        return not self._has_events and self._member.at_end
+
+    def poll(self, timeout: float) -> list[GroupEvent[T]]:
+        """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
+
+        Raises ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what
+        comes next was truncated: the next call goes on where the segment begins now), and what
+        :meth:`TailReader.poll` does.
+        """
+        arguments.wait("timeout", timeout)
+        found: list[GroupEvent[T]] = []
+        if self._fetch(timeout):
+            if self._checkpoint is not None:
+                return [self._take()]
+            self._began = self._row
+            while self._has_events:
+                try:
+                    found.append(self._decoded())
+                except DeserializationError:
+                    if not found:
+                        raise
+                    self._row -= 1  # the next call tells of it
+                    break
+        return found
+
+    def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
+        """The next events of one segment as columns, or a checkpoint; None if none came within ``timeout`` seconds.
+
+        Raises what :meth:`poll` does, but for DeserializationError.
+        """
+        arguments.wait("timeout", timeout)
+        if not self._fetch(timeout):
+            return None
+        if self._checkpoint is not None:
+            return self._take()
+        batch, self._began = self._batch, self._row
+        assert batch is not None
+        self._row = len(self._events)
+        rest = slice(self._began, None)
+        return EventBatch(batch.stream, batch.segment_id, batch.events[rest], batch.offsets[rest])
+
+    def __iter__(self) -> Iterator[GroupEvent[T]]:
+        """Yield events and checkpoints until the group has read all there is."""
+        while not self.at_end:
+            if self._fetch(self._timeout):
+                yield self._take()
+
+    def close(self) -> None:
+        """Leave the group: others go on behind what was handed out. Durable on return."""
+        self._leave(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        elif issubclass(kind, ReaderGroupError):
+            self._end()
+        else:
+            self._leave(self._began)
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _has_events(self) -> bool:
+        return self._row < len(self._events)
+
+    def _take(self) -> GroupEvent[T]:
+        if self._checkpoint is not None:
+            name, self._checkpoint = self._checkpoint, None
+            self._began = self._row
+            return GroupEvent(None, checkpoint=name)
+        self._began = self._row
+        return self._decoded()
+
+    def _decoded(self) -> GroupEvent[T]:
+        row, batch = self._row, self._batch
+        assert batch is not None
+        self._row += 1
+        value: Any = self._events[row]
+        if self._deserialize is not None:
+            try:
+                value = self._deserialize(value)
+            except DeserializationError as error:
+                metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
+                raise batch.locate(error, row) from error
+        return GroupEvent(value, self._segment, int(batch.offsets[row]))
+
+    def _fetch(self, timeout: float) -> bool:
+        """Whether there is something to hand out, after at most so many seconds."""
+        if self._closed:
+            raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
+        if self._has_events and time.monotonic() < self._due:
+            return True
+        end = time.monotonic() + timeout
+        while True:
+            self._turn()
+            if (checkpoint := self._member.checkpoint) is not None:
+                self._checkpoint, self._due = checkpoint, 0.0  # it is reported with the next call
+                return True
+            if self._has_events:
+                return True
+            if self._member.at_end:
+                return False
+            left = end - time.monotonic()
+            if self._read(max(0.0, min(left, self._member.wait()))):
+                return True
+            if left <= 0:
+                return False
+
+    def _turn(self) -> None:
+        """Take part in the group, and read what is owned after it."""
+        self._note()
+        try:
+            self._member.turn()
+        except ReaderOfflineError:
+            self._end()  # its place is lost: there is nothing to leave
+            raise
+        reading = self._member.reading
+        for stream, reader in self._readers.items():
+            reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
+        if self._segment not in reading:  # the rest of the batch is for whoever gets the segment
+            self._forget()
+        self._due = time.monotonic() + self._member.wait()
+
+    def _note(self) -> None:
+        """Tell the group how far everything was handed out."""
+        if self._batch is not None and self._segment is not None:
+            at = int(self._batch.offsets[self._row]) if self._has_events else self._batch.end
+            self._member.handed_out(self._segment, at)
+            if self._has_events:
+                return
+            end = self._member.state.end.get(self._segment)
+            if end is not None and at >= end:
+                self._member.ended(self._segment, sealed=False)
+                reader = self._readers[self._segment.stream]
+                reader.ended = [one for one in reader.ended if one != self._segment.id]
+            self._forget()
+        self._note_ends()
+
+    def _note_ends(self) -> None:
+        for stream, reader in self._readers.items():
+            for segment_id, begin in reader.begins.items():
+                self._member.truncated(Segment(stream, segment_id), begin)
+            for segment_id in reader.ended:
+                self._member.ended(Segment(stream, segment_id))
+            reader.begins.clear()
+            reader.ended.clear()
+
+    def _forget(self) -> None:
+        self._batch, self._segment, self._events, self._row, self._began = None, None, [], 0, 0
+
+    def _read(self, timeout: float) -> bool:
+        """Whether events came within so many seconds. A segment that ends is an end of waiting, too."""
+        end = time.monotonic() + timeout
+        while True:
+            for reader in self._turns:
+                try:
+                    batch = reader.poll(0)
+                except DataLossError:
+                    self._note_ends()
+                    raise
+                if batch is not None and self._begin(batch):
+                    self._turns.remove(reader)  # the others first, next time
+                    self._turns.append(reader)
+                    return True
+                if reader.ended:
+                    return False
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            waits = [reader.waits() for reader in self._readers.values() if not reader.at_end]
+            sources = [source for own, _ in waits for source in own]
+            wait_ready(sources, [], max(0.0, min([left, *(seconds for _, seconds in waits)])))
+
+    def _begin(self, batch: EventBatch) -> bool:
+        """Take a batch, up to where the group ends; False if all of it lies behind that."""
+        segment = Segment(batch.stream, batch.segment_id)
+        end = self._member.state.end.get(segment)
+        if end is not None and batch.end > end:
+            count = int(batch.offsets.searchsorted(end))
+            batch = EventBatch(batch.stream, batch.segment_id, batch.events[:count], batch.offsets[:count])
+            if not count:  # truncated beyond where the group ends
+                self._member.ended(segment, sealed=False)
+                return False
+        self._batch, self._segment = batch, segment
+        self._events, self._row, self._began = batch.events.to_pylist(), 0, 0
+        return True
+
+    def _leave(self, row: int | None) -> None:
+        """Leave the group; before a row of the batch, or behind what was handed out."""
+        if self._closed:
+            return
+        try:
+            at = {}
+            if row is not None and self._batch is not None and self._segment is not None and row < len(self._events):
+                at = {self._segment: int(self._batch.offsets[row])}
+            self._note()
+            self._member.leave(at)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._closed = True
+        for reader in self._readers.values():
+            reader.close()
+        self._member.close()

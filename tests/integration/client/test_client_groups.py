@@ -1,0 +1,268 @@
+"""Reader groups as their users have them: readers that share streams, checkpoints, scaling, resets, retention."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from connector.client import PravegaClient, StreamName
+from connector.client.group_reader import GroupEvent, GroupReader
+from connector.client.reader_group import GroupCheckpoint, ReaderGroup
+from connector.errors import DataLossError, ReaderGroupError, ReaderOfflineError, ReaderOnlineError
+from pravega_serde.errors import DeserializationError
+
+
+class Picky:
+    """Deserializer that one event is bad for."""
+
+    def deserialize(self, data: bytes, /) -> str:
+        if data == b"\xff":
+            raise DeserializationError("bad event")
+        return data.decode()
+
+
+class Collector:
+    """Readers of one group in one process, whose turns the test drives."""
+
+    def __init__(self, group: ReaderGroup) -> None:
+        self.group = group
+        self.readers: dict[str, GroupReader[str]] = {}
+        self.events: list[GroupEvent[str]] = []
+        self.checkpoints: list[tuple[str, str]] = []
+
+    def join(self, *names: str) -> None:
+        for name in names:
+            self.readers[name] = self.group.reader(name, str)
+
+    def round(self) -> None:
+        """One call of each reader; no segment may be owned twice."""
+        for name, reader in list(self.readers.items()):
+            for event in reader.poll(0.02):
+                if event.checkpoint is not None:
+                    self.checkpoints.append((name, event.checkpoint))
+                else:
+                    self.events.append(event)
+        owned = [segment for reader in self.readers.values() for segment in reader.position.positions]
+        assert len(owned) == len(set(owned)), "a segment is owned twice"
+
+    def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, (len(self.events), self.group._fetched())
+            self.round()
+
+    @property
+    def values(self) -> list[str]:
+        return [str(event.value) for event in self.events]
+
+    def owned(self) -> dict[str, set[str]]:
+        return {name: {str(s) for s in at} for name, at in self.group._fetched().assigned.items()}
+
+    def close(self) -> None:
+        for reader in self.readers.values():
+            reader.close()
+
+
+def write(client: PravegaClient, stream: StreamName, first: int, count: int) -> list[str]:
+    values = [f"{number % 7}:{number}" for number in range(first, first + count)]
+    with client.writer(stream, "string") as writer:
+        for value in values:
+            writer.write(value, routing_key=value[0])
+    return values
+
+
+def poll_on(reader: GroupReader[str], found: list[GroupEvent[str]] | None = None) -> None:
+    """Read until there is an error."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        events = reader.poll(0.1)
+        if found is not None:
+            found += events
+
+
+def fail_at(value: str, reader: GroupReader[str]) -> None:
+    with reader:
+        for event in reader:
+            if event.value == value:
+                raise ZeroDivisionError
+
+
+def in_order(values: list[str]) -> bool:
+    """Whether the events of each key are in order."""
+    last: dict[str, int] = {}
+    for value in values:
+        key, number = value.split(":")
+        if int(number) <= last.get(key, -1):
+            return False
+        last[key] = int(number)
+    return True
+
+
+def test_a_reader_reads_all_to_the_end(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name, 2)
+    values = write(client, stream_name, 0, 50)
+    client.seal_stream(stream_name)
+    group = client.reader_group(StreamName(stream_name.scope, "g1"), stream_name, checkpoint_interval=1.0, refresh=0.2)
+    with group, group.reader("r1", str) as reader:
+        events = list(reader)
+        assert reader.at_end
+    assert sorted(str(e.value) for e in events if not e.is_checkpoint) == sorted(values)
+    assert any(e.is_checkpoint and e.value is None for e in events)
+    assert group.name == "g1"
+
+
+def test_readers_share_a_stream_while_it_scales(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name, 2)
+    name = StreamName(stream_name.scope, "g")
+    values = write(client, stream_name, 0, 40)
+    with client.reader_group(name, stream_name, checkpoint_interval=1.0, refresh=0.2) as group:
+        run = Collector(group)
+        run.join("r1", "r2")
+        run.until(lambda: len(run.events) >= 40)
+        client.scale_stream(stream_name, 5)
+        values += write(client, stream_name, 40, 40)
+        run.until(lambda: len(run.events) >= 80)
+        run.until(lambda: sorted(len(owned) for owned in run.owned().values()) == [2, 3])
+        client.scale_stream(stream_name, 2)
+        values += write(client, stream_name, 80, 40)
+        run.until(lambda: len(run.events) >= 120)
+        assert sorted(run.values) == sorted(values), "nobody died: nothing comes twice"
+        assert in_order(run.values)
+        run.close()
+        assert group.online_readers() == []
+
+
+def test_a_reader_that_vanishes_is_taken_offline(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name, 2)
+    values = write(client, stream_name, 0, 30)
+    with client.reader_group(
+        StreamName(stream_name.scope, "g"), stream_name, checkpoint_interval=None, refresh=0.2
+    ) as group:
+        run = Collector(group)
+        run.join("dead")
+        run.until(lambda: len(run.events) >= 30)
+        dead = run.readers.pop("dead")
+        with pytest.raises(ReaderOnlineError):
+            group.reader("dead")
+        run.join("r2")
+        assert group.reader_offline("dead")
+        assert not group.reader_offline("dead")
+        run.until(lambda: len(run.events) >= 60)
+        assert sorted(run.values) == sorted(values * 2), "no checkpoint was taken: all comes again"
+        with pytest.raises(ReaderOfflineError):
+            poll_on(dead)
+        run.close()
+
+
+def test_a_block_that_fails_leaves_its_event_to_others(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name)
+    values = write(client, stream_name, 0, 5)
+    with client.reader_group(StreamName(stream_name.scope, "g"), stream_name, refresh=0.2) as group:
+        with pytest.raises(ZeroDivisionError):
+            fail_at(values[2], group.reader("r1", str))
+        with group.reader("r1", str) as reader:
+            events = (e for e in reader if not e.is_checkpoint)
+            assert [next(events).value for _ in range(3)] == values[2:]
+
+
+def test_checkpoint_and_reset(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name, 2)
+    write(client, stream_name, 0, 20)
+    name = StreamName(stream_name.scope, "g")
+    with client.reader_group(name, stream_name, checkpoint_interval=None, refresh=0.2) as group:
+        run = Collector(group)
+        run.join("r1", "r2")
+        run.until(lambda: len(run.events) >= 20)
+        with ThreadPoolExecutor(1) as pool:
+            taking = pool.submit(group.checkpoint, "mine", 30.0)
+            run.until(taking.done)
+            checkpoint = taking.result()
+            assert sorted(run.checkpoints) == [("r1", "mine"), ("r2", "mine")]
+            cutting = pool.submit(group.stream_cuts, 30.0)
+            run.until(cutting.done)
+            assert cutting.result() == checkpoint.cuts == {stream_name: client.tail(stream_name)}
+        assert len(run.checkpoints) == 2, "a silent one is not handed out"
+        assert GroupCheckpoint.from_bytes(checkpoint.to_bytes()) == checkpoint
+        assert group.unread_bytes() == 0
+        after = write(client, stream_name, 20, 10)
+        assert group.unread_bytes() == sum(len(value) + 8 for value in after)
+        run.until(lambda: len(run.events) >= 30)
+        group.reset(checkpoint)
+        for reader in run.readers.values():
+            with pytest.raises(ReaderOfflineError):
+                poll_on(reader)
+            reader.close()
+        again = Collector(group)
+        again.join("r1")
+        again.until(lambda: len(again.events) >= 10)
+        assert sorted(again.values) == sorted(after)
+        again.close()
+
+
+def test_a_group_ends_where_it_was_told_to(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name, 2)
+    values = write(client, stream_name, 0, 20)
+    end = client.tail(stream_name)
+    write(client, stream_name, 20, 20)
+    name = StreamName(stream_name.scope, "g")
+    with (
+        client.reader_group(name, stream_name, end=end, checkpoint_interval=1.0, refresh=0.2) as group,
+        group.reader("r1", str) as reader,
+    ):
+        assert sorted(str(e.value) for e in reader if not e.is_checkpoint) == sorted(values)
+
+
+def test_joining_and_other_configurations(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name)
+    name = StreamName(stream_name.scope, "g")
+    with pytest.raises(ReaderGroupError, match="there is no reader group"):
+        client.reader_group(name)
+    with client.reader_group(name, stream_name, retention="manual") as made:
+        with client.reader_group(name) as joined, client.reader_group(name, stream_name, retention="manual") as same:
+            assert joined.config == same.config == made.config
+        with pytest.raises(ReaderGroupError, match="another configuration"):
+            client.reader_group(name, stream_name)
+        write(client, stream_name, 0, 3)
+        made.update_retention_cut([client.tail(stream_name)])
+        assert client.controller.subscribers(stream_name) == [str(name)]
+        assert made.delete()
+    with pytest.raises(ReaderGroupError, match="there is no reader group"):
+        client.reader_group(name)
+
+
+def test_truncated_data_are_an_error_once(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name)
+    name = StreamName(stream_name.scope, "g")
+    write(client, stream_name, 0, 5)
+    with client.reader_group(name, stream_name, refresh=0.2) as group, group.reader("r1", str) as reader:
+        client.truncate(client.tail(stream_name))
+        after = write(client, stream_name, 5, 2)
+        with pytest.raises(DataLossError):
+            poll_on(reader)
+        events = (e for e in reader if not e.is_checkpoint)
+        assert [next(events).value for _ in range(2)] == after
+
+
+def test_columns_and_bad_events(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name)
+    name = StreamName(stream_name.scope, "g")
+    with client.writer(stream_name) as writer:
+        for event in (b"a", b"\xff", b"c"):
+            writer.write(event, routing_key="k")
+    with client.reader_group(name, stream_name, checkpoint_interval=None, refresh=0.2) as group:
+        with group.reader("r1") as reader:
+            while (batch := reader.poll_columns(0.1)) is None:
+                pass
+            assert not isinstance(batch, GroupEvent)
+            assert batch.events.to_pylist()[0] == b"a"
+        group.reset(client.head(stream_name))
+        with group.reader("r2", Picky()) as text:
+            seen: list[GroupEvent[str]] = []
+            with pytest.raises(DeserializationError):
+                poll_on(text, seen)
+            while len(seen) < 2:
+                seen += text.poll(0.1)
+            assert [event.value for event in seen] == ["a", "c"]
