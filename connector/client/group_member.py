@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..errors import OutcomeUnknownError, ReaderGroupError
+from ..errors import OutcomeUnknownError, ReaderOfflineError
 from ..groups import (
     GroupConfig,
     GroupState,
@@ -171,7 +171,7 @@ class GroupMember:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:
-            if kind is None or not issubclass(kind, ReaderGroupError):
+            if kind is None or not issubclass(kind, ReaderOfflineError):
                 self.leave()
         finally:
             self.close()

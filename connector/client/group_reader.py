@@ -19,7 +19,6 @@ from ..errors import (
     ConfigError,
     DataLossError,
     NoSuchSegmentError,
-    ReaderGroupError,
     ReaderOfflineError,
     SegmentTruncatedError,
 )
@@ -143,9 +142,12 @@ class GroupReader(HintedNames, Generic[T]):
 
     @property
     def position(self) -> Ranged:
-        """Offsets behind what was handed out, in all segments that it owns."""
-        self._note()
-        return self._member.position
+        """Offsets behind what was handed out, in all segments that it owns. Looking counts nothing as done with."""
+        position = self._member.position
+        if self._batch is None or self._segment is None or self._segment not in position.positions:
+            return position
+        at = int(self._batch.offsets[self._row]) if self._has_events else self._batch.end
+        return Ranged({**position.positions, self._segment: at}, position.ranges)
 
     @property
     def at_end(self) -> bool:
@@ -207,8 +209,8 @@ class GroupReader(HintedNames, Generic[T]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if kind is None:
             self.close()
-        elif issubclass(kind, ReaderGroupError):
-            self._end()
+        elif issubclass(kind, ReaderOfflineError):
+            self._end()  # its place is lost: there is nothing to leave
         else:
             self._leave(self._began)
 

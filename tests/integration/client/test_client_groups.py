@@ -168,6 +168,39 @@ def test_a_block_that_fails_leaves_its_event_to_others(client: PravegaClient, st
             assert [next(events).value for _ in range(3)] == values[2:]
 
 
+def test_looking_at_the_position_counts_nothing_as_done(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name, 1)
+    (value,) = write(client, stream_name, 0, 1)
+
+    def fail_after(reader: GroupReader[str]) -> None:
+        with reader:
+            event = next(event for event in reader if not event.is_checkpoint)
+            (segment,) = reader.position.positions
+            assert reader.position.positions[segment] > event.offset
+            raise ZeroDivisionError
+
+    with client.reader_group(StreamName(stream_name.scope, "g"), stream_name, refresh=0.2) as group:
+        with pytest.raises(ZeroDivisionError):
+            fail_after(group.reader("r1", str))
+        with group.reader("r1", str) as reader:
+            assert next(event.value for event in reader if not event.is_checkpoint) == value
+
+
+def test_a_block_that_fails_for_the_group_leaves_it_all_the_same(
+    client: PravegaClient, stream_name: StreamName
+) -> None:
+    client.create_stream(stream_name)
+    with client.reader_group(StreamName(stream_name.scope, "g"), stream_name, refresh=0.2) as group:
+
+        def refused() -> None:
+            with group.reader("r1", str):
+                group.reader("r1", str)
+
+        with pytest.raises(ReaderOnlineError):
+            refused()
+        assert group.online_readers() == []
+
+
 def test_checkpoint_and_reset(client: PravegaClient, stream_name: StreamName) -> None:
     client.create_stream(stream_name, 2)
     write(client, stream_name, 0, 20)
