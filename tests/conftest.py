@@ -17,6 +17,7 @@ from connector.local import LocalPravega, LocalSchemaRegistry
 from connector.testing import InProcessPravega, InProcessRegistry
 from connector.wire import StreamName
 from tests.jvm import SOON_READY
+from tests.spark_home import spark_home
 from tools.processes import stat_of
 
 _TESTS = Path(__file__).parent
@@ -27,6 +28,8 @@ settings.load_profile("tests")
 
 # For every Spark application that a test starts, here or in another process.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(SOON_READY))
+if (home := spark_home()) is not None:
+    os.environ.setdefault("SPARK_HOME", str(home))
 
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 _numbers = itertools.count(1)
@@ -80,9 +83,9 @@ def config(pravega: LocalPravega, scope: str) -> PravegaConfig:
     return pravega.config.with_scope(scope)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def scope() -> str:
-    """A scope name of the test's own. Nothing is created."""
+    """A scope name of the module's own: to make one costs a server a third of what a stream does. Nothing is created."""
     return f"scope{next(_numbers)}"
 
 

@@ -29,6 +29,12 @@ HALVES = [(0.0, 0.5), (0.5, 1.0)]
 
 
 @pytest.fixture
+def scope(scope: str) -> str:
+    """A scope of the test's own: what is in it is looked at."""
+    return f"{scope}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
 def controller(config: PravegaConfig, scope: str) -> Iterator[ControllerClient]:
     with ControllerClient(config) as client:
         client.create_scope(scope)

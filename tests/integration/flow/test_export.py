@@ -64,14 +64,14 @@ def read_events(path):
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.avro", "a.jsonl"])
-def test_raw_events_come_back_byte_for_byte(client, stream, save, scope, name):
+def test_raw_events_come_back_byte_for_byte(client, stream, save, name):
     summary = save(stream, name)
     assert (summary.events, summary.rows, summary.left_out) == (2 * len(EVENTS), 2 * len(EVENTS), 0)
     assert summary.size == summary.path.stat().st_size
     assert os.listdir(summary.path.parent) == [name]
     events = read_events(summary.path)
     assert events == list(client.read(stream))
-    again = client.name(f"{scope}/again")
+    again = client.name(f"{stream}-again")
     client.create_stream(again)
     write(client, again, events, ["one"] * len(events))
     assert list(client.read(again)) == events
