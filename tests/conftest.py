@@ -85,7 +85,7 @@ def config(pravega: LocalPravega, scope: str) -> PravegaConfig:
 
 @pytest.fixture(scope="module")
 def scope() -> str:
-    """A scope name of the module's own: to make one costs a server a third of what a stream does. Nothing is created."""
+    """A scope name of the module's own: to make one costs a server a third of a stream. Nothing is created."""
     return f"scope{next(_numbers)}"
 
 
