@@ -90,6 +90,12 @@ def scope() -> str:
 
 
 @pytest.fixture
+def own_scope() -> str:
+    """A scope name of the test's own, for a module whose tests look at all that is in a scope. Nothing is created."""
+    return f"scope{next(_numbers)}"
+
+
+@pytest.fixture
 def stream_name(scope: str) -> StreamName:
     """A stream name of the test's own, in ``scope``. Nothing is created."""
     return StreamName(scope, f"stream{next(_numbers)}")

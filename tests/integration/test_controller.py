@@ -29,9 +29,8 @@ HALVES = [(0.0, 0.5), (0.5, 1.0)]
 
 
 @pytest.fixture
-def scope(scope: str) -> str:
-    """A scope of the test's own: what is in it is looked at."""
-    return f"{scope}-{uuid.uuid4().hex[:8]}"
+def scope(own_scope: str) -> str:
+    return own_scope
 
 
 @pytest.fixture

@@ -14,6 +14,11 @@ from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer
 
 
+@pytest.fixture
+def scope(own_scope: str) -> str:
+    return own_scope  # streams are named alike
+
+
 @pytest.fixture(scope="session")
 def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaPeer]:
     with JavaPeer(pravega.controller_uri, tmp_path_factory.mktemp("java")) as java:

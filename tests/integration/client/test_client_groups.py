@@ -15,6 +15,11 @@ from connector.errors import DataLossError, ReaderGroupError, ReaderOfflineError
 from pravega_serde.errors import DeserializationError
 
 
+@pytest.fixture
+def scope(own_scope: str) -> str:
+    return own_scope  # all groups have the same name
+
+
 class Picky:
     """Deserializer that one event is bad for."""
 

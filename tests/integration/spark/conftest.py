@@ -19,6 +19,12 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
+@pytest.fixture
+def scope(own_scope: str) -> str:
+    """A scope of the test's own: streams are named alike, and patterns look at all."""
+    return own_scope
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with warnings.catch_warnings():
