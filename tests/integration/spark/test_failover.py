@@ -108,6 +108,8 @@ def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.
     with PravegaClient(server.config) as client:
         for stream in (SOURCE, TARGET, PILE):
             client.create_stream(stream, 2)
+        with client.writer(PILE) as pile:  # before the idle query: a batch under way would say nothing
+            pile.write_column(pa.array([b"x" * 92] * 50))
         reading = spark.readStream.format("pravega").option("controller", server.controller_uri)
         reading = reading.options(start_stream_cut="earliest", columns="event").load(str(SOURCE))
         reader = reading.writeStream.foreachBatch(keep).option("checkpointLocation", str(folder / "reader")).start()
@@ -116,8 +118,6 @@ def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.
         looker = idle.writeStream.format("noop").option("checkpointLocation", str(folder / "looker")).start()
         writer = rows.writeStream.format("pravega").option("controller", server.controller_uri)
         writer = writer.option("checkpointLocation", str(folder / "writer")).start(str(TARGET))
-        with client.writer(PILE) as pile:
-            pile.write_column(pa.array([b"x" * 92] * 50))
         run = run_to_the_end(server)
         with writing(client, SOURCE) as numbers:
             await_that(lambda: len(found.read) > 20 and count(client, TARGET) > 0 and looker.recentProgress)
@@ -127,7 +127,7 @@ def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.
             with frozen(server):
                 thawed = time.monotonic() + FROZEN
                 answer: Future[dict[str, Any]] = in_thread(lambda: run.latestOffset(start))
-                await_that(lambda: time.monotonic() > thawed)
+                await_that(lambda: time.monotonic() > thawed and troubles_of(looker))
                 found.troubles = troubles_of(looker)
                 found.answered_in_the_freeze = answer.done()
             written = numbers[0]

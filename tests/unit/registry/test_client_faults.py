@@ -66,7 +66,8 @@ def test_it_hangs_up_for_ever(connect, pace):
         error = failing(connect(registry.uri, timeout=0.6 * pace), within=2.0 * pace)
     assert type(error) is RegistryUnavailableError
     assert 2 <= len(registry.requests) <= 5
-    assert f"after {len(registry.requests)} tries" in str(error)
+    tries = int(re.search(r"after (\d+) tries", str(error))[1])
+    assert tries - len(registry.requests) in (0, 1), "the time may be up before the server sees the last one"
 
 
 @paced
