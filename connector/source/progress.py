@@ -49,18 +49,12 @@ class Progress:
         self._report: dict[str, Any] | None = None
         self._stale = 0.0
 
-    def report(self, end: Mapping[StreamName, StreamCut], trouble: str | None = None) -> dict[str, Any] | None:
-        """Report of the backlog of the streams beyond ``end``; None as long as it is unknown.
-
-        No server is asked while there is ``trouble``.
-        """
-        if trouble is not None:
-            return {**(self._report or {}), "trouble": trouble}
-        self.measure(end)
-        return self._report
+    def report(self, trouble: str | None = None) -> dict[str, Any] | None:
+        """Report of what was measured last, with the ``trouble`` there is; None as long as nothing is known."""
+        return self._report if trouble is None else {**(self._report or {}), "trouble": trouble}
 
     def measure(self, end: Mapping[StreamName, StreamCut]) -> None:
-        """Ask the servers how far the streams reach, unless it was done just now."""
+        """Ask the servers how far the streams reach beyond ``end``, unless it was done just now."""
         if not end or (end == self._at and self._clock() < self._stale):
             return
         try:

@@ -306,6 +306,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         self._own_client: PravegaClient | None = None
         self._look: Future[Offset] | None = None
         self._looks_from: Offset | None = None
+        self._measures: Future[None] | None = None
         self._ends_now = False
         self._asked = -math.inf
         self._interval = math.inf
@@ -387,8 +388,16 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The streams' end as the query's progress shows it; see ``connector.source.progress``."""
-        return self._progress.report(self._planned, self._client.trouble if self._look is not None else None)
+        """The streams' end as the query's progress shows it; see ``connector.source.progress``.
+
+        Servers that do not answer delay it by a few seconds: then it is that of the last time, and tells of the outage.
+        """
+        if self._look is not None:  # it measures as well
+            return self._progress.report(self._client.trouble)
+        if self._measures is None or self._measures.done():
+            self._measures = _in_background(lambda: self._progress.measure(self._planned))
+        answered = wait([self._measures], _ANSWER_WITHIN).done
+        return self._progress.report(None if answered else self._client.trouble)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""

@@ -105,7 +105,7 @@ def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.
     def keep(batch: DataFrame, _number: int) -> None:
         found.read += [int(row.event) for row in batch.collect()]
 
-    with PravegaClient(server.config) as client:
+    with PravegaClient(server.config) as client, contextlib.ExitStack() as queries:
         for stream in (SOURCE, TARGET, PILE):
             client.create_stream(stream, 2)
         with client.writer(PILE) as pile:  # before the idle query: a batch under way would say nothing
@@ -118,6 +118,8 @@ def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.
         looker = idle.writeStream.format("noop").option("checkpointLocation", str(folder / "looker")).start()
         writer = rows.writeStream.format("pravega").option("controller", server.controller_uri)
         writer = writer.option("checkpointLocation", str(folder / "writer")).start(str(TARGET))
+        for query in (reader, writer, looker):
+            queries.callback(query.stop)
         run = run_to_the_end(server)
         with writing(client, SOURCE) as numbers:
             await_that(lambda: len(found.read) > 20 and count(client, TARGET) > 0 and looker.recentProgress)
@@ -139,8 +141,7 @@ def outcome(spark: SparkSession, server: LocalPravega, tmp_path_factory: pytest.
         await_that(lambda: len(found.read) >= found.written)
         await_that(lambda: "trouble" not in (run.reportLatestOffset() or {}))
         found.failures = [str(query.exception()) for query in (reader, writer, looker) if query.exception()]
-        for query in (reader, writer, looker):
-            query.stop()
+        queries.close()
         found.copied = settled(client)
     return found
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -154,8 +155,13 @@ def test_the_report_is_fresh_and_never_fails(client, stream, store):
     now = [0.0]
     progress = Progress(client, DataLoss(client, fail=True), lambda: now[0])
     at = {stream.name: StreamCut(stream.name, {0: end_of(3)})}
-    assert progress.report({}) is None
-    report = progress.report(at)
+
+    def measured(end: Mapping[StreamName, StreamCut]) -> Any:
+        progress.measure(end)
+        return progress.report()
+
+    assert measured({}) is None
+    report = measured(at)
     assert report == {
         "behind": {
             "bytes": end_of(20) - end_of(3),
@@ -166,11 +172,11 @@ def test_the_report_is_fresh_and_never_fails(client, stream, store):
         "streams": {"scope/stream": {"0.#epoch.0": end_of(20)}},
     }
     store.append(stream.segment(0), FRAMES[0])
-    assert progress.report(at) is report
+    assert measured(at) is report
     now[0] = 2.0
-    assert progress.report(at)["behind"]["bytes"] == report["behind"]["bytes"] + len(FRAMES[0])
+    assert measured(at)["behind"]["bytes"] == report["behind"]["bytes"] + len(FRAMES[0])
     store.close()
     client.health.timeout = client.health.failover_timeout = 0.2
-    known, now[0] = progress.report(at), 4.0
-    assert progress.report(at) is known is not None
-    assert progress.report(at, "nobody answers") == {**known, "trouble": "nobody answers"}
+    known, now[0] = measured(at), 4.0
+    assert measured(at) is known is not None
+    assert progress.report("nobody answers") == {**known, "trouble": "nobody answers"}

@@ -153,6 +153,29 @@ def test_a_restarted_query_goes_on(reader, plan, client, monkeypatch) -> None:
     assert True in calls
 
 
+def test_the_report_waits_neither_for_a_look_nor_for_long(reader, plan, client, monkeypatch) -> None:
+    """Spark's thread asks for it between two batches: what blocks it there is not told of."""
+    start = reader.initialOffset()
+    reader.latestOffset(start, None)
+    answered = threading.Event()
+
+    def stuck(self: Any, end: Any) -> None:
+        answered.wait()
+        measure(self, end)
+
+    monkeypatch.setattr(readers.Progress, "measure", stuck)
+    client.told = TROUBLE
+    told = {"streams": {"s/t": {0: 0}}, "trouble": TROUBLE}
+    assert reader.reportLatestOffset() == told, "in some seconds"
+    assert reader.reportLatestOffset() == told
+    plan.flows.clear()
+    plan.is_idle = True
+    assert reader.latestOffset(start, None) is start
+    assert reader.reportLatestOffset() == told, "at once: the look will measure"
+    answered.set()
+    plan.flows.set()
+
+
 def test_the_lag_is_known_from_the_replay_of_a_batch_on(reader) -> None:
     reader.partitions(at(0).to_json(), at(10).to_json())
     assert reader.reportLatestOffset() == {"streams": {"s/t": {0: 10}}}
