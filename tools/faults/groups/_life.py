@@ -90,6 +90,7 @@ class Life:
 
     def __init__(self, config: PravegaConfig, seed: int, folder: Path, settings: Settings) -> None:
         self.random, self.settings, self.folder = random.Random(seed), settings, folder
+        self._compactions = random.Random(f"{seed} compactions")
         self.record = Record(seed, asdict(settings))
         self._config = config
         self.scope, self.name = f"groups{time.time_ns()}", "group"
@@ -194,6 +195,8 @@ class Life:
             more = [partial(self._kill, kind), partial(self._add, kind), partial(self._take_live_offline, kind)]
             yield chosen.uniform(0.05, 0.9) * length, chosen.choice(more)
         yield chosen.uniform(0.05, 0.9) * length, partial(self._add, chosen.choice(KINDS))
+        for _ in range(3):
+            yield self._compactions.uniform(0.1, 0.9) * length, self._compact
         for stream in self.streams:
             yield chosen.uniform(0.05, 0.4) * length, partial(self._scale, stream, 6)
             yield chosen.uniform(0.55, 0.9) * length, partial(self._scale, stream, 2)
@@ -262,6 +265,11 @@ class Life:
             )
 
         self._do(scale)
+
+    def _compact(self) -> None:
+        """Write the state anew, which readers seldom do in so short a life: those that come begin there."""
+        if self.group._log.compact(lambda state: state):
+            self._happened("compacted", f"the state is compacted at {self.group._log.revision}")
 
     # ---- what befalls readers
 
