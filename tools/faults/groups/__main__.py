@@ -34,7 +34,7 @@ _PATH: Final = click.Path(path_type=Path)
 @click.option("--controller", help="A server that runs already.  [default: one of its own]")
 @click.option("--json", "file", type=_PATH, help="Keep the verdicts there; what is there already is not played again.")
 @click.option("--logs", type=_PATH, help="Keep there what each run has left.")
-@click.option("--audit", "old", type=_PATH, help="Only judge once more what a run has left in a folder.")
+@click.option("--audit", "again", is_flag=True, help="Only judge once more what is in the folder of --logs.")
 @click.option("--document", is_flag=True, help="Only write the table of --json into docs/reader-groups.md.")
 def main(
     runs: int,
@@ -44,7 +44,7 @@ def main(
     controller: str | None,
     file: Path | None,
     logs: Path | None,
-    old: Path | None,
+    again: bool,
     document: bool,
 ) -> None:
     # However it is told to end, servers and readers end with it.
@@ -53,10 +53,12 @@ def main(
     if document:
         write_into(_DOCUMENT, "groups", table(verdicts))
         return
-    if old is not None:
-        verdict = audit(old)
-        _show(verdict)
-        sys.exit(bool(verdict.failures))
+    if again:
+        verdicts = []
+        for folder in sorted(logs.iterdir() if logs is not None else (), key=lambda one: one.name.zfill(9)):
+            if (folder / "life.json").exists():
+                _add(audit(folder), verdicts, file)
+        sys.exit(any(verdict.failures for verdict in verdicts))
     missing = [one for one in range(seed, seed + runs) if one not in {verdict.seed for verdict in verdicts}]
     settings = Settings(events=events, seconds=seconds)
     if missing and controller is not None:
@@ -83,12 +85,17 @@ def _play_all(
             finally:
                 if logs is not None:
                     shutil.copytree(folder, logs / str(seed), dirs_exist_ok=True)
-        verdicts.append(verdict)
-        _show(verdict)
-        if file is not None:
-            new = file.with_suffix(".new")
-            new.write_text(json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
-            new.replace(file)
+        _add(verdict, verdicts, file)
+
+
+def _add(verdict: Verdict, verdicts: list[Verdict], file: Path | None) -> None:
+    """Show a verdict, and keep it beside the others."""
+    _show(verdict)
+    verdicts.append(verdict)
+    if file is not None:
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
+        new.replace(file)
 
 
 def run(config: PravegaConfig, seed: int, folder: Path, settings: Settings) -> Verdict:

@@ -28,7 +28,7 @@ from connector.groups import (
 )
 from connector.wire import EVENT_HEADER_SIZE, StreamCut, StreamName
 from tools.faults.groups._history import entries_of
-from tools.faults.groups._process import Note, notes_of
+from tools.faults.groups._process import KINDS, Note, notes_of
 
 __all__ = ["Verdict", "audit"]
 
@@ -386,9 +386,10 @@ class _Audit:
             for stream, cut in cuts.items()
             for one, at in cut.positions.items()
         }
-        before: dict[Segment, set[Segment]] = {}
+        before: dict[Segment, set[Segment]] = defaultdict(set)
         for phase in self._phases:
-            before |= phase.predecessors
+            for segment, predecessors in phase.predecessors.items():
+                before[segment] |= predecessors
         after: set[Segment] = set()
         for segment in sorted(before, key=lambda one: one.id):
             if segment not in begin and before[segment] & (begin.keys() | after):
@@ -400,6 +401,14 @@ class _Audit:
         }
 
     def _check_faults(self) -> None:
+        faults = self._life["faults"]
+        wanted = {f"{kind} {what}" for kind in KINDS for what in ("killed", "taken offline", "left")}
+        if missing := wanted - faults.keys():
+            self._fail(f"it has not happened: {', '.join(sorted(missing))}")
+        if sum(count for fault, count in faults.items() if " paused" in fault) != len(KINDS):
+            self._fail(f"not one reader of each kind has stood still: {faults}")
+        if faults.get("scaled") != 2 * len(self._life["phases"][0]):
+            self._fail(f"not every stream was scaled up and down: {faults}")
         for reader in self._life["offline"]:
             if reader not in self._removed:
                 self._fail(f"{reader} was taken offline, and the history does not show it")

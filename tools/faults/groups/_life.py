@@ -422,11 +422,14 @@ class Life:
         self._await_end()
 
     def _to_reset_to(self, *, whole: bool) -> GroupCheckpoint:
-        """One of the later half; ``whole``: without the gap for which Java's own reset waits for ever."""
-        later = list(self._completed.values())[len(self._completed) // 2 :]
-        assert later, f"no checkpoint is complete: {self.record.checkpoints}"
-        self.random.shuffle(later)
-        return next(one for one in later if not whole or not self._missing(one))
+        """One from the middle; ``whole``: without the gap for which Java's own reset waits for ever."""
+        complete = list(self._completed.values())
+        assert complete, f"no checkpoint is complete: {self.record.checkpoints}"
+        middle = complete[len(complete) // 4 : 3 * len(complete) // 4 + 1]
+        self.random.shuffle(middle)
+        found = next((one for one in [*middle, *complete] if not whole or not self._missing(one)), None)
+        assert found is not None, "each checkpoint lies between a segment and what it is merged with"
+        return found
 
     def _missing(self, checkpoint: GroupCheckpoint) -> dict[Segment, int]:
         positions = {
