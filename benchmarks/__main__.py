@@ -1,4 +1,4 @@
-"""``python -m benchmarks [client|serde|spark|ingest]``: comparisons, alternately in one run, printed as ratios."""
+"""``python -m benchmarks [client|groups|serde|spark|ingest]``: comparisons in one run each, printed as ratios."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from benchmarks._client import run_client
+from benchmarks._groups import run_groups
 from benchmarks._ingest import run_ingest
 from benchmarks._spark import ScalaPeer, run_spark
 from benchmarks._stats import Result, as_json, as_table
@@ -50,7 +51,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(help=__doc__)
-@click.argument("part", type=click.Choice(["client", "serde", "spark", "ingest", "all"]), default="all")
+@click.argument("part", type=click.Choice(["client", "groups", "serde", "spark", "ingest", "all"]), default="all")
 @click.option("--quick", is_flag=True, help="A tenth of the events, two rounds: shows that all works, and no more.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; quick: 2]")
 @click.option("--only", default="", metavar="TEXT", help="Only the cases whose name contains this, such as 'read 100'.")
@@ -73,6 +74,8 @@ def main(
     measured = []
     if part in ("client", "all"):
         measured.append(_measured("Client", run_client(**how)))
+    if part in ("groups", "all"):
+        measured.append(_measured("Reader groups", run_groups(**how)))
     if part in ("serde", "all"):
         measured.append(_measured("Serializers", run_serde(**how)))
     if part in ("spark", "all"):

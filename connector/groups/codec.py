@@ -163,6 +163,7 @@ def _get_bound(reader: CompactReader) -> Bound:
 
 
 def _put_offset(offset: int) -> bytes:
+    # Of a segment that was read to its end: the greatest number that has a compact form, 2^62 - 2.
     return put_compact_long(COMPACT_LONG_MAX if offset < 0 else offset)
 
 

@@ -1,7 +1,7 @@
 """State of a reader group: who reads which segments from where, and which checkpoints are under way.
 
 All members of a group hold the same state. It is a value: an update makes another one (:mod:`.updates`). Maps keep the
-order in which they were read or grew, which counts only for the unassigned segments: these are acquired in that order.
+order in which they were read or grew: a member acquires unassigned segments in its own, which others need not share.
 (Java: ``ReaderGroupState``, ``CheckpointState``, ``ReaderGroupConfig``.)
 """
 

@@ -16,7 +16,7 @@ from connector.wire import StreamName
 from tests.interop._javac import compile_java
 from tests.jvm import SOON_READY
 
-__all__ = ["JavaProgram"]
+__all__ = ["JavaProgram", "java_command"]
 
 _SOURCES: Final = Path(__file__).parent / "java"
 _SECONDS: Final = 120.0
@@ -26,12 +26,7 @@ class JavaProgram:
     """The Java client against one controller, or without: the program ``name``. Context manager."""
 
     def __init__(self, name: str, controller: str = "") -> None:
-        java = find_java()
-        jars = pravega_jars()
-        logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
-        self._peer = Peer(
-            name, [str(java.path), "-Xmx512m", *SOON_READY, logback, "-cp", f"{_classes()}:{jars}/*", name]
-        )
+        self._peer = Peer(name, java_command(name))
         self._controller = controller
 
     @property
@@ -56,6 +51,13 @@ class JavaProgram:
     def _answer(self, do: str, **request: Any) -> Any:
         """To a request that needs no server."""
         return self._peer.ask(do, timeout=_SECONDS, **request)["value"]
+
+
+def java_command(name: str) -> list[str]:
+    """The command line that starts a program of java/."""
+    logback = f"-Dlogback.configurationFile={_SOURCES / 'logback.xml'}"
+    classes = f"{_classes()}:{pravega_jars()}/*"
+    return [str(find_java().path), "-Xmx512m", *SOON_READY, logback, "-cp", classes, name]
 
 
 @functools.cache

@@ -83,6 +83,13 @@ class JavaReaders(JavaProgram):
         config = {"streams": None} if streams is None else _config(streams, checkpoint_ms, refresh_ms, retention)
         self._do("reset", **config)
 
+    def reset_to(
+        self, checkpoint: bytes, streams: Sequence[StreamName], *, checkpoint_ms: int, refresh_ms: int
+    ) -> None:
+        """Let the group begin again at a checkpoint of these bytes (``startFromCheckpoint``)."""
+        config = _config(streams, checkpoint_ms, refresh_ms, Retention.NONE)
+        self._do("resetTo", bytes=checkpoint.hex(), **config)
+
     def delete(self) -> None:
         """Delete the group."""
         self._do("delete")

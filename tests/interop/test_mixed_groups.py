@@ -162,6 +162,17 @@ def test_both_go_on_to_what_follows_segments(
     java.delete()
 
 
+def test_our_members_are_told_that_java_took_them_offline(
+    client: PravegaClient, java: JavaReaders, stream_name: StreamName, eventually: Eventually
+) -> None:
+    client.create_stream(stream_name)
+    java.create([stream_name], checkpoint_ms=300, refresh_ms=100)
+    member = GroupMember(client.stores, java.scope, java.group, "python")
+    java.offline("python")
+    eventually(lambda: is_outside(member))
+    member.close()
+
+
 def is_outside(member: GroupMember) -> bool:
     try:
         member.turn()

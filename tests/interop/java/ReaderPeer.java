@@ -35,6 +35,7 @@ import java.util.concurrent.TimeoutException;
  * <pre>
  *   {"do": "create", CONFIG}                              ReaderGroupManager.createReaderGroup, and its answer
  *   {"do": "reset", CONFIG or "streams": null}            resetReaderGroup, with a configuration or without
+ *   {"do": "resetTo", CONFIG, "bytes": HEX}               the same, with the cuts of a checkpoint
  *   {"do": "delete"}
  *   {"do": "open", "reader": R}                           come into the group
  *   {"do": "read", "reader": R, "count": N, "ms": T}      up to N events, until there is none for T ms or a checkpoint:
@@ -75,9 +76,13 @@ public final class ReaderPeer extends JsonPeer {
         String group = text(request, "group");
         switch (text(request, "do")) {
             case "create":
-                return manager.createReaderGroup(group, groupConfig(request));
+                return manager.createReaderGroup(group, groupConfig(request).build());
             case "reset":
                 reset(group(group), request);
+                return null;
+            case "resetTo":
+                group(group).resetReaderGroup(groupConfig(request).startFromCheckpoint(Checkpoint.fromBytes(
+                        bytes(text(request, "bytes")))).build());
                 return null;
             case "delete":
                 close(groups.remove(group));
@@ -110,7 +115,7 @@ public final class ReaderPeer extends JsonPeer {
         }
     }
 
-    private static ReaderGroupConfig groupConfig(JsonObject request) {
+    private static ReaderGroupConfig.ReaderGroupConfigBuilder groupConfig(JsonObject request) {
         ReaderGroupConfig.ReaderGroupConfigBuilder builder = ReaderGroupConfig.builder()
                 .groupRefreshTimeMillis(request.get("refreshMs").getAsLong())
                 .automaticCheckpointIntervalMillis(request.get("checkpointMs").getAsLong())
@@ -119,7 +124,7 @@ public final class ReaderPeer extends JsonPeer {
             builder.stream(stream.getKey(), cut(stream.getValue().getAsJsonArray().get(0)),
                     cut(stream.getValue().getAsJsonArray().get(1)));
         }
-        return builder.build();
+        return builder;
     }
 
     private static StreamCut cut(JsonElement text) {
@@ -128,7 +133,11 @@ public final class ReaderPeer extends JsonPeer {
 
     private static Position position(JsonObject request) {
         String hex = text(request, "position");
-        return hex == null ? null : Position.fromBytes(ByteBuffer.wrap(HexFormat.of().parseHex(hex)));
+        return hex == null ? null : Position.fromBytes(bytes(hex));
+    }
+
+    private static ByteBuffer bytes(String hex) {
+        return ByteBuffer.wrap(HexFormat.of().parseHex(hex));
     }
 
     private static String hex(ByteBuffer buffer) {
@@ -157,7 +166,7 @@ public final class ReaderPeer extends JsonPeer {
         if (request.get("streams").isJsonNull()) {
             group.resetReaderGroup();
         } else {
-            group.resetReaderGroup(groupConfig(request));
+            group.resetReaderGroup(groupConfig(request).build());
         }
     }
 
