@@ -217,7 +217,7 @@ def test_each_extra_says_what_to_install_where_it_is_missing():
 
 def test_readme_has_every_extra_of_users():
     page = (ROOT / "README.md").read_text()
-    section = page.partition("## In your own code")[2].partition("\n### ")[0]
+    section = page.partition("## Install")[2].partition("\n## ")[0]
     assert [name for name in EXTRAS if not re.search(rf"`{name}`|[\[,]{name}[\],]", section)] == []
 
 

@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -178,19 +178,30 @@ def rows(extras: list[str]) -> dict[str, tuple[tuple[str, ...], Callable[..., Tr
     }
 
 
-def table(results: dict[tuple[str, str], Tried]) -> str:
-    """Rows are extras, columns are Pythons."""
-    columns = list(dict.fromkeys(python for python, _ in results))
+Results = dict[tuple[str, str], Tried]
+
+
+def table(results: Results, wanted: Iterable[str]) -> str:
+    """Rows are extras, in the order of ``wanted``, columns are Pythons; a dash is what was not tried."""
+    columns = sorted({python for python, _ in results}, key=lambda version: int(version.partition(".")[2]))
     lines = [f"| extras | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for row in dict.fromkeys(name for _, name in results):
-        cells = (str(results.get((python, row), "")).replace("|", "\\|") for python in columns)
+    for row in wanted:
+        cells = (str(results.get((python, row), "–")).replace("|", "\\|") for python in columns)
         lines.append(f"| {row} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
+def earlier(results: Path | None) -> Results:
+    """What a file says of environments that were as they should be: they need not be tried again."""
+    if results is None or not results.exists():
+        return {}
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    return {(each["python"], each["row"]): Tried(each["packages"]) for each in lines if not each["wrong"]}
+
+
 def install(arguments: argparse.Namespace) -> int:
     """Try each Python with each extra; print and, if asked, document the table. 1 if something is wrong."""
-    results: dict[tuple[str, str], Tried] = {}
+    results = earlier(arguments.results)
     with tempfile.TemporaryDirectory(prefix="pravega-serde-packages-", dir=arguments.folder) as scratch:
         files = _build.Files.found_in(arguments.dist) if arguments.dist else _build.build(Path(scratch))
         checkout = files.unpack(Path(scratch) / "tried")
@@ -201,7 +212,7 @@ def install(arguments: argparse.Namespace) -> int:
             trial = Trial(files, index, checkout)
             for version, python in pythons(arguments.python).items():
                 for name, (extras, how) in wanted.items():
-                    if arguments.only and name.replace("`", "") not in arguments.only:
+                    if (version, name) in results or (arguments.only and name.replace("`", "") not in arguments.only):
                         continue
                     folder = Path(scratch) / "environment"
                     try:
@@ -211,7 +222,10 @@ def install(arguments: argparse.Namespace) -> int:
                     shutil.rmtree(folder, ignore_errors=True)
                     results[version, name] = tried
                     print(f"{version} {name}: {tried}", flush=True)
-    made = table(results)
+                    if arguments.results:
+                        with arguments.results.open("a") as file:
+                            file.write(json.dumps({"python": version, "row": name, **asdict(tried)}) + "\n")
+    made = table(results, wanted)
     print(f"\n{made}")
     if arguments.document:
         page = _PAGE.read_text()
@@ -238,6 +252,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--python", action="append", default=[], metavar="PROGRAM", help="again for each (default: all)")
     one.add_argument("--only", action="append", default=[], metavar="ROW", help="a row of the table, again for each")
     one.add_argument("--folder", type=Path, help="where environments are made (default: the temporary folder)")
+    one.add_argument("--results", type=Path, metavar="FILE", help="keep results there, and go on where a run has ended")
     one.add_argument("--document", action="store_true", help=f"write the table into {_PAGE.name}")
     one.set_defaults(run=install)
     one = commands.add_parser("release", help="whether the checkout may be published under a tag")
