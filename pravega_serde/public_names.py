@@ -25,6 +25,7 @@ __all__ = ["public_names"]
 _PACKAGES: Final = frozenset({"pravega_serde", "pravega_connector", "pyspark_pravega"})
 # Packages with names of their own; connector by the name that no user's module has.
 _WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
+_NEEDS_SPARK: Final = "it needs Spark; install it with: pip install 'pravega-serde[spark]'"
 _CERTAIN: Final = 0.8  # what is as near as this is meant; farther, Python's own text is better
 
 
@@ -88,7 +89,7 @@ def _meaning(package: str, name: str) -> str:
     own = getattr(module, "__all__", ())
     if name in own:  # it was asked for in vain
         missing = importlib.util.find_spec("pyspark") is None
-        return "it needs Spark; install it with: pip install 'pravega-serde[spark]'" if missing else ""
+        return _NEEDS_SPARK if missing else ""
     public = {each: import_module(each).__all__ for each in _WITH_NAMES}
     for other, names in public.items():
         if name in names:
@@ -118,7 +119,8 @@ class _LastOfAll:
         package, _, name = fullname.rpartition(".")
         if package.partition(".")[0] in _PACKAGES and (text := _text(package, name)):
             # Without the module's name in it: `from … import …` drops the errors that have that.
-            raise ImportError(text) if name[0].isupper() else ModuleNotFoundError(text)
+            kind = ImportError if name[0].isupper() else ModuleNotFoundError
+            raise kind(text, name="pyspark" if text.endswith(_NEEDS_SPARK) else None)
         return None
 
 

@@ -87,8 +87,8 @@ _CLUSTER: Final = "needs a Spark cluster"
 #: Blocks that no test runs -> why.
 NOT_RUN: Final[Mapping[str, str]] = {
     "CONTRIBUTING.md": _CHECKOUT,
-    "README.md#Two commands": _CHECKOUT,
-    "README.md#In your own code": _INSTALLS,
+    "README.md#Two commands in a checkout": _CHECKOUT,
+    "README.md#Install": _INSTALLS,
     "benchmarks/README.md": _CHECKOUT,
     "deploy/README.md": "builds an image, and needs a Kubernetes cluster and linters from elsewhere",
     "docs/cli.md#Completion": "is for the file that an interactive shell of one of three kinds reads",

@@ -52,7 +52,7 @@ class _LazyGroup(click.Group):
             return None
         try:
             module = importlib.import_module(f"{__name__}.{cmd_name}")
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             if error.name is None or error.name.partition(".")[0] != "pyspark":
                 raise
             missing = MissingExtraError("pyspark", "spark", purpose=f"pravega-serde {cmd_name}")
@@ -97,7 +97,8 @@ class _Failing(click.Command):
     """Command that cannot be loaded: whatever it is called with, it raises the reason."""
 
     def __init__(self, name: str, reason: PravegaError) -> None:
-        super().__init__(name, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+        context_settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+        super().__init__(name, context_settings=context_settings, add_help_option=False)
         self._reason = reason
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ARG002 - click passes it

@@ -19,7 +19,9 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from ..errors import BadRecordError, ConfigError, SourceUnreadableError
+from pravega_serde.errors import MissingExtraError
+
+from ..errors import BadRecordError, SourceUnreadableError
 from .lines import LineReader, Lines, NotRecordsError, lines_of, reason_of
 from .replayable import Chunk
 
@@ -417,7 +419,7 @@ class AvroFiles:
         try:
             import fastavro  # noqa: PLC0415 - an optional dependency
         except ImportError:
-            raise ConfigError("reading Avro files needs fastavro: pip install 'pravega-serde[ingest]'") from None
+            raise MissingExtraError("fastavro", "ingest", purpose="an Avro file") from None
         try:
             return fastavro.block_reader(file)
         except (ValueError, EOFError, StopIteration) as error:

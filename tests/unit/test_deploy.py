@@ -113,5 +113,6 @@ def test_the_image_is_built_of_what_is_here():
     names = [name for line in copied for name in line.split()]
     assert set(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) <= set(names)
     assert [name for name in names if not (ROOT / name).exists()] == []
+    assert "hatch_build.py" in names, "the hook of the build"
     (extras,) = re.findall(r'"\$\{wheel\}\[([\w,-]+)\]"', DOCKERFILE)
     assert set(extras.split(",")) <= PROJECT["project"]["optional-dependencies"].keys()

@@ -1,0 +1,197 @@
+"""What each extra is for, tried: ``python extras.py`` prints as JSON what came of it where it runs.
+
+For each extra: ``works``, ``says so`` if its packages are missing and the error names the extra, or what went wrong.
+``--without`` hides the packages of all extras first. It runs in environments that have pravega-serde alone, so it
+imports nothing else of the checkout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import click
+import pyarrow as pa
+
+from connector.cli import command_line
+from pravega_serde import MissingExtraError, SchemaRegistryClient, serializer_for
+from pravega_serde.testing import InProcessPravega, InProcessRegistry
+
+__all__ = ["EXTRAS", "Extra", "main", "tried"]
+
+_AVRO: Final = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+
+
+def _async() -> None:
+    from connector import AsyncPravegaClient
+
+    async def stream() -> bool:
+        async with AsyncPravegaClient(server.uri) as client:
+            await client.create_stream("shop/orders")
+            return await client.stream_exists("shop/orders")
+
+    with InProcessPravega() as server:
+        assert asyncio.run(stream())
+
+
+def _cbor() -> None:
+    cbor = serializer_for("cbor")
+    assert cbor.deserialize(cbor.serialize({"id": 7})) == {"id": 7}
+
+
+def _checkpoints() -> None:
+    from connector.checkpoint import committed_offset
+    from connector.errors import ConfigError
+
+    try:
+        committed_offset("memory://queries/none")
+    except ConfigError:
+        return  # it looked, and there is no checkpoint
+    raise AssertionError("a checkpoint that is not there was read")
+
+
+def _fast() -> None:
+    """Compiled encoders: the same bytes with them and without."""
+    avro = serializer_for("avro", schema=_AVRO)
+    column = avro.encode_column(pa.array([{"id": 7}, {"id": -1}], avro.arrow_type))
+    assert column.to_pylist() == [b"\x0e", b"\x01"]
+    assert avro.decode_column(column).to_pylist() == [{"id": 7}, {"id": -1}]
+
+
+def _frames() -> None:
+    with InProcessPravega() as server, server.client() as client:
+        client.create_stream("shop/orders")
+        client.write("shop/orders", "tea", "string")
+        columns = client.read_columns("shop/orders", "string")
+        assert columns.to_polars().height == len(columns.to_pandas()) == len(columns.to_duckdb().fetchall()) == 1
+
+
+def _ingest() -> None:
+    from connector.ingest.file_kinds import AvroFiles
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "orders.avro")
+        path.write_bytes(_avro_file())
+        assert AvroFiles().columns(str(path), whole=True).names == ["id"]
+
+
+def _avro_file() -> bytes:
+    """An object container file with the order 7, by the letter of Avro's specification."""
+    text = _AVRO.encode()
+    head = b"Obj\x01\x04\x14avro.codec\x08null\x16avro.schema" + _long(len(text)) + text + b"\x00"
+    sync = bytes(range(16))
+    return head + sync + b"\x02\x02\x0e" + sync
+
+
+def _long(value: int) -> bytes:
+    """A small positive number as Avro writes longs: zigzag, seven bits to the byte."""
+    value *= 2
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7])
+
+
+def _json_schema() -> None:
+    json_format = serializer_for("json", schema='{"type": "object"}')
+    assert json_format.deserialize(json_format.serialize({"id": 7})) == {"id": 7}
+
+
+def _metrics() -> None:
+    from connector.metrics import export_to_opentelemetry, serve_metrics
+
+    export_to_opentelemetry()
+    with serve_metrics(0):
+        pass
+
+
+def _registry() -> None:
+    with InProcessRegistry() as server, SchemaRegistryClient(server.uri) as client:
+        assert list(client.groups()) == []
+
+
+def _spark() -> None:
+    # A command that has Spark in it: without Spark it says so, with it there is its help.
+    export = command_line.get_command(click.Context(command_line), "export")
+    assert export is not None
+    with contextlib.redirect_stdout(io.StringIO()):
+        export.main(["--help"], standalone_mode=False)
+    from pyspark_pravega import DefaultSource
+
+    assert DefaultSource.name() == "pravega"
+
+
+@dataclass(frozen=True)
+class Extra:
+    """The packages by which an extra is known to be there, and a use of it."""
+
+    modules: tuple[str, ...]
+    use: Callable[[], None]
+    has_fallback: bool = False
+
+
+EXTRAS: Final[Mapping[str, Extra]] = {
+    "async": Extra(("greenlet",), _async),
+    "cbor": Extra(("cbor2",), _cbor),
+    "checkpoints": Extra(("fsspec",), _checkpoints),
+    "fast": Extra(("ptars", "pyruhvro"), _fast, has_fallback=True),
+    "frames": Extra(("duckdb", "pandas", "polars"), _frames),
+    "ingest": Extra(("fastavro",), _ingest),
+    "json-schema": Extra(("jsonschema",), _json_schema),
+    "metrics": Extra(("opentelemetry.metrics", "prometheus_client"), _metrics),
+    "registry": Extra(("cramjam", "httpx"), _registry),
+    "spark": Extra(("pandas", "pyspark"), _spark),
+}
+
+
+class _Hidden:
+    """Finder of modules that finds what another one does, but nothing that extras bring."""
+
+    packages: Final = {module.partition(".")[0] for extra in EXTRAS.values() for module in extra.modules}
+
+    def __init__(self, finder: Any) -> None:
+        self._finder = finder
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        hidden = name.partition(".")[0] in self.packages
+        return None if hidden else self._finder.find_spec(name, path, target)
+
+
+def _is_there(extra: Extra) -> bool:
+    try:
+        return all(importlib.util.find_spec(module) is not None for module in extra.modules)
+    except ModuleNotFoundError:
+        return False
+
+
+def tried(name: str) -> str:
+    """What came of an extra: ``works``, ``says so``, or what went wrong."""
+    extra = EXTRAS[name]
+    try:
+        extra.use()
+    except MissingExtraError as error:
+        named = error.extra == name and f"pip install 'pravega-serde[{name}]'" in str(error)
+        return "says so" if named and not _is_there(extra) else f"{error}"
+    except Exception as error:  # noqa: BLE001 - a wrong error is a result
+        return f"{type(error).__name__}: {error}"
+    return "works" if extra.has_fallback or _is_there(extra) else "works without its packages"
+
+
+def main(arguments: list[str]) -> None:
+    """Print the result as JSON."""
+    if arguments == ["--without"]:
+        sys.meta_path[:] = map(_Hidden, sys.meta_path)
+    result = {name: tried(name) for name in EXTRAS}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,81 @@
+"""What an installed pravega-serde can do: ``python -m tools.packages.inside``, in an environment that has it.
+
+Prints JSON: the version; public names by package that cannot be loaded, with the error; what came of each extra
+(:mod:`tools.packages.extras`); how many blocks of a page ran. The folder of the checkout must not have the packages:
+those that are installed are tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import io
+import json
+import os
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pravega_serde.testing import InProcessPravega, InProcessRegistry
+from tests import pages
+from tools.packages import extras
+
+PACKAGES = ("connector", "pravega_connector", "pravega_serde", "pyspark_pravega")
+PAGES = ("README.md", "docs/quick-start.md")
+
+
+def not_installed() -> list[str]:
+    """Packages that are not loaded from the environment."""
+    origins = {name: importlib.util.find_spec(name).origin or "" for name in PACKAGES}  # type: ignore[union-attr]
+    return [name for name, origin in origins.items() if not Path(origin).is_relative_to(sys.prefix)]
+
+
+def unloadable() -> dict[str, str]:
+    """Public names that cannot be loaded, with the reason."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            package: Any = importlib.import_module(name)
+        except ImportError as error:
+            found[name] = str(error)
+            continue
+        for public in package.__all__:
+            try:
+                getattr(package, public)
+            except Exception as error:  # noqa: BLE001 - which one is the result
+                found[f"{name}.{public}"] = str(error)
+    return found
+
+
+def blocks_run() -> dict[str, int]:
+    """Pages, and how many of their blocks have run: those that need no Spark, and no registry unless it is there."""
+    with_registry = importlib.util.find_spec("httpx") is not None
+    run = pages.run_by(pages.ON_SERVERS)
+    found = {}
+    for page in PAGES:
+        blocks = [block for block in run[page] if with_registry or pages.REGISTRY not in block.text]
+        with tempfile.TemporaryDirectory() as folder, InProcessPravega() as server, InProcessRegistry() as registry:
+            os.chdir(folder)
+            os.environ |= {"PRAVEGA_CONTROLLER_URI": server.uri, "XDG_CONFIG_HOME": folder}
+            follower = pages.Follower(Path(folder), server.uri, registry.uri)
+            with contextlib.redirect_stdout(io.StringIO()):
+                for block in blocks:
+                    follower.run(block)
+            follower.close()
+            os.chdir("/")
+        found[page] = len(blocks)
+    return found
+
+
+if __name__ == "__main__":
+    result = {
+        "version": version("pravega-serde"),
+        "not installed": not_installed(),
+        "unloadable": unloadable(),
+        "extras": {name: extras.tried(name) for name in extras.EXTRAS},
+        "blocks": blocks_run(),
+    }
+    print(json.dumps(result))
