@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -211,6 +212,8 @@ class _Suite:
         stream = self._server.stream(row.events, _SIZE, segments=row.segments)
         options = self._options(stream, row.theirs if side == _SCALA else row.ours)
         streaming = row.work is Work.WRITE_STREAM
+        if side == _OURS and not streaming and options["writer_mode"] == EXACTLY_ONCE:
+            options |= {"txn_app_id": f"benchmark-{uuid.uuid4()}", "txn_version": "1"}
         peer = self._peers()[side]
         answer = self._timed(peer, "write", options=options, parquet=parquet, events=row.events, stream=streaming)
         found = self._peers()[_OURS].ask("checksum", options=self._options(stream, {"columns": "event"}))
@@ -242,7 +245,7 @@ class _Suite:
     def _latency_once(self, side: str, row: Row) -> Mapping[str, Any]:
         """One query from stream to stream, which has ten new events whenever it has done with the last."""
         peer, feeds = self._peers()[side], _FIRST_BATCHES + row.events
-        source, sink = (self._server.stream(feeds * _FEED, _SIZE, segments=row.segments) for _ in range(2))
+        source, sink = self._pair(feeds * _FEED, row.segments)
         mode = row.theirs if side == _SCALA else row.ours
         columns = {} if side == _SCALA else {"columns": "event"}
         cpu, server = peer.cpu_seconds(), self._server.cpu_seconds()
@@ -267,6 +270,13 @@ class _Suite:
         # The processes' time is of the whole query, so of the first batches and its start, too.
         part = len(took) / all_batches
         return {"seconds": sum(took) / 1000, "events": len(took), "cpu": cpu * part, "server_cpu": server * part}
+
+    def _pair(self, events: int, segments: int) -> tuple[StreamName, StreamName]:
+        """Two new streams of one server: it may be replaced for the second."""
+        first = self._server.stream(events, _SIZE, segments=segments)
+        life = self._server.life
+        second = self._server.stream(events, _SIZE, segments=segments)
+        return (first, second) if self._server.life == life else self._pair(events, segments)
 
     # ---- our own modes -----------------------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ class Application:
             SparkSession.builder.master("local[2]")
             .appName("benchmark")
             .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.memory", "3g")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
