@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,8 +99,13 @@ def main(
         print("\n".join(f"{row.name:42} {row.events:>10,}  {row.work}" for row in plan.rows()))
         return
     if only_document:
+        if quick:
+            raise click.UsageError("rows of --quick are not for the docs")
         document(Results(plan.results))
         return
+    # However it is told to end: servers and peers end with it, and the rows that are measured are kept.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     scala = _scala_peer(peer_jar, peer_python)
     how: dict[str, Any] = {"rounds": rounds or (2 if quick else 5), "quick": quick, "only": only, "note": _note}
     measured = []
