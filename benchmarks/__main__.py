@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +15,16 @@ import click
 from rich.console import Console
 
 from benchmarks._client import run_client
+from benchmarks._drive import PeerError
 from benchmarks._groups import run_groups
 from benchmarks._ingest import run_ingest
-from benchmarks._spark import ScalaPeer, run_spark
+from benchmarks._spark import SparkPlan, run_spark
+from benchmarks._spark_peer import ScalaPeer
+from benchmarks._spark_results import Results, document
 from benchmarks._stats import Result, as_json, as_table
 from benchmarks.serde import run_serde
 
+QUICK_EVENTS = 100_000
 _progress = Console(stderr=True)
 
 
@@ -41,24 +46,36 @@ def _measured(part: str, cases: Iterator[Result]) -> dict[str, Any]:
     return {"part": part, "load": os.getloadavg()[0], "cases": as_json(results)}
 
 
-def _scala_peer(jar: Path | None, python: Path | None, avro_jar: Path | None) -> ScalaPeer | None:
+def _scala_peer(jar: Path | None, python: Path | None) -> ScalaPeer | None:
     if (jar is None) != (python is None):
         raise click.UsageError("--peer-jar and --peer-python go together")
-    return None if jar is None or python is None else ScalaPeer(jar.absolute(), python.absolute(), avro_jar)
+    # Not resolved: the interpreter of a virtual environment is a link.
+    return None if jar is None or python is None else ScalaPeer(jar.absolute(), python.absolute())
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_BUILD = Path(__file__).parent.parent / "build"
 
 
 @click.command(help=__doc__)
 @click.argument("part", type=click.Choice(["client", "groups", "serde", "spark", "ingest", "all"]), default="all")
-@click.option("--quick", is_flag=True, help="A tenth of the events, two rounds: shows that all works, and no more.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; quick: 2]")
+@click.option("--quick", is_flag=True, help="Few events, two rounds: shows that all works, and no more.")
+@click.option(
+    "--rounds", type=click.IntRange(min=1), help="Runs of each peer that count.  [default: 5; spark: 7; quick: 2]"
+)
 @click.option("--only", default="", metavar="TEXT", help="Only the cases whose name contains this, such as 'read 100'.")
 @click.option("--json", "json_file", type=click.File("w"), help="Also write all rates as JSON, to a file or to '-'.")
 @click.option("--peer-jar", type=_FILE, envvar="PRAVEGA_PEER_JAR", help="The built Scala connector.")
 @click.option("--peer-python", type=_FILE, envvar="PRAVEGA_PEER_PYTHON", help="A Python with PySpark 3.5 for it.")
-@click.option("--peer-avro-jar", type=_FILE, envvar="PRAVEGA_PEER_AVRO_JAR", help="spark-avro for that PySpark.")
+@click.option(
+    "--results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the rows of spark are kept as they are measured; those that are there are not measured again. "
+    "[default: build/bench-spark.json; quick: build/bench-spark-quick.json]",
+)
+@click.option("--again", is_flag=True, help="Measure also the rows of spark that are kept.")
+@click.option("--list", "list_", is_flag=True, help="Only tell the rows of spark.")
+@click.option("--document", "only_document", is_flag=True, help="Only write the kept rows of spark into the docs.")
 def main(
     part: str,
     quick: bool,
@@ -67,23 +84,48 @@ def main(
     json_file: Any,
     peer_jar: Path | None,
     peer_python: Path | None,
-    peer_avro_jar: Path | None,
+    results: Path | None,
+    again: bool,
+    list_: bool,
+    only_document: bool,
 ) -> None:
-    scala = _scala_peer(peer_jar, peer_python, peer_avro_jar)
+    plan = SparkPlan(
+        results=results or _BUILD / f"bench-spark{'-quick' * quick}.json",
+        rounds=rounds or (2 if quick else 7),
+        only=only,
+        most_events=QUICK_EVENTS if quick else None,
+        again=again,
+    )
+    if list_:
+        print("\n".join(f"{row.name:42} {row.events:>10,}  {row.work}" for row in plan.rows()))
+        return
+    if only_document:
+        if quick:
+            raise click.UsageError("rows of --quick are not for the docs")
+        document(Results(plan.results))
+        return
+    # However it is told to end: servers and peers end with it, and the rows that are measured are kept.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
+    scala = _scala_peer(peer_jar, peer_python)
     how: dict[str, Any] = {"rounds": rounds or (2 if quick else 5), "quick": quick, "only": only, "note": _note}
     measured = []
-    if part in ("client", "all"):
-        measured.append(_measured("Client", run_client(**how)))
-    if part in ("groups", "all"):
-        measured.append(_measured("Reader groups", run_groups(**how)))
-    if part in ("serde", "all"):
-        measured.append(_measured("Serializers", run_serde(**how)))
-    if part in ("spark", "all"):
-        measured.append(_measured("Spark", run_spark(scala, **how)))
-    if part in ("ingest", "all"):
-        measured.append(_measured("Ingestion", run_ingest(**how)))
-    if json_file is not None:
-        json.dump({"machine": platform.platform(), "cores": os.cpu_count(), "parts": measured}, json_file, indent=2)
+    try:
+        if part in ("client", "all"):
+            measured.append(_measured("Client", run_client(**how)))
+        if part in ("groups", "all"):
+            measured.append(_measured("Reader groups", run_groups(**how)))
+        if part in ("serde", "all"):
+            measured.append(_measured("Serializers", run_serde(**how)))
+        if part in ("spark", "all"):
+            measured.append(_measured("Spark", run_spark(scala, plan, _note)))
+        if part in ("ingest", "all"):
+            measured.append(_measured("Ingestion", run_ingest(**how)))
+    except PeerError as e:
+        raise click.ClickException(str(e)) from e
+    finally:
+        if json_file is not None:
+            json.dump({"machine": platform.platform(), "cores": os.cpu_count(), "parts": measured}, json_file, indent=2)
 
 
 if __name__ == "__main__":

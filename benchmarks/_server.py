@@ -32,12 +32,18 @@ class Server:
         self._pravega: LocalPravega | None = None
         self._written = 0
         self._streams = 0
+        self._life = 0
 
     @property
     def uri(self) -> str:
         """The controller's; another one after each replacement."""
         assert self._pravega is not None
         return self._pravega.controller_uri
+
+    @property
+    def life(self) -> int:
+        """Number of the server that is there: streams of an earlier one are gone."""
+        return self._life
 
     def stream(self, events: int, size: int, *, segments: int = 3) -> StreamName:
         """A new stream that is going to take these events. The server is replaced first if they would not fit."""
@@ -77,6 +83,7 @@ class Server:
             self._pravega = LocalPravega(heap_mb=HEAP_MB, cache_mb=CACHE_MB)
             self._pravega.start()
             self._written = 0
+            self._life += 1
         self._written += needed
 
     def close(self) -> None:

@@ -1,16 +1,19 @@
-"""Our Spark source and sink beside the Scala connector."""
+"""Our Spark source and sink beside the Scala connector, row by row; each result is kept as soon as it is there."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import tempfile
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,232 +21,351 @@ import pyarrow.parquet as pq
 
 from benchmarks._alternate import Case, run_case
 from benchmarks._drive import Peer, PeerError
-from benchmarks._exactly_once import (
-    AIM,
-    AT_LEAST_ONCE,
-    EXACTLY_ONCE,
-    micro_batch_case,
-    steps,
-    write_modes,
-)
+from benchmarks._exactly_once import AT_LEAST_ONCE, EXACTLY_ONCE, micro_batch_case, steps, write_modes
 from benchmarks._server import SCOPE, Server
-from benchmarks._spark_avro import EVENT_SIZE, SCHEMA, fill_avro
+from benchmarks._spark_data import KEYS, KINDS, Kind, Place, fill
+from benchmarks._spark_peer import HOW_TO_POINT, ScalaPeer
+from benchmarks._spark_results import Measured, Results
+from benchmarks._spark_rows import ROWS, Row, Work
 from benchmarks._stats import Result
+from connector.client import PravegaClient
 from connector.local import LocalSchemaRegistry
 from connector.wire import StreamName
 
-__all__ = ["HOW_TO_POINT", "ScalaPeer", "run_spark"]
+__all__ = ["SparkPlan", "run_spark"]
 
-HOW_TO_POINT: Final = (
-    "The Scala connector is left out. To compare with it, build pravega/spark-connectors for Spark 3.5 into one jar "
-    "with its dependencies, make a virtual environment with pyspark 3.5, and give both: --peer-jar JAR and "
-    "--peer-python PYTHON, or the variables PRAVEGA_PEER_JAR and PRAVEGA_PEER_PYTHON."
-)
-SIZE: Final = 100
-KEYS: Final = 4096
-_READ_EVENTS: Final = 4_000_000
-_WRITE_EVENTS: Final = 1_000_000
-_AVRO_EVENTS: Final = (4_000_000, 16_000_000)  # the fixed cost of a query shows in their difference
-_MICRO_ROWS: Final = 1_000
-_MICRO_BATCHES: Final = 40
-_QUICK_PART: Final = 10
-_FILES: Final = 2  # one for each of the application's cores
+_SIZE: Final = 100  # of the events that are written
 _SCALA: Final = "Scala connector"
 _OURS: Final = "ours"
-_START_SECONDS: Final = 180.0
+_START_SECONDS: Final = 300.0
+_RUN_SECONDS: Final = 900.0
 _WARM_UPS: Final = 2  # a JVM with its Spark needs more than one
+_FILES: Final = 2  # one for each of the application's cores
+_FEED: Final = 10  # events of a micro-batch
+_FIRST_BATCHES: Final = 8  # of a query, which start processes and import
+_FEW_BATCHES: Final = 4
+_MICRO_ROWS: Final = 1_000
 
 Note = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ScalaPeer:
-    """A built Scala connector and the Python whose PySpark can load it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPlan:
+    """What to measure, and where it is kept."""
 
-    jar: Path
-    python: Path
-    avro_jar: Path | None = None
-    """Spark's own Avro functions for that PySpark, which are no part of it."""
+    results: Path
+    rounds: int
+    only: str = ""
+    most_events: int | None = None
+    """Bound of the events of a row, to show that all works; its batches are few then, and it is warmed up once."""
+    again: bool = False
+    """Measure also what is there already."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    peer: Peer
-    read_options: Mapping[str, str]
-    write_options: Mapping[str, str]
-
-
-def run_spark(scala: ScalaPeer | None, *, rounds: int, quick: bool, only: str, note: Note) -> Iterator[Result]:
-    """Measure batch reads and non-transactional batch writes, case by case; only those whose name contains `only`."""
-    part = _QUICK_PART if quick else 1
-    with ExitStack() as stack:
-        server = stack.enter_context(Server(note))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
-        sides = [_ours(stack)] if scala is None else [_scala(stack, scala), _ours(stack)]
-        if scala is None:
-            note(HOW_TO_POINT)
-        note("; ".join(f"{side.peer.name}: {side.peer.version}" for side in sides))
-        suite = _Suite(server, sides, folder)
-        if only in (name := "Spark batch read"):
-            yield run_case(suite.read_case(name, _READ_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
-        if only in (name := "Spark batch write"):
-            yield run_case(suite.write_case(name, _WRITE_EVENTS // part), rounds=rounds, warm_ups=_WARM_UPS, note=note)
-        if only in (name := "Spark batch write exactly once"):
-            yield suite.exactly_once(name, _WRITE_EVENTS // part, rounds=rounds, note=note)
-        if only in (name := "Spark micro-batches exactly once"):
-            yield suite.micro_batches(name, _MICRO_BATCHES // part, rounds=rounds, note=note)
-        if only in (name := "Spark batch read of Avro with header"):
-            registry = stack.enter_context(LocalSchemaRegistry())
-            for events in _AVRO_EVENTS:
-                avro = suite.avro_case(name, registry.uri, events // part, scala is not None and bool(scala.avro_jar))
-                yield run_case(avro, rounds=rounds, warm_ups=_WARM_UPS, note=note)
+    def rows(self) -> list[Row]:
+        """The rows with ``only`` in their names, in the size in which they are to be measured."""
+        wanted = [row for row in ROWS if self.only in row.name]
+        if (most := self.most_events) is None:
+            return wanted
+        few = (Work.LATENCY, Work.OWN_LATENCY)
+        return [replace(row, events=min(row.events, _FEW_BATCHES if row.work in few else most)) for row in wanted]
 
 
-def _ours(stack: ExitStack) -> _Side:
-    peer = stack.enter_context(
-        Peer(_OURS, [sys.executable, "-m", "benchmarks.peers.spark_app"], start_timeout=_START_SECONDS)
-    )
-    # The Scala connector always ships five columns; ours ships what is asked for.
-    return _Side(peer, {"columns": "event"}, {"writer_mode": "at_least_once"})
+def run_spark(scala: ScalaPeer | None, plan: SparkPlan, note: Note) -> Iterator[Result]:
+    """Measure what the results do not have yet, and yield all rows that were asked for.
 
-
-def _scala(stack: ExitStack, scala: ScalaPeer) -> _Side:
-    jars = ",".join(str(jar) for jar in (scala.jar, scala.avro_jar) if jar is not None)
-    command = [str(scala.python), "-m", "benchmarks.peers.spark_app", jars]
-    peer = stack.enter_context(Peer(_SCALA, command, start_timeout=_START_SECONDS))
-    return _Side(peer, {}, {"exactly_once": "false"})
+    A row that fails is told and left out; the others go on with fresh applications and servers. PeerError at the end.
+    """
+    results, failed = Results(plan.results), []
+    peers = {_OURS} if scala is None else {_SCALA, _OURS}
+    if scala is None:
+        note(HOW_TO_POINT)
+    with _Suite(scala, note) as suite:
+        for row in plan.rows():
+            known = results.get(row, plan.rounds, peers)
+            if known is not None and not plan.again:
+                note(f"{row.name}: measured already, on {known.when}")
+                yield known.result
+                continue
+            start, load = time.monotonic(), os.getloadavg()[0]
+            try:
+                result = suite.measure(row, plan.rounds, 1 if plan.most_events else _WARM_UPS)
+            except PeerError as e:
+                note(f"{row.name} failed: {e}")
+                failed.append(row.name)
+                suite.close()
+                continue
+            took = time.monotonic() - start
+            results.keep(row, Measured.now(row, result, plan.rounds, suite.versions, suite.checked, took, load))
+            note(f"{row.name}: {took:.0f} s")
+            yield result
+    if failed:
+        raise PeerError(f"not measured: {'; '.join(failed)}")
 
 
 class _Suite:
-    """The cases, and what a single run of each is."""
+    """The cases. Applications and servers start with the first that needs them. Context manager."""
 
-    def __init__(self, server: Server, sides: list[_Side], folder: Path) -> None:
-        self._server, self._sides, self._folder = server, sides, folder
+    def __init__(self, scala: ScalaPeer | None, note: Note) -> None:
+        self._scala, self._note = scala, note
+        self._stack = ExitStack()
+        self._started: dict[str, Peer] = {}
+        self._server = Server(note)
+        self._filled: dict[tuple[str, int], tuple[str, StreamName]] = {}
+        self._kinds: dict[str, Kind] = {}
+        self._registry: LocalSchemaRegistry | None = None
+        self._folder: Path | None = None
+        self.checked: Mapping[str, Any] = {}
+        """Of the last row: rows and the sum of their hashes, the same on all sides."""
 
-    def read_case(self, name: str, events: int) -> Case:
-        """Batch reads of one stream into Spark's empty sink."""
-        stream = self._server.stream(events, SIZE)
-        with Peer("filler", [sys.executable, "-m", "benchmarks.peers.ours"]) as filler:
-            where: dict[str, Any] = {"controller": self._server.uri, "scope": SCOPE, "stream": stream.stream}
-            filler.ask("write_columns", **where, events=events, size=SIZE, keys=KEYS)
-        for side in self._sides:
-            self._check(side, stream, events)
-        once = {side.peer.name: partial(self._read_once, side, stream, events) for side in self._sides}
-        return Case(
-            name=f"{name}, {events:,} × {SIZE} B",
-            event_size=SIZE,
-            baseline=_SCALA,
-            peers=once,
-            aims={_OURS: 1.6},
-        )
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of each side's Spark."""
+        return {name: peer.version for name, peer in self._started.items()}
 
-    def write_case(self, name: str, events: int) -> Case:
-        """Batch writes without transactions, from Parquet."""
-        parquet = self._folder / "events.parquet"
-        _write_parquet(parquet, events)
-        once = {side.peer.name: partial(self._write_once, side, str(parquet), events) for side in self._sides}
-        return Case(
-            name=f"{name}, {events:,} × {SIZE} B",
-            event_size=SIZE,
-            baseline=_SCALA,
-            peers=once,
-            aims={_OURS: 2.5},
-        )
-
-    def exactly_once(self, name: str, events: int, *, rounds: int, note: Note) -> Result:
-        """Batch writes in two modes into one stream, as of an application that goes on: its ledger is there already."""
-        side, modes, runs = self._sides[-1], write_modes(), itertools.count(1)
-        parquet = self._folder / "exactly-once.parquet"
-        _write_parquet(parquet, events)
-        total = events * len(modes) * (rounds + _WARM_UPS)
-        stream = self._server.stream(total, SIZE)
-
-        def once(mode: str) -> Mapping[str, Any]:
-            more = modes[mode] if mode == AT_LEAST_ONCE else {**modes[mode], "txn_version": str(next(runs))}
-            return self._timed(side, "write", options=self._options(stream, more), parquet=str(parquet), events=events)
-
-        case = Case(
-            name=f"{name}, {events:,} × {SIZE} B",
-            event_size=SIZE,
-            baseline=AT_LEAST_ONCE,
-            peers={mode: partial(once, mode) for mode in modes},
-            aims={EXACTLY_ONCE: AIM},
-        )
-        result = run_case(case, rounds=rounds, warm_ups=_WARM_UPS, note=note)
-        self._check(side, stream, total)
+    def measure(self, row: Row, rounds: int, warm_ups: int) -> Result:
+        """One row, the sides in turn; PeerError also where they do not have the same rows."""
+        self.checked = {}
+        if row.work is Work.OWN_WRITE:
+            return self._own_write(row, rounds, warm_ups)
+        if row.work is Work.OWN_LATENCY:
+            return self._own_latency(row, rounds)
+        make = {Work.LATENCY: self._latency, Work.WRITE: self._write, Work.WRITE_STREAM: self._write}
+        size, once = make.get(row.work, self._read)(row)
+        aims = {} if row.aim is None else {_OURS: row.aim}
+        case = Case(name=_title(row), event_size=size, baseline=_SCALA, peers=once, aims=aims)
+        result = run_case(case, rounds=rounds, warm_ups=warm_ups, note=self._note)
+        if row.in_batches:
+            medians = [f"{name} {1000 / runs.median:.0f} ms" for name, runs in result.runs.items()]
+            return replace(result, remarks=(f"a batch takes {', '.join(medians)}",))
         return result
 
-    def micro_batches(self, name: str, batches: int, *, rounds: int, note: Note) -> Result:
-        """Queries of small batches in two modes, and the steps that make the difference."""
+    # ---- reads -------------------------------------------------------------------------------------------------------
 
-        def once(mode: str) -> Mapping[str, Any]:
-            stream = self._server.stream(_MICRO_ROWS * batches * 2, SIZE)
-            options = self._options(stream, {"writer_mode": mode})
-            return self._timed(self._sides[-1], "micro_batches", options=options, rows=_MICRO_ROWS, batches=batches)
-
-        title = f"{name}, {batches} × {_MICRO_ROWS} rows"
-        result = micro_batch_case(title, once, rounds=rounds, warm_ups=1, note=note)
-        stream = self._server.stream(_MICRO_ROWS * batches * 3, SIZE)
-        taken_apart = steps(self._server.uri, stream, batches=batches, rows=_MICRO_ROWS)
-        return replace(result, remarks=(*result.remarks, *taken_apart))
-
-    def avro_case(self, name: str, registry: str, events: int, scala: bool) -> Case:
-        """Batch reads to typed columns: by the registry, or by Spark's ``from_avro`` after cutting the header."""
-        stream = self._server.stream(events, EVENT_SIZE)
-        total = fill_avro(self._server.uri, registry, stream, events)
-        once = {}
-        for side in self._sides:
-            if side.peer.name == _SCALA and not scala:
-                continue
-            more = {"registry": registry} if side.peer.name == _OURS else {}
-            ask: dict[str, Any] = {"options": self._options(stream, more), "schema": None if more else SCHEMA}
-            found = side.peer.ask("check_avro", **ask)
-            if found != {"events": events, "sum": total}:
-                raise PeerError(f"{side.peer.name} finds {found} in a stream of {events} events")
-            once[side.peer.name] = partial(self._timed, side, "read_avro", **ask, events=events)
-        return Case(
-            name=f"{name}, {events:,} × {EVENT_SIZE} B",
-            event_size=EVENT_SIZE,
-            baseline=_SCALA,
-            peers=once,
-            aims={_OURS: 1.5},
+    def _read(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
+        kind = self._kind(row.kind)
+        stream = self._stream(row, kind)
+        asks = {name: self._ask_for(name, row, kind, stream) for name in self._peers()}
+        # The Scala connector ships five columns in any case: it is compared by those that ours ships.
+        alone = row.ours.get("columns") == "event"
+        self._agree(
+            row.events,
+            {
+                name: peer.ask(
+                    "checksum",
+                    timeout=_RUN_SECONDS,
+                    **(ask | {"only": ["event"]} if alone else ask),
+                    absent_is_default=kind.absent_is_default,
+                )
+                for (name, peer), ask in zip(self._peers().items(), asks.values(), strict=True)
+            },
         )
+        more: dict[str, Any] = {"count": True} if row.work is Work.COUNT else {}
+        do = "available_now" if row.work is Work.AVAILABLE_NOW else "read"
+        if do == "available_now":
+            asks = {name: {"options": ask["options"]} for name, ask in asks.items()}
+        return kind.size, {
+            name: partial(self._timed, peer, do, **asks[name], events=row.events, **more)
+            for name, peer in self._peers().items()
+        }
 
-    def _read_once(self, side: _Side, stream: StreamName, events: int) -> Mapping[str, Any]:
-        return self._timed(side, "read", options=self._options(stream, side.read_options), events=events)
+    def _ask_for(self, side: str, row: Row, kind: Kind, stream: StreamName) -> dict[str, Any]:
+        if side == _SCALA:
+            return {"options": self._options(stream, row.theirs), "decode": kind.theirs}
+        return {"options": self._options(stream, {**kind.ours, **row.ours}), "columns": kind.columns}
 
-    def _write_once(self, side: _Side, parquet: str, events: int) -> Mapping[str, Any]:
-        stream = self._server.stream(events, SIZE)
-        options = self._options(stream, side.write_options)
-        answer = self._timed(side, "write", options=options, parquet=parquet, events=events)
-        self._check(side, stream, events)
+    def _kind(self, name: str) -> Kind:
+        """Events of a kind; made once."""
+        if name not in self._kinds:
+            if self._registry is None:
+                self._registry = LocalSchemaRegistry()
+                self._registry.start()
+                self._stack.callback(self._registry.close)
+            self._kinds[name] = KINDS[name](Place(self._scratch(), self._registry.uri, "readings"))
+        return self._kinds[name]
+
+    def _stream(self, row: Row, kind: Kind) -> StreamName:
+        """A stream with the row's events; that of the row before if it has them, and its server is still there."""
+        key = (row.kind, row.events)
+        if key in self._filled and self._filled[key][0] == self._server.life:
+            return self._filled[key][1]
+        stream = self._server.stream(row.events, kind.size, segments=row.segments)
+        self._note(f"{row.name}: writing {row.events:,} events")
+        fill(self._server.uri, stream, kind.events, row.events)
+        self._filled[key] = self._server.life, stream
+        return stream
+
+    def _agree(self, events: int, found: Mapping[str, Mapping[str, Any]]) -> None:
+        self.checked = next(iter(found.values()))
+        if any(each != self.checked or each["rows"] != events for each in found.values()):
+            raise PeerError(f"the sides do not have the same {events} rows: {dict(found)}")
+
+    # ---- writes ------------------------------------------------------------------------------------------------------
+
+    def _write(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
+        parquet = self._parquet(row.events)
+        expected = self._peers()[_OURS].ask("checksum_of_parquet", parquet=parquet)
+        self._agree(row.events, {_OURS: expected})
+        return _SIZE, {name: partial(self._write_once, name, row, parquet, expected) for name in self._peers()}
+
+    def _write_once(self, side: str, row: Row, parquet: str, expected: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One write to a new stream, which is read back by our side, and dropped."""
+        stream = self._server.stream(row.events, _SIZE, segments=row.segments)
+        options = self._options(stream, row.theirs if side == _SCALA else row.ours)
+        streaming = row.work is Work.WRITE_STREAM
+        if side == _OURS and not streaming and options["writer_mode"] == EXACTLY_ONCE:
+            options |= {"txn_app_id": f"benchmark-{uuid.uuid4()}", "txn_version": "1"}
+        peer = self._peers()[side]
+        answer = self._timed(peer, "write", options=options, parquet=parquet, events=row.events, stream=streaming)
+        found = self._peers()[_OURS].ask("checksum", options=self._options(stream, {"columns": "event"}))
+        if found != expected:
+            raise PeerError(f"{side} wrote {found} instead of {expected}")
         self._server.drop(stream)
         return answer
 
-    def _timed(self, side: _Side, do: str, **request: Any) -> dict[str, Any]:
-        self._server.settle()
-        server, peer = self._server.cpu_seconds(), side.peer.cpu_seconds()
-        answer = side.peer.ask(do, **request)
-        cpu = {"cpu": side.peer.cpu_seconds() - peer, "server_cpu": self._server.cpu_seconds() - server}
-        return {**answer, **cpu}
+    def _parquet(self, events: int) -> str:
+        """Folder with the rows to write: ten digits and filler, 4096 routing keys."""
+        folder = self._scratch() / f"events-{events}.parquet"
+        if not folder.exists():
+            folder.mkdir()
+            filler = pa.scalar("y" * (_SIZE - 10))
+            for file, rows in enumerate(np.array_split(np.arange(events), _FILES)):
+                ids = pa.compute.utf8_lpad(pa.array(rows).cast(pa.string()), width=10, padding="0")
+                columns = {
+                    "routing_key": pa.array(rows % KEYS).cast(pa.string()),
+                    "event": pa.compute.binary_join_element_wise(ids, filler, "").cast(pa.binary()),
+                }
+                pq.write_table(pa.table(columns), folder / f"part-{file}.parquet")
+        return str(folder)
 
-    def _check(self, side: _Side, stream: StreamName, events: int) -> None:
-        found = side.peer.ask("check", options=self._options(stream, side.read_options))
-        if found != {"events": events, "bytes": events * SIZE}:
-            raise PeerError(f"{side.peer.name} finds {found} in a stream of {events} events of {SIZE} bytes")
+    # ---- micro-batches -----------------------------------------------------------------------------------------------
+
+    def _latency(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
+        return _SIZE, {name: partial(self._latency_once, name, row) for name in self._peers()}
+
+    def _latency_once(self, side: str, row: Row) -> Mapping[str, Any]:
+        """One query from stream to stream, which has ten new events whenever it has done with the last."""
+        peer, feeds = self._peers()[side], _FIRST_BATCHES + row.events
+        source, sink = self._pair(feeds * _FEED, row.segments)
+        mode = row.theirs if side == _SCALA else row.ours
+        columns = {} if side == _SCALA else {"columns": "event"}
+        cpu, server = peer.cpu_seconds(), self._server.cpu_seconds()
+        peer.ask("start_query", source=self._options(source, columns), sink=self._options(sink, mode))
+        with PravegaClient(self._server.uri) as client, client.writer(source) as writer:
+            for feed in range(feeds):
+                events = pa.array([b"%0100d" % (feed * _FEED + event) for event in range(_FEED)])
+                writer.write_column(events, pa.array([str(event) for event in range(_FEED)]))
+                writer.flush()
+                peer.ask("drain_query")
+        answer = peer.ask("stop_query", skip=_FIRST_BATCHES)
+        cpu, server = peer.cpu_seconds() - cpu, self._server.cpu_seconds() - server
+        checked = [
+            self._peers()[_OURS].ask("checksum", options=self._options(stream, {"columns": "event"}))
+            for stream in (source, sink)
+        ]
+        self._agree(feeds * _FEED, {"fed": checked[0], f"{side} wrote": checked[1]})
+        for stream in (source, sink):
+            self._server.drop(stream)
+        took = answer["batch_ms"]
+        all_batches = len(took) + _FIRST_BATCHES
+        # The processes' time is of the whole query, so of the first batches and its start, too.
+        part = len(took) / all_batches
+        return {"seconds": sum(took) / 1000, "events": len(took), "cpu": cpu * part, "server_cpu": server * part}
+
+    def _pair(self, events: int, segments: int) -> tuple[StreamName, StreamName]:
+        """Two new streams of one server: it may be replaced for the second."""
+        first = self._server.stream(events, _SIZE, segments=segments)
+        life = self._server.life
+        second = self._server.stream(events, _SIZE, segments=segments)
+        return (first, second) if self._server.life == life else self._pair(events, segments)
+
+    # ---- our own modes -----------------------------------------------------------------------------------------------
+
+    def _own_write(self, row: Row, rounds: int, warm_ups: int) -> Result:
+        """Batch writes in two modes into one stream, as of an application that goes on: its ledger is there already."""
+        peer, modes, runs = self._peers()[_OURS], write_modes(), itertools.count(1)
+        parquet = self._parquet(row.events)
+        total = row.events * len(modes) * (rounds + warm_ups)
+        stream = self._server.stream(total, _SIZE)
+
+        def once(mode: str) -> Mapping[str, Any]:
+            more = modes[mode] if mode == AT_LEAST_ONCE else {**modes[mode], "txn_version": str(next(runs))}
+            return self._timed(peer, "write", options=self._options(stream, more), parquet=parquet, events=row.events)
+
+        case = Case(
+            name=_title(row),
+            event_size=_SIZE,
+            baseline=AT_LEAST_ONCE,
+            peers={mode: partial(once, mode) for mode in modes},
+            aims={} if row.aim is None else {EXACTLY_ONCE: row.aim},
+        )
+        result = run_case(case, rounds=rounds, warm_ups=warm_ups, note=self._note)
+        found = peer.ask("check", options=self._options(stream, {"columns": "event"}))
+        if found != {"events": total, "bytes": total * _SIZE}:
+            raise PeerError(f"{found} in a stream of {total} events of {_SIZE} bytes")
+        return result
+
+    def _own_latency(self, row: Row, rounds: int) -> Result:
+        """Queries of small batches in two modes, and the steps that make the difference."""
+
+        def once(mode: str) -> Mapping[str, Any]:
+            stream = self._server.stream(_MICRO_ROWS * row.events * 2, _SIZE)
+            options = self._options(stream, {"writer_mode": mode})
+            return self._timed(
+                self._peers()[_OURS], "micro_batches", options=options, rows=_MICRO_ROWS, batches=row.events
+            )
+
+        result = micro_batch_case(_title(row), once, rounds=rounds, warm_ups=1, note=self._note)
+        stream = self._server.stream(_MICRO_ROWS * row.events * 3, _SIZE)
+        taken_apart = steps(self._server.uri, stream, batches=row.events, rows=_MICRO_ROWS)
+        return replace(result, remarks=(*result.remarks, *taken_apart))
+
+    # ---- processes ---------------------------------------------------------------------------------------------------
+
+    def _peers(self) -> dict[str, Peer]:
+        """The applications, the Scala connector's first; started now if they are not there."""
+        if not self._started:
+            if self._scala is not None:
+                jars = self._scala.jars(self._scratch())
+                self._start(_SCALA, [str(self._scala.python), "-m", "benchmarks.peers.spark_app", jars])
+            self._start(_OURS, [sys.executable, "-m", "benchmarks.peers.spark_app"])
+            self._note("; ".join(f"{peer.name}: {peer.version}" for peer in self._started.values()))
+        return self._started
+
+    def _start(self, name: str, command: list[str]) -> None:
+        self._started[name] = self._stack.enter_context(Peer(name, command, start_timeout=_START_SECONDS))
+
+    def _scratch(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmarks-")))
+        return self._folder
+
+    def _timed(self, peer: Peer, do: str, **request: Any) -> dict[str, Any]:
+        self._server.settle()
+        server, cpu = self._server.cpu_seconds(), peer.cpu_seconds()
+        answer = peer.ask(do, timeout=_RUN_SECONDS, **request)
+        return {**answer, "cpu": peer.cpu_seconds() - cpu, "server_cpu": self._server.cpu_seconds() - server}
 
     def _options(self, stream: StreamName, more: Mapping[str, str]) -> dict[str, str]:
-        return {"controller": self._server.uri, "scope": stream.scope, "stream": stream.stream, **more}
+        return {"controller": self._server.uri, "scope": SCOPE, "stream": stream.stream, **more}
+
+    def close(self) -> None:
+        """End all processes. What is needed of them starts again."""
+        self._started, self._registry, self._folder = {}, None, None
+        self._filled.clear()
+        self._kinds.clear()
+        self._stack.close()
+        self._server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
 
-def _write_parquet(folder: Path, events: int) -> None:
-    """The rows to write: ten digits and filler, 4096 routing keys."""
-    folder.mkdir()
-    filler = pa.scalar("y" * (SIZE - 10))
-    for file, rows in enumerate(np.array_split(np.arange(events), _FILES)):
-        ids = pa.compute.utf8_lpad(pa.array(rows).cast(pa.string()), width=10, padding="0")
-        columns = {
-            "routing_key": pa.array(rows % KEYS).cast(pa.string()),
-            "event": pa.compute.binary_join_element_wise(ids, filler, "").cast(pa.binary()),
-        }
-        pq.write_table(pa.table(columns), folder / f"part-{file}.parquet")
+def _title(row: Row) -> str:
+    if row.work is Work.LATENCY:
+        return f"{row.name}, {row.events} × {_FEED} events"
+    if row.work is Work.OWN_LATENCY:
+        return f"{row.name}, {row.events} × {_MICRO_ROWS} rows"
+    return f"{row.name}, {row.events:,}"

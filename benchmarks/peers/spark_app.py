@@ -12,15 +12,26 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyspark import __version__ as spark_version
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.functions import expr
+from pyspark.sql.functions import col, expr, from_json
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from benchmarks.peers._serve import serve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
+    from pyspark.sql.streaming import StreamingQuery
 
 _KEY_AND_EVENT = (
     "CAST(value % 64 AS STRING) AS routing_key",
@@ -32,38 +43,127 @@ _WARM_BATCHES = 5  # the first ones start processes and import
 class Application:
     """A session with two cores, as on the smallest executor, and the runs that are timed in it."""
 
-    def __init__(self, jar: str | None) -> None:
+    def __init__(self, jars: str | None) -> None:
         builder = (
             SparkSession.builder.master("local[2]")
             .appName("benchmark")
             .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.memory", "3g")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.log.level", "ERROR")
+            .config("spark.sql.session.timeZone", "UTC")
         )
-        if jar is not None:
-            builder = builder.config("spark.jars", jar)
+        if jars is not None:
+            builder = builder.config("spark.jars", jars)
         self.spark = builder.getOrCreate()
+        self._query: StreamingQuery | None = None
+        self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
 
-    def read(self, options: dict[str, str], events: int) -> dict[str, Any]:
-        """Time a batch read of the whole stream into Spark's own empty sink."""
+    # ---- reads -------------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        options: dict[str, str],
+        events: int,
+        decode: dict[str, Any] | None = None,
+        columns: str | None = None,
+        count: bool = False,
+    ) -> dict[str, Any]:
+        """Time a batch read of the whole stream into Spark's own empty sink, or its ``count()``."""
         start = time.perf_counter()
-        self._stream(options).write.format("noop").mode("overwrite").save()
+        frame = self._frame(options, decode, columns)
+        if count:
+            events = frame.count()
+        else:
+            frame.write.format("noop").mode("overwrite").save()
         return {"seconds": time.perf_counter() - start, "events": events}
+
+    def available_now(self, options: dict[str, str], events: int) -> dict[str, Any]:
+        """Time a whole query of what is there, from its start to its end, into Spark's own empty sink."""
+        with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
+            source = self.spark.readStream.format("pravega").options(**options, start_stream_cut="earliest")
+            start = time.perf_counter()
+            writer = source.load().writeStream.format("noop").option("checkpointLocation", checkpoint)
+            query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
+            seconds = time.perf_counter() - start
+            found = sum(each["numInputRows"] for each in query.recentProgress)
+        if found != events:
+            raise AssertionError(f"the query had {found} rows of {events}")
+        return {"seconds": seconds, "events": events}
 
     def check(self, options: dict[str, str]) -> dict[str, Any]:
         """Count what is in the stream; not timed."""
-        row = self._stream(options).selectExpr("count(*) c", "sum(length(event)) b").first()
+        row = self._frame(options).selectExpr("count(*) c", "sum(length(event)) b").first()
         assert row is not None
         return {"events": row["c"], "bytes": row["b"]}
 
-    def write(self, options: dict[str, str], parquet: str, events: int) -> dict[str, Any]:
-        """Time a batch write of a Parquet folder with the columns ``event`` and ``routing_key``."""
+    def checksum(
+        self,
+        options: dict[str, str],
+        decode: dict[str, Any] | None = None,
+        columns: str | None = None,
+        only: list[str] | None = None,
+        absent_is_default: bool = False,
+    ) -> dict[str, Any]:
+        """Rows, and the sum of a hash of each with all its values, which does not depend on their order; not timed."""
+        frame = self._frame(options, decode, columns)
+        return _checksum(frame if only is None else frame.select(*only), absent_is_default)
+
+    def checksum_of_parquet(self, parquet: str) -> dict[str, Any]:
+        """The same of the events in a Parquet folder."""
+        return _checksum(self.spark.read.parquet(parquet).select("event"), absent_is_default=False)
+
+    def _frame(
+        self, options: dict[str, str], decode: dict[str, Any] | None = None, columns: str | None = None
+    ) -> DataFrame:
+        reader = self.spark.read.format("pravega").options(**options)
+        frame = (reader if columns is None or decode is not None else reader.schema(columns)).load()
+        if decode is None:
+            return frame
+        values = frame.select(self._decoded(**decode).alias("value"))
+        return values.select("value.*") if isinstance(values.schema["value"].dataType, StructType) else values
+
+    def _decoded(
+        self,
+        how: str,
+        schema: str = "",
+        message: str = "",
+        descriptor: str = "",
+        function: str = "",
+        header: int = 0,
+    ) -> Column:
+        """What the column ``event`` decodes to by Spark's own functions; Java objects by those of ObjectColumns."""
+        event = expr(f"substring(event, {header + 1})") if header else col("event")
+        if how == "avro":
+            return from_avro(event, schema)
+        if how == "json":
+            return from_json(event.cast("string"), schema)
+        if how == "protobuf":
+            # PySpark's function hands over the descriptor's bytes, which spark-protobuf 3.4 cannot take.
+            functions = self.spark._jvm.org.apache.spark.sql.protobuf.functions
+            return Column(functions.from_protobuf(event._jc, message, descriptor))
+        name = function.replace("$", "_")
+        self.spark.udf.registerJavaFunction(name, function, _type_of(schema))
+        return expr(f"{name}(event)")
+
+    # ---- writes ------------------------------------------------------------------------------------------------------
+
+    def write(self, options: dict[str, str], parquet: str, events: int, stream: bool = False) -> dict[str, Any]:
+        """Time the writing of a Parquet folder with the columns ``event`` and ``routing_key``: a batch, or a query."""
         frame = self.spark.read.parquet(parquet)
-        start = time.perf_counter()
-        frame.write.format("pravega").options(**options).mode("append").save()
-        return {"seconds": time.perf_counter() - start, "events": events}
+        if not stream:
+            start = time.perf_counter()
+            frame.write.format("pravega").options(**options).mode("append").save()
+            return {"seconds": time.perf_counter() - start, "events": events}
+        with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
+            start = time.perf_counter()
+            source = self.spark.readStream.schema(frame.schema).parquet(parquet)
+            writer = source.writeStream.format("pravega").options(**options, checkpointLocation=checkpoint)
+            writer.trigger(availableNow=True).start().awaitTermination()
+            return {"seconds": time.perf_counter() - start, "events": events}
 
     def micro_batches(self, options: dict[str, str], rows: int, batches: int) -> dict[str, Any]:
         """Run a query of small batches into a stream; how long Spark says that each of the last ones took."""
@@ -83,28 +183,83 @@ class Application:
         took = [each["durationMs"]["triggerExecution"] for each in found]
         return {"seconds": sum(took) / 1000, "events": rows * len(took), "batch_ms": took}
 
-    def read_avro(self, options: dict[str, str], schema: str | None, events: int) -> dict[str, Any]:
-        """Time a batch read of a registry's Avro events to typed columns."""
-        start = time.perf_counter()
-        self._typed(options, schema).write.format("noop").mode("overwrite").save()
-        return {"seconds": time.perf_counter() - start, "events": events}
+    # ---- a query from stream to stream -------------------------------------------------------------------------------
 
-    def check_avro(self, options: dict[str, str], schema: str | None) -> dict[str, Any]:
-        """Count the rows and add up a column; not timed."""
-        row = self._typed(options, schema).selectExpr("count(at) c", "sum(id) s").first()
-        assert row is not None
-        return {"events": row["c"], "sum": row["s"]}
+    def start_query(self, source: dict[str, str], sink: dict[str, str]) -> dict[str, Any]:
+        """Start a query that copies each event of one stream to another as soon as it is there."""
+        self._checkpoint = tempfile.TemporaryDirectory(prefix="benchmark-")
+        frame = self.spark.readStream.format("pravega").options(**source, start_stream_cut="earliest").load()
+        copied = frame.selectExpr("event", "CAST(event AS STRING) AS routing_key")
+        writer = copied.writeStream.format("pravega").options(**sink, checkpointLocation=self._checkpoint.name)
+        self._query = writer.start()
+        return {}
 
-    def _typed(self, options: dict[str, str], schema: str | None) -> DataFrame:
-        frame = self._stream(options)
-        if schema is None:
-            return frame
-        # The header has five bytes; the schema cannot be found by it there.
-        events = frame.select(from_avro(expr("substring(event, 6)"), schema).alias("value"))
-        return events.select("value.*")
+    def drain_query(self) -> dict[str, Any]:
+        """Wait until the query has written all that is in its source."""
+        assert self._query is not None
+        self._query.processAllAvailable()
+        return {}
 
-    def _stream(self, options: dict[str, str]) -> DataFrame:
-        return self.spark.read.format("pravega").options(**options).load()
+    def stop_query(self, skip: int) -> dict[str, Any]:
+        """End the query; how long Spark says that each batch with rows took, without the first ones."""
+        assert self._query is not None
+        assert self._checkpoint is not None
+        self._query.stop()
+        found = [each for each in self._query.recentProgress if each["numInputRows"]]
+        self._checkpoint.cleanup()
+        self._query = self._checkpoint = None
+        took = [each["durationMs"]["triggerExecution"] for each in found[skip:]]
+        return {"rows": sum(each["numInputRows"] for each in found), "batch_ms": took}
+
+
+def _type_of(schema: str) -> DataType:
+    from pyspark.sql.types import _parse_datatype_string  # noqa: PLC0415  # needs the session
+
+    return _parse_datatype_string(schema)
+
+
+def _checksum(frame: DataFrame, absent_is_default: bool) -> dict[str, Any]:
+    values = [_same(field.dataType, f"`{field.name}`", absent_is_default, 0) for field in frame.schema.fields]
+    # The names in order: columns of one connector may come in another order than the other's.
+    ordered = [value for _, value in sorted(zip(frame.columns, values, strict=True))]
+    row = frame.selectExpr(f"CAST(xxhash64({', '.join(ordered)}) AS DECIMAL(20, 0)) AS hash").selectExpr(
+        "count(*) AS rows", "CAST(sum(hash) AS STRING) AS hash"
+    )
+    found = row.first()
+    assert found is not None
+    return {"rows": found["rows"], "hash": found["hash"]}
+
+
+def _same(kind: DataType, name: str, absent_is_default: bool, depth: int) -> str:
+    """SQL for a value in a form that does not depend on the widths that a connector chose; null counts as a value."""
+    if isinstance(kind, StructType):
+        parts = [
+            f"'{each.name}', {_same(each.dataType, f'{name}.`{each.name}`', absent_is_default, depth)}"
+            for each in sorted(kind.fields, key=lambda each: each.name)
+        ]
+        return f"named_struct('null', {name} IS NULL, 'value', named_struct({', '.join(parts)}))"
+    if isinstance(kind, (ArrayType, MapType)):
+        item = f"x{depth}"
+        if isinstance(kind, MapType):
+            name = f"array_sort(map_entries({name}))"
+            entry = StructType().add("key", kind.keyType).add("value", kind.valueType)
+            inner = _same(entry, item, absent_is_default, depth + 1)
+        else:
+            inner = _same(kind.elementType, item, absent_is_default, depth + 1)
+        value, default = f"transform({name}, {item} -> {inner})", "array()"
+    elif isinstance(kind, IntegralType):
+        value, default = f"CAST({name} AS BIGINT)", "0L"
+    elif isinstance(kind, TimestampType) or kind.typeName() == "timestamp_ntz":
+        value, default = f"unix_micros(CAST({name} AS TIMESTAMP))", "0L"
+    elif isinstance(kind, (FloatType, DoubleType)):
+        value, default = f"CAST({name} AS DOUBLE)", "0D"
+    elif isinstance(kind, StringType):
+        value, default = name, "''"
+    else:
+        value, default = name, "false" if kind.typeName() == "boolean" else "X''"
+    if absent_is_default:
+        return f"coalesce({value}, {default})"
+    return f"named_struct('null', {name} IS NULL, 'value', {value})"
 
 
 if __name__ == "__main__":
@@ -112,14 +267,16 @@ if __name__ == "__main__":
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)
     application = Application(sys.argv[1] if len(sys.argv) > 1 else None)
-    serve(
-        f"spark {spark_version}",
-        {
-            "read": application.read,
-            "check": application.check,
-            "write": application.write,
-            "micro_batches": application.micro_batches,
-            "read_avro": application.read_avro,
-            "check_avro": application.check_avro,
-        },
+    names = (
+        "read",
+        "available_now",
+        "check",
+        "checksum",
+        "checksum_of_parquet",
+        "write",
+        "micro_batches",
+        "start_query",
+        "drain_query",
+        "stop_query",
     )
+    serve(f"spark {spark_version}", {name: getattr(application, name) for name in names})

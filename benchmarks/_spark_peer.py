@@ -1,0 +1,81 @@
+"""The Scala connector's side: its jar, the Python of a PySpark it fits, and what Spark decodes events with there."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from connector.local.download import Jar
+from connector.local.jars import JarSet, ensure_jars
+from connector.local.jvm import find_java
+
+__all__ = ["HOW_TO_POINT", "ScalaPeer"]
+
+HOW_TO_POINT: Final = (
+    "The Scala connector is left out. To compare with it, build pravega/spark-connectors for Spark 3.5 into one jar "
+    "with its dependencies, make a virtual environment with pyspark 3.5, and give both: --peer-jar JAR and "
+    "--peer-python PYTHON, or the variables PRAVEGA_PEER_JAR and PRAVEGA_PEER_PYTHON."
+)
+_ROOT: Final = Path(__file__).parent
+#: Spark's own functions for Avro and Protobuf, which are no part of PySpark. Of spark-protobuf there is no 3.5 on Maven
+#: Central that fits; 3.4.1 runs on 3.5.
+_SPARK: Final = JarSet(
+    "spark-formats",
+    "3.5.7",
+    (
+        Jar(
+            "org.apache.spark",
+            "spark-avro_2.12",
+            "3.5.7",
+            "",
+            "jar",
+            "b0660bc224cbd1eb3ae144001c1328863060e64f1834dd7bbadc1ddbf09d2b15",
+            207233,
+        ),
+        Jar(
+            "org.apache.spark",
+            "spark-protobuf_2.12",
+            "3.4.1",
+            "",
+            "jar",
+            "a4813e9aa0e2982196a8c7bafeabed1ea5a746654e2e87668857201e187411cc",
+            1793080,
+        ),
+    ),
+)
+_COMPILE_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScalaPeer:
+    """A built Scala connector and the Python whose PySpark can load it."""
+
+    jar: Path
+    python: Path
+
+    def jars(self, folder: Path) -> str:
+        """All jars that its Spark is to load, with commas between them; what is made for it comes into the folder."""
+        formats = sorted(ensure_jars(_SPARK).glob("*.jar"))
+        return ",".join(map(str, (self.jar, *formats, self._functions(folder))))
+
+    def _functions(self, folder: Path) -> Path:
+        """The jar of ObjectColumns.java, which reads Java objects for Spark SQL."""
+        classes = folder / "functions"
+        classes.mkdir()
+        javac = find_java().path.with_name("javac")
+        source = _ROOT / "java" / "ObjectColumns.java"
+        command = [str(javac), "--release", "11", "-cp", f"{self._spark_jars()}/*", "-d", str(classes), str(source)]
+        subprocess.run(command, check=True, timeout=_COMPILE_SECONDS)
+        jar = folder / "functions.jar"
+        with zipfile.ZipFile(jar, "w") as out:
+            for file in sorted(classes.glob("*.class")):
+                out.write(file, file.name)
+        return jar
+
+    def _spark_jars(self) -> Path:
+        command = [str(self.python), "-c", "import pyspark; print(pyspark.__path__[0])"]
+        found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILE_SECONDS)
+        return Path(found.stdout.strip()) / "jars"

@@ -1,0 +1,258 @@
+"""The file that keeps the results of the Spark benchmark, row by row, and the table and plot made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+from benchmarks._spark_rows import FAR, MARGINAL_AIM, NEAR, ROWS, Row
+from benchmarks._stats import Result, Runs
+
+__all__ = ["Measured", "Results", "document", "plot"]
+
+_DOCS: Final = Path(__file__).parent.parent / "docs"
+_PAGE: Final = _DOCS / "performance.md"
+_PLOT: Final = _DOCS / "spark-benchmark.svg"
+_MARGINAL: Final = "AvailableNow, 16 M less 4 M"
+_BEGIN: Final = "<!-- generated spark: by ./run bench spark --document -->\n"
+_END: Final = "<!-- end of generated -->"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A row's result, and how it was got."""
+
+    events: int
+    rounds: int
+    when: str
+    took: float
+    """Seconds, with writing the stream and warming up."""
+    load: float
+    """Of the last minute, when it began."""
+    cores: int
+    machine: str
+    versions: Mapping[str, str]
+    checked: Mapping[str, Any]
+    """Rows and the sum of their hashes, which were the same on both sides."""
+    result: Result
+
+    @classmethod
+    def now(
+        cls,
+        row: Row,
+        result: Result,
+        rounds: int,
+        versions: Mapping[str, str],
+        checked: Mapping[str, Any],
+        took: float,
+        load: float,
+    ) -> Measured:
+        """A result that has just been got."""
+        return cls(
+            events=row.events,
+            rounds=rounds,
+            when=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+            took=round(took, 1),
+            load=round(load, 1),
+            cores=os.cpu_count() or 0,
+            machine=platform.machine(),
+            versions=dict(versions),
+            checked=dict(checked),
+            result=result,
+        )
+
+    @classmethod
+    def of_json(cls, found: dict[str, Any]) -> Measured:
+        """What :meth:`as_json` made."""
+        result = dict(found["result"])
+        runs = {name: Runs(**each) for name, each in result.pop("runs").items()}
+        remarks = tuple(result.pop("remarks"))
+        return cls(**{**found, "result": Result(**result, runs=runs, remarks=remarks)})
+
+    def as_json(self) -> dict[str, Any]:
+        """With every single rate."""
+        return asdict(self)
+
+
+class Results:
+    """One JSON file, written anew with each row: what ends a run, the next one goes on behind the last row."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        found = json.loads(file.read_text()) if file.exists() else {}
+        self._rows = {name: Measured.of_json(each) for name, each in found.items()}
+
+    def get(self, row: Row, rounds: int, peers: Set[str]) -> Measured | None:
+        """The row's result, if it was got with these events, as many rounds and all of these sides."""
+        known = self._rows.get(row.name)
+        if known is None or known.events != row.events or known.rounds < rounds:
+            return None
+        own = row.name.startswith("own ")
+        return known if own or peers <= known.result.runs.keys() else None
+
+    def any_of(self, row: Row) -> Measured | None:
+        """The row's result, however it was got."""
+        return self._rows.get(row.name)
+
+    def keep(self, row: Row, measured: Measured) -> None:
+        """Put a row's result into the file, in place of the one that was there."""
+        self._rows[row.name] = measured
+        text = json.dumps({name: each.as_json() for name, each in self._rows.items()}, indent=1)
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        part = self._file.with_name(self._file.name + ".part")
+        part.write_text(text + "\n")
+        os.replace(part, self._file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What table and plot show of a row."""
+
+    name: str
+    baseline: str
+    ours: str
+    ratio: tuple[float, float, float]
+    aim: float | None
+
+
+def document(results: Results) -> None:
+    """Write the table into docs/performance.md, and the plot beside it. ValueError where nothing is measured."""
+    lines = list(_lines(results))
+    if not lines:
+        raise ValueError("nothing is measured yet")
+    page = _PAGE.read_text()
+    start = page.index(_BEGIN) + len(_BEGIN)
+    _PAGE.write_text(f"{page[:start]}\n{_table(results, lines)}\n\n{page[page.index(_END, start) :]}")
+    _PLOT.write_text(plot(lines))
+
+
+def _lines(results: Results) -> Iterator[_Line]:
+    for row in ROWS:
+        measured = results.any_of(row)
+        if measured is None:
+            continue
+        result = measured.result
+        for peer in result.runs:
+            if (ratio := result.ratio(peer)) is not None:
+                shown = [_shown(result.runs[name].median, row.in_batches) for name in (result.baseline, peer)]
+                yield _Line(row.name, shown[0], shown[1], ratio, row.aim)
+        if row.name == FAR and (line := _marginal(results)) is not None:
+            yield line
+
+
+def _marginal(results: Results) -> _Line | None:
+    """What an event costs without what a query costs: the difference of two sizes. None where noise is more than it."""
+    pair = {row.name: results.any_of(row) for row in ROWS if row.name in (NEAR, FAR)}
+    near, far = pair[NEAR], pair[FAR]
+    if near is None or far is None or near.events >= far.events:
+        return None
+    names = [name for name in far.result.runs if name in near.result.runs]
+    if len(names) < 2:
+        return None
+    turns = range(_rounds(near, far))
+    times = {name: [_seconds(far, name, turn) - _seconds(near, name, turn) for turn in turns] for name in names}
+    if min(map(min, times.values())) <= 0:
+        return None
+    baseline, ours = names
+    ratios = [theirs / mine for theirs, mine in zip(times[baseline], times[ours], strict=True)]
+    rates = [(far.events - near.events) / statistics.median(times[name]) for name in names]
+    ratio = statistics.median(ratios), min(ratios), max(ratios)
+    return _Line(_MARGINAL, _shown(rates[0], False), _shown(rates[1], False), ratio, MARGINAL_AIM)
+
+
+def _rounds(*measured: Measured) -> int:
+    return min(len(runs.rates) for each in measured for runs in each.result.runs.values())
+
+
+def _seconds(measured: Measured, name: str, turn: int) -> float:
+    return measured.events / measured.result.runs[name].rates[turn]
+
+
+def _shown(rate: float, in_batches: bool) -> str:
+    if in_batches:
+        return f"{1000 / rate:.0f} ms"
+    return f"{rate / 1e6:.2f} M/s" if rate >= 1e6 else f"{rate / 1e3:.0f} k/s"
+
+
+def _table(results: Results, lines: Sequence[_Line]) -> str:
+    kept = [each for row in ROWS if (each := results.any_of(row)) is not None]
+    versions = sorted({f"{name}: {version}" for each in kept for name, version in each.versions.items()})
+    loads = [each.load for each in kept]
+    whens = sorted(each.when for each in kept)
+    rounds = min(each.rounds for each in kept)
+    about = [f"Medians of at least {rounds} rounds", f"{kept[0].cores} cores", f"load {min(loads)} to {max(loads)}"]
+    head = [
+        f"{', '.join(about)}; {'; '.join(versions)}; {whens[0]} to {whens[-1]} UTC.",
+        "",
+        f"![Ratios to the Scala connector]({_PLOT.name})",
+        "",
+        "| row | compared with | ours | ratio (range) | aim |",
+        "|---|--:|--:|---|---|",
+    ]
+    rows = []
+    for line in lines:
+        median, least, most = line.ratio
+        ratio = f"{median:.2f} ({least:.2f}–{most:.2f})"
+        rows.append(f"| {line.name} | {line.baseline} | {line.ours} | {ratio} | {_aim(line)} |")
+    if {NEAR, FAR} <= {line.name for line in lines} and _MARGINAL not in {line.name for line in lines}:
+        rows += ["", f"{_MARGINAL}: in some round the larger query took no longer, so there is no ratio to tell."]
+    return "\n".join((*head, *rows))
+
+
+def _aim(line: _Line) -> str:
+    if line.aim is None:
+        return ""
+    return f"≥ {line.aim:g}{'' if line.ratio[0] >= line.aim else ', missed'}"
+
+
+# ---- the plot --------------------------------------------------------------------------------------------------------
+
+_LEFT: Final = 270  # room for names
+_WIDTH: Final = 760
+_STEP: Final = 20
+_TOP: Final = 44
+_FONT: Final = 'font-family="sans-serif" font-size="12"'
+_TICKS: Final = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+
+
+def plot(lines: Sequence[_Line]) -> str:
+    """An SVG: each row's median ratio as a dot in its range, its aim as a bar, on a logarithmic scale."""
+    shown = [value for line in lines for value in (*line.ratio, line.aim or 1)]
+    ticks = [tick for tick in _TICKS if min(shown) / 1.5 <= tick <= max(shown) * 1.5] or [1]
+    low, high = math.log(min(*shown, ticks[0]) / 1.05), math.log(max(*shown, ticks[-1]) * 1.05)
+    bottom = _TOP + _STEP * len(lines)
+
+    def x(value: float) -> str:
+        return f"{_LEFT + (math.log(value) - low) / (high - low) * (_WIDTH - _LEFT - 20):.1f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 12}" role="img" {_FONT}>',
+        "<title>Ratios to the Scala connector, more than 1 is faster</title>",
+        f'<rect width="{_WIDTH}" height="{bottom + 12}" fill="#fff"/>',
+        f'<text x="{_LEFT}" y="16" fill="#333">times as fast: dot median, line range, bar aim</text>',
+    ]
+    for tick in ticks:
+        colour, width = ("#333", 1.5) if tick == 1 else ("#ddd", 1)
+        parts.append(
+            f'<path d="M{x(tick)} {_TOP - 8}V{bottom}" stroke="{colour}" stroke-width="{width}"/>'
+            f'<text x="{x(tick)}" y="{_TOP - 13}" text-anchor="middle" fill="#333">{tick:g}</text>'
+        )
+    for place, line in enumerate(lines):
+        y = _TOP + _STEP * place + _STEP // 2
+        median, least, most = line.ratio
+        colour = "#1b7f4b" if median >= (line.aim or 1) else "#b3541e"
+        parts.append(f'<text x="{_LEFT - 10}" y="{y + 4}" text-anchor="end" fill="#333">{escape(line.name)}</text>')
+        if line.aim is not None:
+            parts.append(f'<path d="M{x(line.aim)} {y - 7}v14" stroke="#555" stroke-width="2"/>')
+        parts.append(f'<path d="M{x(least)} {y}H{x(most)}" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<circle cx="{x(median)}" cy="{y}" r="4" fill="{colour}"/>')
+    return "\n".join((*parts, "</svg>", ""))

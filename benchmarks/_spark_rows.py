@@ -1,0 +1,123 @@
+"""The rows of the Spark benchmark: what is done how often, and what ratio to the Scala connector is the aim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["FAR", "MARGINAL_AIM", "NEAR", "ROWS", "Row", "Work"]
+
+
+class Work(StrEnum):
+    """What is timed."""
+
+    READ = "a batch read into Spark's empty sink"
+    COUNT = "count() of a batch read"
+    AVAILABLE_NOW = "a query with Trigger.AvailableNow into Spark's empty sink, from its start to its end"
+    WRITE = "a batch write from Parquet"
+    WRITE_STREAM = "a query with Trigger.AvailableNow from Parquet, from its start to its end"
+    LATENCY = "the micro-batches of a query from stream to stream, ten events each"
+    OWN_WRITE = "a batch write from Parquet, beside our own at least once"
+    OWN_LATENCY = "micro-batches of 1,000 rows, beside our own at least once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table."""
+
+    name: str
+    work: Work
+    events: int
+    """Of a timed run; for queries of micro-batches, how many batches of it count."""
+    kind: str = "100 B"
+    """What is read, by its name in ``KINDS``."""
+    ours: Mapping[str, str] = field(default_factory=dict)
+    """Our options, beside those of the kind."""
+    theirs: Mapping[str, str] = field(default_factory=dict)
+    """The Scala connector's."""
+    segments: int = 3
+    aim: float | None = None
+    """The least ratio of rates; for times of micro-batches, too, more is faster."""
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether the rate is one of batches, so that its inverse is what is of interest."""
+        return self.work is Work.LATENCY
+
+
+_EXACTLY_ONCE: Final = ({"writer_mode": "exactly_once"}, {"exactly_once": "true", "transaction_timeout_ms": "120000"})
+_AT_LEAST_ONCE: Final = ({"writer_mode": "at_least_once"}, {"exactly_once": "false"})
+_MODES: Final = {"exactly once": _EXACTLY_ONCE, "at least once": _AT_LEAST_ONCE}
+#: The pair of rows whose difference is what an event costs without what a query costs.
+NEAR: Final = "AvailableNow 4 M, event alone"
+FAR: Final = "AvailableNow 16 M, event alone"
+MARGINAL_AIM: Final = 1.4
+
+
+def _reads() -> Iterator[Row]:
+    event = {"columns": "event"}
+    for kind, events, alone, five, count in (
+        ("100 B", 4_000_000, 1.8, 1.3, 1.3),
+        ("10–200 B", 4_000_000, 1.6, 1.2, None),
+        ("1 KiB", 1_000_000, 1.15, 1.05, None),
+    ):
+        name = f"read {kind.replace('–', '-')}"
+        yield Row(name=f"{name}, event alone", work=Work.READ, kind=kind, events=events, ours=event, aim=alone)
+        yield Row(name=f"{name}, five columns", work=Work.READ, kind=kind, events=events, aim=five)
+        yield Row(name=f"{name}, count", work=Work.COUNT, kind=kind, events=events, aim=count)
+    for name, events in ((NEAR, 4_000_000), (FAR, 16_000_000)):
+        aim = 0.95 if name == NEAR else None
+        yield Row(name=name, work=Work.AVAILABLE_NOW, events=events, ours=event, aim=aim)
+
+
+def _decodes() -> Iterator[Row]:
+    for kind, events, aim in (
+        ("flat Avro", 4_000_000, 1.9),
+        ("nested Avro", 1_000_000, 2.0),
+        ("flat Protobuf", 4_000_000, 2.4),
+        ("nested Protobuf", 1_000_000, 2.2),
+        ("flat JSON", 4_000_000, 2.0),
+        ("nested JSON", 1_000_000, 1.8),
+        ("Java strings", 4_000_000, None),
+        ("Java objects", 1_000_000, None),
+        ("registry's Avro", 4_000_000, 1.5),
+    ):
+        yield Row(name=f"decode {kind}", work=Work.READ, kind=kind, events=events, aim=aim)
+    far = "registry's Avro"
+    yield Row(name=f"decode {far}, 16 M", work=Work.READ, kind=far, events=16_000_000, aim=1.5)
+
+
+def _writes() -> Iterator[Row]:
+    for work, name, once, least in (
+        (Work.WRITE, "batch write", 2.2, 3.0),
+        (Work.WRITE_STREAM, "stream write", 2.5, 3.0),
+    ):
+        for mode, aim in (("exactly once", once), ("at least once", least)):
+            ours, theirs = _MODES[mode]
+            yield Row(name=f"{name}, {mode}", work=work, events=1_000_000, ours=ours, theirs=theirs, aim=aim)
+
+
+def _latencies() -> Iterator[Row]:
+    for mode, aims in (("exactly once", (0.8, 0.85)), ("at least once", (0.9, 0.95))):
+        for segments, aim in zip((1, 3), aims, strict=True):
+            ours, theirs = _MODES[mode]
+            yield Row(
+                name=f"micro-batch, {segments} segment{'s' * (segments > 1)}, {mode}",
+                work=Work.LATENCY,
+                events=24,
+                segments=segments,
+                ours=ours,
+                theirs=theirs,
+                aim=round(1 / aim, 2),
+            )
+
+
+def _own() -> Iterator[Row]:
+    yield Row(name="own batch write, exactly once", work=Work.OWN_WRITE, events=1_000_000, aim=0.92)
+    yield Row(name="own micro-batches, exactly once", work=Work.OWN_LATENCY, events=40)
+
+
+#: In the order in which they are measured: those that read the same stream stand together.
+ROWS: Final[tuple[Row, ...]] = (*_reads(), *_decodes(), *_writes(), *_latencies(), *_own())

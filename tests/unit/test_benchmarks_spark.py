@@ -1,0 +1,133 @@
+"""The rows of the Spark benchmark: their events, the file that keeps what was measured, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks import _spark_results
+from benchmarks._spark import SparkPlan, run_spark
+from benchmarks._spark_data import KINDS, Place
+from benchmarks._spark_results import Measured, Results, document
+from benchmarks._spark_rows import FAR, NEAR, ROWS, Row, Work
+from benchmarks._stats import Result, Runs
+from pravega_serde.serializer import FORMATS
+
+BEGIN = "<!-- generated spark: by ./run bench spark --document -->"
+END = "<!-- end of generated -->"
+BOTH = {"Scala connector", "ours"}
+
+
+def measured(row: Row, theirs: Sequence[float], ours: Sequence[float]) -> Measured:
+    runs = {"Scala connector": Runs(theirs, 100), "ours": Runs(ours, 100, cpu=(0.5,))}
+    result = Result(row.name, "Scala connector", runs, {"ours": 1.5}, ("a remark",))
+    return Measured.now(row, result, len(ours), {"ours": "spark 4"}, {"rows": row.events, "hash": "1"}, 3.0, 0.5)
+
+
+def row(name: str) -> Row:
+    return next(each for each in ROWS if each.name == name)
+
+
+def test_each_row_has_a_name_of_its_own_and_events_that_there_are() -> None:
+    assert len({each.name for each in ROWS}) == len(ROWS)
+    assert {each.kind for each in ROWS} == set(KINDS)
+    assert {each.work for each in ROWS} == set(Work)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith("registry")])
+def test_events_of_a_kind_are_as_hard_as_they_are_said_to_be(name: str, tmp_path: Path) -> None:
+    kind = KINDS[name](Place(tmp_path, "", ""))
+    assert len(set(kind.events)) > 1000
+    assert kind.events == KINDS[name](Place(tmp_path, "", "")).events
+    assert kind.size == round(sum(map(len, kind.events)) / len(kind.events))
+    assert kind.ours.get("format", "bytes") in FORMATS
+    if "JSON" in name:
+        assert 0.6 < sum(b'"note"' in event for event in kind.events) / len(kind.events) < 1
+        assert 0.03 < sum(not event.startswith(b'{"id"') for event in kind.events) / len(kind.events) < 0.2
+    if "nested" in name:
+        sizes = sorted(map(len, kind.events))
+        assert sizes[-1] > 20 * sizes[len(sizes) // 2]
+
+
+def test_a_row_is_kept_with_every_rate(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "spark.json"
+    first = row("decode flat Avro")
+    known = measured(first, [1.0, 2.0], [3.0, 5.0])
+    Results(file).keep(first, known)
+    again = Results(file)
+    again.keep(row(NEAR), measured(row(NEAR), [1.0], [1.0]))
+    for results in (again, Results(file)):
+        found = results.get(first, 2, BOTH)
+        assert found is not None
+        assert json.dumps(found.as_json()) == json.dumps(known.as_json())
+        assert found.result.ratio("ours") == (2.75, 2.5, 3.0)
+
+
+def test_a_row_with_fewer_events_or_rounds_or_sides_does_not_count(tmp_path: Path) -> None:
+    results, first = Results(tmp_path / "spark.json"), row("decode flat Avro")
+    results.keep(first, measured(first, [1.0, 2.0], [3.0, 5.0]))
+    assert results.get(first, 1, {"ours"})
+    assert results.get(first, 3, BOTH) is None
+    assert results.get(replace(first, events=10), 2, BOTH) is None
+    assert results.get(first, 2, {*BOTH, "another"}) is None
+
+
+def test_what_is_kept_is_not_measured_again(tmp_path: Path) -> None:
+    plan = SparkPlan(results=tmp_path / "spark.json", rounds=2, only="decode flat")
+    results, notes = Results(plan.results), list[str]()
+    for each in plan.rows():
+        results.keep(each, measured(each, [1.0, 1.0], [2.0, 2.0]))
+    found = [result.case for result in run_spark(None, plan, notes.append)]  # would take minutes, and servers
+    assert found == ["decode flat Avro", "decode flat Protobuf", "decode flat JSON"]
+    assert sum("measured already" in note for note in notes) == 3
+
+
+def test_small_rows_are_small() -> None:
+    rows = SparkPlan(results=Path("none"), rounds=1, most_events=1000).rows()
+    assert len(rows) == len(ROWS)
+    assert max(each.events for each in rows) == 1000
+    assert max(each.events for each in rows if each.work is Work.LATENCY) < 10
+
+
+def test_the_page_gets_a_table_and_a_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, picture = tmp_path / "performance.md", tmp_path / "plot.svg"
+    page.write_text(
+        "before\n<!-- generated spark: by ./run bench spark --document -->\nold\n<!-- end of generated -->\nx"
+    )
+    monkeypatch.setattr(_spark_results, "_PAGE", page)
+    monkeypatch.setattr(_spark_results, "_PLOT", picture)
+    results = Results(tmp_path / "spark.json")
+    with pytest.raises(ValueError, match="nothing is measured"):
+        document(results)
+    # 4 M in 4 s and in 2 s, 16 M in 10 s and in 5 s.
+    results.keep(row(NEAR), measured(row(NEAR), [1e6, 1e6], [2e6, 2e6]))
+    results.keep(row(FAR), measured(row(FAR), [1.6e6, 1.6e6], [3.2e6, 3.2e6]))
+    batches = row("micro-batch, 1 segment, exactly once")
+    results.keep(batches, measured(batches, [4.0, 4.0], [4.0, 8.0]))
+    document(results)
+    text = page.read_text()
+    assert text.startswith(f"before\n{BEGIN}\n")
+    assert text.endswith(f"{END}\nx")
+    assert "old" not in text
+    assert f"| {NEAR} | 1.00 M/s | 2.00 M/s | 2.00 (2.00–2.00) | ≥ 0.95 |" in text
+    assert "| AvailableNow, 16 M less 4 M | 2.00 M/s | 4.00 M/s | 2.00 (2.00–2.00) | ≥ 1.4 |" in text
+    assert "| micro-batch, 1 segment, exactly once | 250 ms | 167 ms | 1.50 (1.00–2.00) | ≥ 1.25 |" in text
+    drawn = ElementTree.parse(picture).getroot()
+    assert len(drawn.findall("{http://www.w3.org/2000/svg}circle")) == 4
+
+
+def test_a_difference_that_noise_hides_is_said_to_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"{BEGIN}\n{END}")
+    monkeypatch.setattr(_spark_results, "_PAGE", page)
+    monkeypatch.setattr(_spark_results, "_PLOT", tmp_path / "plot.svg")
+    results = Results(tmp_path / "spark.json")
+    results.keep(row(NEAR), measured(row(NEAR), [1e6, 1e6], [2e6, 1e5]))
+    results.keep(row(FAR), measured(row(FAR), [1.6e6, 1.6e6], [3.2e6, 3.2e6]))
+    document(results)
+    assert "16 M less 4 M: in some round the larger query took no longer" in page.read_text()
