@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..errors import ConfigError, DeadlineExceededError, ReaderGroupError
+from ..errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
 from ..groups import (
     Bound,
     CreateCheckpoint,
@@ -94,7 +94,7 @@ def open_group(
     if streams is None:
         there = client.controller.group_config(scope, group)
         if there is None:
-            raise ReaderGroupError(f"there is no reader group {found}: name the streams that it is to read")
+            raise ReaderGroupNotFoundError(f"there is no reader group {found}: name the streams that it is to read")
         return _opened(client, scope, group, there)
     names = arguments.stream_names(streams, client.config.scope)
     if retention.upper() not in Retention.__members__:
@@ -188,6 +188,11 @@ class ReaderGroup(HintedNames):
         except BaseException:
             member.close()
             raise
+
+    @property
+    def state(self) -> GroupState:
+        """The state as it is now: configuration, readers with their segments, checkpoints."""
+        return self._fetched()
 
     @property
     def config(self) -> GroupConfig:

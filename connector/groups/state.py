@@ -40,6 +40,7 @@ __all__ = [
     "Segment",
     "Written",
     "by_stream",
+    "group_of",
     "group_stream",
     "ordered_set",
     "state_of",
@@ -64,6 +65,12 @@ T = TypeVar("T")
 def group_stream(scope: str, group: str) -> StreamName:
     """Stream that holds the state of a reader group."""
     return StreamName(scope, GROUP_PREFIX + group)
+
+
+def group_of(stream: StreamName) -> str | None:
+    """The reader group whose state a stream holds; None for other streams."""
+    name = stream.stream.removeprefix(GROUP_PREFIX)
+    return None if name == stream.stream else name
 
 
 class Segment(NamedTuple):
