@@ -49,6 +49,7 @@ from .slices import slices_between
 from .synchronizer import StateSynchronizer
 
 if TYPE_CHECKING:
+    from .exactly_once import ExactlyOnceReader
     from .pravega_client import PravegaClient
 
 __all__ = ["GroupCheckpoint", "ReaderGroup", "open_group"]
@@ -188,6 +189,43 @@ class ReaderGroup(HintedNames):
         except BaseException:
             member.close()
             raise
+
+    def exactly_once(
+        self,
+        reader_id: str,
+        serializer: Any = None,
+        *,
+        to: Stream,
+        output: Any = None,
+        interval: float = 0.1,
+        lease: float = 30.0,
+        delay: float = 0.0,
+        **options: Any,
+    ) -> ExactlyOnceReader[Any]:
+        """A reader whose output becomes visible, in the stream ``to``, together with its position: each event once.
+
+        ``serializer`` is for the events that are read, ``output`` for those that are written; ``options`` are those of
+        :meth:`PravegaClient.transactions`. A transaction holds ``interval`` seconds of work; nobody else's lasts longer
+        than ``lease`` seconds when its process has died. All readers of the group must be of this kind: of others the
+        ledger (the stream ``<group>-positions``) knows nothing. Raises ReaderOnlineError.
+        """
+        from .exactly_once import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
+
+        arguments.wait("delay", delay)
+        arguments.wait("interval", interval)
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        target = self._client.require_stream(to)
+        writer = self._client.transactions(target, output, lease=lease, **options)
+        return ExactlyOnceReader(
+            self._client,
+            self.scope,
+            self.name,
+            reader_id,
+            serializer=chosen,
+            writer=writer,
+            interval=interval,
+            delay=delay,
+        )
 
     @property
     def state(self) -> GroupState:
