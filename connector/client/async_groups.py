@@ -53,6 +53,7 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
 
     online_readers = as_coroutine(ReaderGroup.online_readers)
     reader_offline = as_coroutine(ReaderGroup.reader_offline)
+    take_silent_offline = as_coroutine(ReaderGroup.take_silent_offline)
     checkpoint = as_coroutine(ReaderGroup.checkpoint)
     stream_cuts = as_coroutine(ReaderGroup.stream_cuts)
     reset = as_coroutine(ReaderGroup.reset)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
 from ..groups import (
+    AddReader,
     Bound,
     CreateCheckpoint,
     GroupConfig,
@@ -25,10 +26,12 @@ from ..groups import (
     InitSerializer,
     Positions,
     Ranged,
+    RemoveReader,
     Retention,
     Segment,
     StateSerializer,
     StateUpdate,
+    UpdateDistanceToTail,
     apply,
     by_stream,
     create,
@@ -57,6 +60,8 @@ __all__ = ["GroupCheckpoint", "ReaderGroup", "open_group"]
 _log: Final = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5  # between looks for a checkpoint that readers are to take
 _RESET_ATTEMPTS: Final = 10
+# Times between two updates of a reader after which it may be called silent.
+_SILENT_TIMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +167,12 @@ class ReaderGroup(HintedNames):
         """Opens a group that has a state; :meth:`PravegaClient.reader_group` makes one."""
         self.scope, self.name = scope, group
         self._client, self._controller = client, client.controller
+        self._heard: dict[str, float] = {}  # when (monotonic) an update of a reader was seen last
         self._log: StateSynchronizer[GroupState, Init | GroupState, StateUpdate] = StateSynchronizer(
             client.stores,
             group_stream(scope, group),
             create=create,
-            apply=apply,
+            apply=self._applied,
             init_serializer=InitSerializer(),
             update_serializer=StateSerializer(),
         )
@@ -249,6 +255,33 @@ class ReaderGroup(HintedNames):
         at = position.positions if isinstance(position, Ranged) else position
         self._fetched()
         return bool(self._log.update_state(lambda state: managing.take_offline(state, reader_id, at)))
+
+    def take_silent_offline(self, silence: float) -> list[str]:
+        """Take out the readers of which nothing was heard for ``silence`` seconds; their ids. Durable on return.
+
+        Call it again and again: it counts from when this object saw a reader's last update, or the reader first. One
+        that is called writes an update every (readers + 1) seconds, Java's too; one that lives and is not called for so
+        long is taken out as well, and what it read since its last checkpoint comes again. Raises ConfigError for a
+        silence of less than three such times.
+        """
+        arguments.seconds("silence", silence, optional=False)
+        self._fetched()
+
+        def offline(state: GroupState) -> list[StateUpdate]:
+            now = time.monotonic()
+            least = _SILENT_TIMES * (state.readers + 1)
+            if silence < least:
+                raise ConfigError(
+                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which tell of themselves "
+                    f"every {state.readers + 1} s: a silence of {silence:g} s says nothing, {least} s are the least"
+                )
+            dead = [r for r in state.assigned if now - self._heard.setdefault(r, now) >= silence]
+            return [update for reader in dead for update in managing.take_offline(state, reader)]
+
+        taken = self._log.update_state(offline)
+        for gone in self._heard.keys() - self._known().assigned.keys():
+            del self._heard[gone]
+        return [update.reader for update in taken if isinstance(update, RemoveReader)]
 
     # ---------------------------------------------------------------- checkpoints and cuts
 
@@ -364,8 +397,16 @@ class ReaderGroup(HintedNames):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
+    def _applied(self, state: GroupState, update: StateUpdate) -> GroupState:
+        if isinstance(update, AddReader | UpdateDistanceToTail):
+            self._heard[update.reader] = time.monotonic()
+        return apply(state, update)
+
     def _fetched(self) -> GroupState:
         self._log.fetch_updates()
+        return self._known()
+
+    def _known(self) -> GroupState:
         state = self._log.state
         if state is None:
             raise ReaderGroupError(
