@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .client import EventBatch as EventBatch
     from .client import EventColumns as EventColumns
     from .client import EventWriter as EventWriter
+    from .client import ExactlyOnceReader as ExactlyOnceReader
     from .client import GroupCheckpoint as GroupCheckpoint
     from .client import GroupEvent as GroupEvent
     from .client import GroupReader as GroupReader

@@ -49,6 +49,7 @@ __all__ = [
     "OutputFileError",
     "ProtocolError",
     "ReaderGroupError",
+    "ReaderGroupNotFoundError",
     "ReaderOfflineError",
     "ReaderOnlineError",
     "ReplayDiffersError",
@@ -504,6 +505,17 @@ class ReaderGroupError(ConnectorError):
     """
 
     code = "PRAVEGA-READER-GROUP"
+
+
+class ReaderGroupNotFoundError(ReaderGroupError):
+    """There is no reader group of that name.
+
+    Cause: the name is another one, or the group was deleted.
+
+    Mend: ``pravega-serde group list`` shows the groups of a scope; make it by naming the streams that it is to read.
+    """
+
+    code = "PRAVEGA-READER-GROUP-NOT-FOUND"
 
 
 class GroupStateError(ReaderGroupError):

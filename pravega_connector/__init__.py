@@ -24,8 +24,8 @@ else:
         {
             "checkpoint": "",
             "client": (
-                "AsyncPravegaClient EventBatch EventColumns EventWriter GroupCheckpoint GroupEvent GroupReader "
-                "LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision RevisionedStreamClient "
+                "AsyncPravegaClient EventBatch EventColumns EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
+                "GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision RevisionedStreamClient "
                 "ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamDescription StreamName "
                 "StreamsReader Subscriber TailReader TimeWindow Transaction TransactionalWriter TransactionStatus "
                 "ValueReader Watermark"

@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "command_line", "main"]
 COMMANDS: Final = {
     "cut": "Print, compare, convert and take stream cuts.",
     "export": "Write events of a stream to a file: Parquet, JSON lines, Avro.",
+    "group": "List, describe, reset and delete reader groups, and show how far they are behind.",
     "ingest": "Put files into a stream, each record exactly once.",
     "lag": "Show how far a Spark query, or a reader with a stream cut, is behind.",
     "local": "Run a Pravega server on this machine.",

@@ -11,6 +11,7 @@ from ..errors import (
     DataLossError,
     IngestUndecidedError,
     OutcomeUnknownError,
+    ReaderGroupNotFoundError,
     ScopeNotFoundError,
     StreamNotFoundError,
     TransactionUnknownError,
@@ -34,7 +35,7 @@ class ExitCode(IntEnum):
     DATA_LOSS = 3
     """Data are gone that were not read."""
     NOT_FOUND = 4
-    """There is no such stream, scope or group of a registry; or it was deleted, even if another has its name."""
+    """There is no such stream, scope or group; or it was deleted, even if another has its name."""
     BEHIND = 5
     """A reader is further behind than ``--max-bytes`` allows."""
     BAD_DATA = 6
@@ -50,6 +51,7 @@ _CODES: Final[tuple[tuple[type[PravegaError], ExitCode], ...]] = (
     (StreamNotFoundError, ExitCode.NOT_FOUND),
     (ScopeNotFoundError, ExitCode.NOT_FOUND),
     (RegistryNotFoundError, ExitCode.NOT_FOUND),
+    (ReaderGroupNotFoundError, ExitCode.NOT_FOUND),
     (IngestUndecidedError, ExitCode.UNDECIDED),
     (OutcomeUnknownError, ExitCode.UNDECIDED),
     (TransactionUnknownError, ExitCode.UNDECIDED),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -19,20 +20,20 @@ from pravega_serde.errors import PravegaError
 
 from .. import metrics
 from ..checkpoint import committed_batch, committed_offsets
-from ..client import StreamCut
+from ..client import PravegaClient, StreamCut
 from ..errors import MalformedStreamCutError
 from ..insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
 from . import arguments
 from .exit_codes import ExitCode
 from .place_argument import read_cut_file
 
-__all__ = ["lag"]
+__all__ = ["EVERY", "PATIENCE", "lag", "report", "serve"]
 
 _Events = dict[tuple[str, str], int]
 # Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
-_PATIENCE: Final = 60.0
+PATIENCE: Final = 60.0
 # Seconds between two looks, as Prometheus asks by custom.
-_EVERY: Final = 15.0
+EVERY: Final = 15.0
 
 
 @click.command()
@@ -75,20 +76,40 @@ def lag(
                 "--metrics-port serves the bytes behind a checkpoint or the cut in a file, and prints nothing: leave "
                 "--events, --json, --segments, --max-bytes and - out"
             )
+        name = _name(position) if reader is None else reader
         with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
-            _serve(position, controller, interval or _EVERY, _name(position) if reader is None else reader)
+            serve(
+                lambda client: [stream_lag(client, cut, reader=name) for cut in _positions(position)[1]],
+                controller,
+                interval or EVERY,
+                name,
+            )
     if interval is not None or reader is not None:
         raise click.UsageError("--interval and --reader are for --metrics-port")
     batch, positions = _positions(position)
-    events: _Events = {}
-    with arguments.client_of(controller, _PATIENCE) as client:
+    with arguments.client_of(controller, PATIENCE) as client:
         lags = [stream_lag(client, cut) for cut in positions]
-        if with_events:
-            events = {
-                (str(found.stream), segment.name): count_events(client.stores, segment.slice)
-                for found in lags
-                for segment in found.segments
-            }
+        report(client, lags, batch, max_bytes, with_events=with_events, as_json=as_json, segments=segments)
+
+
+def report(
+    client: PravegaClient,
+    lags: list[StreamLag],
+    batch: int | None,
+    max_bytes: int | None,
+    *,
+    with_events: bool,
+    as_json: bool,
+    segments: bool,
+) -> None:
+    """Print lags, and end with the code of the alarm that there may be."""
+    events: _Events = {}
+    if with_events:
+        events = {
+            (str(found.stream), segment.name): count_events(client.stores, segment.slice)
+            for found in lags
+            for segment in found.segments
+        }
     if as_json:
         click.echo(json.dumps(_value(batch, lags, events if with_events else None)))
     else:
@@ -111,13 +132,15 @@ def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
     return committed_batch(text), [cut for offset in committed_offsets(text) for cut in cuts_of(offset).values()]
 
 
-def _serve(position: str, controller: str | None, interval: float, reader: str) -> NoReturn:
-    """Look at the lag again and again. The first look raises what the command does, later ones say it."""
+def serve(
+    look: Callable[[PravegaClient], list[StreamLag]], controller: str | None, interval: float, reader: str
+) -> NoReturn:
+    """Look at a reader's lag again and again. The first look raises what the command does, later ones say it."""
     shown, said = set[str](), ""
-    with arguments.client_of(controller, _PATIENCE) as client:
+    with arguments.client_of(controller, PATIENCE) as client:
         while True:
             try:
-                lags = [stream_lag(client, cut, reader=reader) for cut in _positions(position)[1]]
+                lags = look(client)
             except PravegaError as error:
                 if not shown:
                     raise

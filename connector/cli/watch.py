@@ -26,13 +26,21 @@ _BAR: Final = 24  # characters of the whole key space
 @arguments.failover_timeout
 @click.option("--interval", type=click.FloatRange(0.1), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option("--once", is_flag=True, help="Look twice, one interval apart, print what was seen, and end.")
+@click.option("--group", metavar="SCOPE/GROUP", help="Also who of a reader group reads each segment, and how far.")
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON for each look instead of a table.")
 def watch(
-    stream: str, controller: str | None, failover_timeout: float, interval: float, *, once: bool, as_json: bool
+    stream: str,
+    controller: str | None,
+    failover_timeout: float,
+    interval: float,
+    group: str | None,
+    *,
+    once: bool,
+    as_json: bool,
 ) -> None:
     """Show the open segments of a stream, their keys, sizes and rates, until Ctrl-C."""
     with arguments.client_of(controller, failover_timeout) as client:
-        looker = StreamWatch(client, client.require_stream(stream))
+        looker = StreamWatch(client, client.require_stream(stream), group=group)
         view = looker.look()
         if as_json and not once:
             click.echo(json.dumps(view.to_json()))
@@ -59,8 +67,11 @@ def _shown(view: StreamView) -> Group:
     if not view.segments:
         title.append("   sealed", style="yellow")
     table = Table("segment", "keys", "", box=None)
-    for heading in ("truncated", "length", "rate"):
+    of_group = any(segment.behind is not None for segment in view.segments)
+    for heading in ("truncated", "length", "rate", *(("behind",) if of_group else ())):
         table.add_column(heading, justify="right")
+    if of_group:
+        table.add_column("reader")
     most = max((segment.rate or 0.0 for segment in view.segments), default=0.0)
     for segment in view.segments:
         style = "bold" if most and segment.rate == most else ""
@@ -71,6 +82,7 @@ def _shown(view: StreamView) -> Group:
             f"{segment.start:,}",
             f"{segment.length:,}",
             _rate(segment.rate),
+            *((f"{segment.behind:,}", segment.reader or "–") if segment.behind is not None else ()),
             style=style,
         )
     return Group(title, table)

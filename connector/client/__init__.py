@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .async_objects import AsyncLeaseKeeper as AsyncLeaseKeeper
     from .controller import CommitWatch as CommitWatch
     from .controller import ControllerClient as ControllerClient
+    from .exactly_once import ExactlyOnceReader as ExactlyOnceReader
     from .group_reader import GroupEvent as GroupEvent
     from .group_reader import GroupReader as GroupReader
     from .reader_group import GroupCheckpoint as GroupCheckpoint
@@ -70,6 +71,7 @@ __all__ = [
     "EventBatch",
     "EventColumns",
     "EventWriter",
+    "ExactlyOnceReader",
     "GroupCheckpoint",
     "GroupEvent",
     "GroupReader",
@@ -129,6 +131,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for known
             from . import controller  # noqa: PLC0415 - gRPC is loaded with the first call, not before
 
             return getattr(controller, name)
+        if name == "ExactlyOnceReader":
+            from . import exactly_once  # noqa: PLC0415 - most clients have no group
+
+            return exactly_once.ExactlyOnceReader
         if name in ("GroupEvent", "GroupReader"):
             from . import group_reader  # noqa: PLC0415 - most clients have no group
 

@@ -45,6 +45,9 @@ from .pravega_client import PravegaClient
 from .slices import EventBatch
 from .transactions import DEFAULT_LEASE
 
+if TYPE_CHECKING:
+    from .async_groups import AsyncReaderGroup
+
 __all__ = ["AsyncPravegaClient", "WriterOptions"]
 
 P = ParamSpec("P")
@@ -298,6 +301,18 @@ class AsyncPravegaClient:
         """A reader that goes on as events arrive; see PravegaClient.follow. It opens when entered, awaited, or used."""
         kind: Any = AsyncTailReader if serializer is None else AsyncValueReader
         return kind(self._home, lambda: self._client.follow(stream, serializer, start=start))  # type: ignore[no-any-return]
+
+    # ---------------------------------------------------------------- reader groups
+
+    def reader_group(self, name: Stream, streams: Streams | None = None, **settings: Any) -> AsyncReaderGroup:
+        """A reader group, made or joined when it is entered, awaited, or first used; see PravegaClient.reader_group."""
+        from .async_groups import AsyncReaderGroup  # noqa: PLC0415 - most clients have no group
+
+        return AsyncReaderGroup(self._home, lambda: self._client.reader_group(name, streams, **settings))
+
+    def reader_groups(self, scope: str | None = None) -> AsyncEvents[str]:
+        """The reader groups of a scope; see PravegaClient.reader_groups."""
+        return AsyncEvents(self._home, lambda: self._client.reader_groups(scope))
 
     # ---------------------------------------------------------------- the end
 

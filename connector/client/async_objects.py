@@ -38,6 +38,7 @@ __all__ = [
     "AsyncTransactionalWriter",
     "AsyncValueReader",
     "Home",
+    "Opened",
     "as_coroutine",
 ]
 
@@ -70,7 +71,7 @@ class Home:
             raise ConfigError("this client belongs to another event loop: make one in each")
 
 
-class _Opened(Generic[C]):
+class Opened(Generic[C]):
     """An object of the client that is made when it is needed."""
 
     def __init__(self, home: Home, make: Callable[[], C]) -> None:
@@ -192,7 +193,7 @@ class AsyncEvents(AsyncIterator[T_co]):
 Reader = TypeVar("Reader", bound=TailReader | StreamsReader | ValueReader[Any])
 
 
-class _AsyncReader(_Opened[Reader]):
+class _AsyncReader(Opened[Reader]):
     """Goes on as events arrive. One task at a time.
 
     A cancelled poll leaves the position before the events that were not handed out.
@@ -270,7 +271,7 @@ class AsyncValueReader(_AsyncReader[ValueReader[T]]):
 # ---------------------------------------------------------------- writing
 
 
-class AsyncEventWriter(_Opened[EventWriter[T]]):
+class AsyncEventWriter(Opened[EventWriter[T]]):
     """Writes events to one stream; any number of tasks may use it, one background task. See EventWriter.
 
     A cancelled ``write`` has not taken its event; a cancelled ``flush`` leaves the events on their way; a cancelled
@@ -310,7 +311,7 @@ class AsyncEventWriter(_Opened[EventWriter[T]]):
 # ---------------------------------------------------------------- transactions
 
 
-class AsyncTransaction(_Opened[Transaction]):
+class AsyncTransaction(Opened[Transaction]):
     """A transaction known by its id; see Transaction. A cancelled commit may have been done: ask for the status."""
 
     @property
@@ -357,7 +358,7 @@ class AsyncOpenTransaction(AsyncTransaction, Generic[T]):
     abort = as_coroutine(OpenTransaction.abort)
 
 
-class AsyncTransactionalWriter(_Opened[TransactionalWriter[T]]):
+class AsyncTransactionalWriter(Opened[TransactionalWriter[T]]):
     """Begins transactions on one stream; see TransactionalWriter."""
 
     def begin(self) -> AsyncOpenTransaction[T]:
@@ -372,7 +373,7 @@ class AsyncTransactionalWriter(_Opened[TransactionalWriter[T]]):
     close = as_coroutine(TransactionalWriter.close)
 
 
-class AsyncLeaseKeeper(_Opened[LeaseKeeper]):
+class AsyncLeaseKeeper(Opened[LeaseKeeper]):
     """Pings transactions until they are given back; one background task while it has any. See LeaseKeeper."""
 
     def __init__(self, interval: float | None = None) -> None:

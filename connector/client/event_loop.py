@@ -15,7 +15,7 @@ import logging
 import select
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -29,7 +29,7 @@ try:
 except ImportError:
     raise MissingExtraError("greenlet", "async", purpose="the client for asyncio") from None
 
-__all__ = ["run", "run_to_the_end"]
+__all__ = ["run", "run_to_the_end", "to_the_end"]
 
 _logger: Final = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -65,7 +65,12 @@ async def run_to_the_end(
 
     As long as it does, it is in the set ``going_on``.
     """
-    task = asyncio.ensure_future(run(function, *arguments, **options))
+    return await to_the_end(going_on, run(function, *arguments, **options))
+
+
+async def to_the_end(going_on: set[asyncio.Future[Any]], coroutine: Coroutine[Any, Any, R]) -> R:
+    """The result of a coroutine that a cancellation does not reach, as :func:`run_to_the_end`."""
+    task = asyncio.ensure_future(coroutine)
     going_on.add(task)
     task.add_done_callback(going_on.discard)
     try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..errors import OutcomeUnknownError, ReaderOfflineError
 from ..groups import (
+    END_OF_SEGMENT,
     GroupConfig,
     GroupState,
     Init,
@@ -155,6 +156,15 @@ class GroupMember:
     def truncated(self, segment: Segment, start: int) -> None:
         """Note that a segment begins later than where this reader is."""
         self._reader = self._reader.truncated(segment, start)
+
+    def moved(self, segment: Segment, offset: int) -> None:
+        """Read a segment that it owns from elsewhere than the group says; END_OF_SEGMENT: not at all."""
+        if offset == END_OF_SEGMENT:
+            self._reader = self._reader.ended(segment)
+            return
+        self._reader = self._reader.moved(segment, offset)
+        if offset == self.state.end.get(segment):
+            self._reader = self._reader.ended(segment, sealed=False)
 
     def leave(self, position: Positions | None = None) -> None:
         """Leave the group: others go on from where this reader is, or was at ``position``. Durable on return."""

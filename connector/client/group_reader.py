@@ -22,7 +22,7 @@ from ..errors import (
     ReaderOfflineError,
     SegmentTruncatedError,
 )
-from ..groups import Ranged, Segment
+from ..groups import Positions, Ranged, Segment
 from ..hints import HintedNames
 from ..wire import StreamCut, StreamName
 from . import arguments
@@ -121,8 +121,17 @@ class GroupReader(HintedNames, Generic[T]):
     group's checkpoints, and with them what changes its reader.
     """
 
-    def __init__(self, stores: SegmentStores, member: GroupMember, serializer: Any = None) -> None:
-        self._member, self._timeout = member, stores.timeout
+    def __init__(
+        self,
+        stores: SegmentStores,
+        member: GroupMember,
+        serializer: Any = None,
+        *,
+        begin_at: Callable[[Positions], Positions] | None = None,
+    ) -> None:
+        """``begin_at`` is told the segments that it acquires, from where the group says, and gives where to begin."""
+        self._member, self._timeout, self._begin_at = member, stores.timeout, begin_at
+        self._owned: Positions = {}
         self._deserialize = None if serializer is None else serializer.deserialize
         self._readers = {stream: _OwnedSegments(stores, stream) for stream in member.state.config.start}
         self._turns = list(self._readers.values())
@@ -146,13 +155,13 @@ class GroupReader(HintedNames, Generic[T]):
         position = self._member.position
         if self._batch is None or self._segment is None or self._segment not in position.positions:
             return position
-        at = int(self._batch.offsets[self._row]) if self._has_events else self._batch.end
+        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
         return Ranged({**position.positions, self._segment: at}, position.ranges)
 
     @property
     def at_end(self) -> bool:
         """Whether the group has read all there is: its streams were sealed, or it ends where it was told to."""
-        return not self._has_events and self._member.at_end
+        return not self.has_events and self._member.at_end
 
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
         """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
@@ -167,7 +176,7 @@ class GroupReader(HintedNames, Generic[T]):
             if self._checkpoint is not None:
                 return [self._take()]
             self._began = self._row
-            while self._has_events:
+            while self.has_events:
                 try:
                     found.append(self._decoded())
                 except DeserializationError:
@@ -199,9 +208,31 @@ class GroupReader(HintedNames, Generic[T]):
             if self._fetch(self._timeout):
                 yield self._take()
 
+    @property
+    def has_events(self) -> bool:
+        """Whether the next event is there without waiting for it, unless its segment is given away."""
+        return self._row < len(self._events)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._timeout
+
+    def next_event(self, timeout: float) -> GroupEvent[T] | None:
+        """The next event or checkpoint; None if none came within ``timeout`` seconds. Raises what :meth:`poll` does."""
+        return self._take() if self._fetch(timeout) else None
+
     def close(self) -> None:
         """Leave the group: others go on behind what was handed out. Durable on return."""
         self._leave(None)
+
+    def leave(self, position: Positions) -> None:
+        """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
+        if not self._closed:
+            try:
+                self._member.leave(position)
+            finally:
+                self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -215,10 +246,6 @@ class GroupReader(HintedNames, Generic[T]):
             self._leave(self._began)
 
     # ---------------------------------------------------------------- inside
-
-    @property
-    def _has_events(self) -> bool:
-        return self._row < len(self._events)
 
     def _take(self) -> GroupEvent[T]:
         if self._checkpoint is not None:
@@ -245,7 +272,7 @@ class GroupReader(HintedNames, Generic[T]):
         """Whether there is something to hand out, after at most so many seconds."""
         if self._closed:
             raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
-        if self._has_events and time.monotonic() < self._due:
+        if self.has_events and time.monotonic() < self._due:
             return True
         end = time.monotonic() + timeout
         while True:
@@ -253,7 +280,7 @@ class GroupReader(HintedNames, Generic[T]):
             if (checkpoint := self._member.checkpoint) is not None:
                 self._checkpoint, self._due = checkpoint, 0.0  # it is reported with the next call
                 return True
-            if self._has_events:
+            if self.has_events:
                 return True
             if self._member.at_end:
                 return False
@@ -271,6 +298,14 @@ class GroupReader(HintedNames, Generic[T]):
         except ReaderOfflineError:
             self._end()  # its place is lost: there is nothing to leave
             raise
+        if self._begin_at is not None:
+            owned = self._member.position.positions
+            acquired = {segment: at for segment, at in owned.items() if segment not in self._owned}
+            if acquired:
+                for segment, at in self._begin_at(acquired).items():
+                    if at != acquired[segment]:
+                        self._member.moved(segment, at)
+            self._owned = owned
         reading = self._member.reading
         for stream, reader in self._readers.items():
             reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
@@ -281,9 +316,9 @@ class GroupReader(HintedNames, Generic[T]):
     def _note(self) -> None:
         """Tell the group how far everything was handed out."""
         if self._batch is not None and self._segment is not None:
-            at = int(self._batch.offsets[self._row]) if self._has_events else self._batch.end
+            at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
             self._member.handed_out(self._segment, at)
-            if self._has_events:
+            if self.has_events:
                 return
             end = self._member.state.end.get(self._segment)
             if end is not None and at >= end:

@@ -563,6 +563,18 @@ class PravegaClient(Administration):
             max_outstanding=max_outstanding,
         )
 
+    def reader_groups(self, scope: str | None = None) -> Iterator[str]:
+        """Yield the reader groups of a scope, by default the configured one, as ``scope/group``.
+
+        They are found by the streams of their states: no call of the controller lists them. Subscribers are groups as
+        well. Raises ScopeNotFoundError at the first one.
+        """
+        from ..groups import group_of  # noqa: PLC0415 - most clients have no group
+
+        for stream in self.streams(scope, internal=True):
+            if (group := group_of(stream)) is not None:
+                yield f"{stream.scope}/{group}"
+
     @staticmethod
     def _values(batches: Generator[EventBatch, None, None], serializer: Any, limit: int | None) -> Iterator[Any]:
         with closing(batches):  # a stored error would keep the connection as well

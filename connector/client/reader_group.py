@@ -15,8 +15,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..errors import ConfigError, DeadlineExceededError, ReaderGroupError
+from ..errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
 from ..groups import (
+    AddReader,
     Bound,
     CreateCheckpoint,
     GroupConfig,
@@ -25,10 +26,12 @@ from ..groups import (
     InitSerializer,
     Positions,
     Ranged,
+    RemoveReader,
     Retention,
     Segment,
     StateSerializer,
     StateUpdate,
+    UpdateDistanceToTail,
     apply,
     by_stream,
     create,
@@ -49,6 +52,7 @@ from .slices import slices_between
 from .synchronizer import StateSynchronizer
 
 if TYPE_CHECKING:
+    from .exactly_once import ExactlyOnceReader
     from .pravega_client import PravegaClient
 
 __all__ = ["GroupCheckpoint", "ReaderGroup", "open_group"]
@@ -56,6 +60,8 @@ __all__ = ["GroupCheckpoint", "ReaderGroup", "open_group"]
 _log: Final = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5  # between looks for a checkpoint that readers are to take
 _RESET_ATTEMPTS: Final = 10
+# Times between two updates of a reader after which it may be called silent.
+_SILENT_TIMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ def open_group(
     if streams is None:
         there = client.controller.group_config(scope, group)
         if there is None:
-            raise ReaderGroupError(f"there is no reader group {found}: name the streams that it is to read")
+            raise ReaderGroupNotFoundError(f"there is no reader group {found}: name the streams that it is to read")
         return _opened(client, scope, group, there)
     names = arguments.stream_names(streams, client.config.scope)
     if retention.upper() not in Retention.__members__:
@@ -161,11 +167,12 @@ class ReaderGroup(HintedNames):
         """Opens a group that has a state; :meth:`PravegaClient.reader_group` makes one."""
         self.scope, self.name = scope, group
         self._client, self._controller = client, client.controller
+        self._heard: dict[str, float] = {}  # when (monotonic) an update of a reader was seen last
         self._log: StateSynchronizer[GroupState, Init | GroupState, StateUpdate] = StateSynchronizer(
             client.stores,
             group_stream(scope, group),
             create=create,
-            apply=apply,
+            apply=self._applied,
             init_serializer=InitSerializer(),
             update_serializer=StateSerializer(),
         )
@@ -189,6 +196,48 @@ class ReaderGroup(HintedNames):
             member.close()
             raise
 
+    def exactly_once(
+        self,
+        reader_id: str,
+        serializer: Any = None,
+        *,
+        to: Stream,
+        output: Any = None,
+        interval: float = 0.1,
+        lease: float = 30.0,
+        delay: float = 0.0,
+        **options: Any,
+    ) -> ExactlyOnceReader[Any]:
+        """A reader whose output becomes visible, in the stream ``to``, together with its position: each event once.
+
+        ``serializer`` is for the events that are read, ``output`` for those that are written; ``options`` are those of
+        :meth:`PravegaClient.transactions`. A transaction holds ``interval`` seconds of work; nobody else's lasts longer
+        than ``lease`` seconds when its process has died. All readers of the group must be of this kind: of others the
+        ledger (the stream ``<group>-positions``) knows nothing. Raises ReaderOnlineError.
+        """
+        from .exactly_once import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
+
+        arguments.wait("delay", delay)
+        arguments.wait("interval", interval)
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        target = self._client.require_stream(to)
+        writer = self._client.transactions(target, output, lease=lease, **options)
+        return ExactlyOnceReader(
+            self._client,
+            self.scope,
+            self.name,
+            reader_id,
+            serializer=chosen,
+            writer=writer,
+            interval=interval,
+            delay=delay,
+        )
+
+    @property
+    def state(self) -> GroupState:
+        """The state as it is now: configuration, readers with their segments, checkpoints."""
+        return self._fetched()
+
     @property
     def config(self) -> GroupConfig:
         """The configuration, as the state has it now."""
@@ -206,6 +255,33 @@ class ReaderGroup(HintedNames):
         at = position.positions if isinstance(position, Ranged) else position
         self._fetched()
         return bool(self._log.update_state(lambda state: managing.take_offline(state, reader_id, at)))
+
+    def take_silent_offline(self, silence: float) -> list[str]:
+        """Take out the readers of which nothing was heard for ``silence`` seconds; their ids. Durable on return.
+
+        Call it again and again: it counts from when this object saw a reader's last update, or the reader first. One
+        that is called writes an update every (readers + 1) seconds, Java's too; one that lives and is not called for so
+        long is taken out as well, and what it read since its last checkpoint comes again. Raises ConfigError for a
+        silence of less than three such times.
+        """
+        arguments.seconds("silence", silence, optional=False)
+        self._fetched()
+
+        def offline(state: GroupState) -> list[StateUpdate]:
+            now = time.monotonic()
+            least = _SILENT_TIMES * (state.readers + 1)
+            if silence < least:
+                raise ConfigError(
+                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which tell of themselves "
+                    f"every {state.readers + 1} s: a silence of {silence:g} s says nothing, {least} s are the least"
+                )
+            dead = [r for r in state.assigned if now - self._heard.setdefault(r, now) >= silence]
+            return [update for reader in dead for update in managing.take_offline(state, reader)]
+
+        taken = self._log.update_state(offline)
+        for gone in self._heard.keys() - self._known().assigned.keys():
+            del self._heard[gone]
+        return [update.reader for update in taken if isinstance(update, RemoveReader)]
 
     # ---------------------------------------------------------------- checkpoints and cuts
 
@@ -321,8 +397,16 @@ class ReaderGroup(HintedNames):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
+    def _applied(self, state: GroupState, update: StateUpdate) -> GroupState:
+        if isinstance(update, AddReader | UpdateDistanceToTail):
+            self._heard[update.reader] = time.monotonic()
+        return apply(state, update)
+
     def _fetched(self) -> GroupState:
         self._log.fetch_updates()
+        return self._known()
+
+    def _known(self) -> GroupState:
         state = self._log.state
         if state is None:
             raise ReaderGroupError(

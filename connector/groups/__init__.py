@@ -31,6 +31,7 @@ from .state import (
     Retention,
     Segment,
     by_stream,
+    group_of,
     group_stream,
     state_of,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "encode_config",
     "encode_position",
     "encode_update",
+    "group_of",
     "group_stream",
     "state_of",
 ]

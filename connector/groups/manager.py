@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..errors import ReaderGroupError
 from ..wire import StreamCut, StreamName
-from .state import SILENT, GroupConfig, GroupState, Positions, Ranged, Segment, by_stream
+from .state import END_OF_SEGMENT, SILENT, GroupConfig, GroupState, Positions, Ranged, Segment, by_stream
 from .updates import (
     ClearCheckpointsBefore,
     CreateCheckpoint,
@@ -31,6 +31,7 @@ __all__ = [
     "reset",
     "silent_name",
     "take_offline",
+    "told_positions",
     "unread_since",
 ]
 
@@ -108,6 +109,19 @@ def announce_change(state: GroupState, seen: GroupConfig) -> list[StateUpdate]:
 def reset(state: GroupState, config: GroupConfig, start: Ranged, end: Positions) -> list[StateUpdate]:
     """Updates that begin the group again, as the controller has it; none if it has begun so already."""
     return [Init(config, start, end)] if state.config.generation < config.generation else []
+
+
+def told_positions(state: GroupState) -> dict[Segment, int]:
+    """Where the readers are, as far as they have told; what has no reader is where the next one begins."""
+    return dict(state.unassigned) | {
+        segment: _later(at, state.last_read.get(segment, at))
+        for owned in state.assigned.values()
+        for segment, at in owned.items()
+    }
+
+
+def _later(one: int, other: int) -> int:
+    return END_OF_SEGMENT if END_OF_SEGMENT in (one, other) else max(one, other)
 
 
 def unread_since(state: GroupState) -> Positions:

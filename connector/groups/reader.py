@@ -233,6 +233,10 @@ class Reader:
         """The reader after it was found that a segment begins later than where it is."""
         return replace(self, reading={**self.reading, segment: start})
 
+    def moved(self, segment: Segment, offset: int) -> Reader:
+        """The reader, to read a segment that it owns from elsewhere than the group says."""
+        return replace(self, reading={**self.reading, segment: offset}, done=_without(self.done, segment))
+
     def outcome_unknown(self) -> Reader:
         """The reader while it is unknown whether what it asked to be written was written."""
         return replace(self, unsettled=True)

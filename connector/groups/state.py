@@ -40,6 +40,7 @@ __all__ = [
     "Segment",
     "Written",
     "by_stream",
+    "group_of",
     "group_stream",
     "ordered_set",
     "state_of",
@@ -64,6 +65,12 @@ T = TypeVar("T")
 def group_stream(scope: str, group: str) -> StreamName:
     """Stream that holds the state of a reader group."""
     return StreamName(scope, GROUP_PREFIX + group)
+
+
+def group_of(stream: StreamName) -> str | None:
+    """The reader group whose state a stream holds; None for other streams."""
+    name = stream.stream.removeprefix(GROUP_PREFIX)
+    return None if name == stream.stream else name
 
 
 class Segment(NamedTuple):
@@ -107,6 +114,19 @@ class Ranged(NamedTuple):
     def of(cls, positions: Positions, ranges: Ranges = MappingProxyType({})) -> Ranged:
         """The positions, with those of the ranges that are theirs."""
         return cls(dict(positions), {segment: ranges.get(segment) for segment in positions})
+
+    def to_bytes(self) -> bytes:
+        """Bytes that Java's ``Position.fromBytes`` reads."""
+        from .codec import encode_position  # noqa: PLC0415 - it imports this module
+
+        return encode_position(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Ranged:
+        """The position of bytes that this client or Java's made. Raises DeserializationError."""
+        from .codec import decode_position  # noqa: PLC0415 - as above
+
+        return decode_position(data)
 
 
 class Retention(Enum):

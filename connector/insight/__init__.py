@@ -1,6 +1,7 @@
 """Insight into streams and their readers, without Spark.
 
-``lag`` has the distance of a reader from the end of its stream and its losses, ``stream_cuts`` the forms of cuts and
+``lag`` has the distance of a reader from the end of its stream and its losses, ``groups`` who reads what in a reader
+group, ``stream_cuts`` the forms of cuts and
 their comparison, ``scaling`` the history of a stream's segments with a picture of it, ``watch`` its present rates.
 Each is loaded when one of its names is asked for: Spark's tasks need ``lag`` alone.
 """
@@ -8,6 +9,9 @@ Each is loaded when one of its names is asked for: Spark's tasks need ``lag`` al
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .groups import GroupView as GroupView
+    from .groups import group_lag as group_lag
+    from .groups import group_view as group_view
     from .lag import Loss as Loss
     from .lag import SegmentLag as SegmentLag
     from .lag import StreamLag as StreamLag
@@ -38,6 +42,7 @@ else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         {
+            "groups": "GroupView group_lag group_view",
             "lag": "Loss SegmentLag StreamLag Survey count_events lost_bytes stream_lag survey",
             "scaling": "History SegmentLife draw_history scaling_history",
             "stream_cuts": (

@@ -27,7 +27,17 @@ from ..errors import StreamNotFoundError
 from ..notebook import table
 from .stream_cuts import segment_label
 
-__all__ = ["Loss", "SegmentLag", "StreamLag", "Survey", "count_events", "lost_bytes", "stream_lag", "survey"]
+__all__ = [
+    "Loss",
+    "SegmentLag",
+    "StreamLag",
+    "Survey",
+    "count_events",
+    "lost_bytes",
+    "note_lag",
+    "stream_lag",
+    "survey",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +227,17 @@ def stream_lag(client: PravegaClient, position: StreamCut, *, reader: str | None
     """
     found = _stream_lag(client, position)
     if reader is not None:
-        if found.exists:
-            metrics.LAG.set(found.bytes, str(found.stream), reader)
-        else:
-            metrics.LAG.forget(str(found.stream), reader)
-        metrics.MISSING.set(lost_bytes(found.losses), str(found.stream), reader)
+        note_lag(found, reader)
     return found
+
+
+def note_lag(found: StreamLag, reader: str) -> None:
+    """Make a lag a metric of this process."""
+    if found.exists:
+        metrics.LAG.set(found.bytes, str(found.stream), reader)
+    else:
+        metrics.LAG.forget(str(found.stream), reader)
+    metrics.MISSING.set(lost_bytes(found.losses), str(found.stream), reader)
 
 
 def _stream_lag(client: PravegaClient, position: StreamCut) -> StreamLag:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..client import PravegaClient, StreamName
+from ..errors import ReaderGroupError
+from ..groups import Segment
 from ..wire import SegmentRange, segment_epoch
+from .groups import GroupView, group_view
 from .stream_cuts import segment_label
 
 __all__ = ["SegmentView", "StreamView", "StreamWatch"]
@@ -25,6 +28,10 @@ class SegmentView:
     """Bytes written."""
     rate: float | None
     """Bytes written per second since the last look; None at the first one."""
+    reader: str | None = None
+    """The reader of the group that was asked for, if one owns it."""
+    behind: int | None = None
+    """Bytes that the group has not read; None without a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class StreamView:
 
     def to_json(self) -> dict[str, Any]:
         """JSON of the view."""
-        segments = [
+        segments: list[dict[str, Any]] = [
             {
                 "segment": segment_label(self.stream, view.range.id),
                 "segment_id": view.range.id,
@@ -53,6 +60,9 @@ class StreamView:
             }
             for view in self.segments
         ]
+        for value, view in zip(segments, self.segments, strict=True):
+            if view.behind is not None:
+                value |= {"reader": view.reader, "bytes_behind": view.behind}
         return {
             "stream": str(self.stream),
             "sealed": not segments,
@@ -63,15 +73,29 @@ class StreamView:
 
 
 class StreamWatch:
-    """Looks at a stream, with the rates since the look before; three calls to the servers each."""
+    """Looks at a stream, with the rates since the look before; three calls to the servers each.
 
-    def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._stream, self._clock = client, stream, clock
+    With a ``group`` also who reads it there, as far as the readers have told; four calls more.
+    """
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        stream: StreamName,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        group: str | None = None,
+    ) -> None:
+        self._client, self._stream, self._clock, self._group = client, stream, clock, group
         self._lengths: Mapping[int, int] = {}
         self._at: float | None = None
 
     def look(self) -> StreamView:
-        """View of the stream now. Raises StreamNotFoundError, and as the calls to the servers do."""
+        """View of the stream now.
+
+        Raises StreamNotFoundError, ReaderGroupNotFoundError, ReaderGroupError for a group that does not read it, and
+        as the calls to the servers do.
+        """
         ranges = self._client.controller.current_segments(self._stream)
         infos = self._client.stores.segment_infos(self._stream, [r.id for r in ranges])
         now = self._clock()
@@ -82,6 +106,8 @@ class StreamWatch:
             )
             for r in ranges
         )
+        if self._group is not None:
+            views = _with_readers(group_view(self._client, self._group), self._stream, views)
         self._lengths, self._at = {view.range.id: view.length for view in views}, now
         return StreamView(
             self._stream,
@@ -94,3 +120,17 @@ class StreamWatch:
     def _rate(self, segment: SegmentRange, length: int, seconds: float | None) -> float | None:
         """Bytes per second of a segment; a new one has grown from nothing."""
         return None if seconds is None else (length - self._lengths.get(segment.id, 0)) / seconds
+
+
+def _with_readers(group: GroupView, stream: StreamName, views: tuple[SegmentView, ...]) -> tuple[SegmentView, ...]:
+    """The views with what a group has read of them; a segment that it has not come to is all before it."""
+    if stream not in group.config.start:
+        raise ReaderGroupError(f"reader group {group} does not read {stream}")
+    at = group.positions
+    found = []
+    for view in views:
+        segment = Segment(stream, view.range.id)
+        offset = at.get(segment, view.start)
+        behind = 0 if offset < 0 else max(view.length - max(offset, view.start), 0)
+        found.append(replace(view, reader=group.reader_of(segment), behind=behind))
+    return tuple(found)

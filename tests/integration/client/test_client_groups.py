@@ -11,7 +11,8 @@ import pytest
 from connector.client import PravegaClient, StreamName
 from connector.client.group_reader import GroupEvent, GroupReader
 from connector.client.reader_group import GroupCheckpoint, ReaderGroup
-from connector.errors import DataLossError, ReaderGroupError, ReaderOfflineError, ReaderOnlineError
+from connector.errors import ConfigError, DataLossError, ReaderGroupError, ReaderOfflineError, ReaderOnlineError
+from connector.groups import Ranged
 from pravega_serde.errors import DeserializationError
 
 
@@ -304,3 +305,48 @@ def test_columns_and_bad_events(client: PravegaClient, stream_name: StreamName) 
             while len(seen) < 2:
                 seen += text.poll(0.1)
             assert [event.value for event in seen] == ["a", "c"]
+
+
+def test_one_that_is_silent_is_taken_offline_and_no_other(
+    client: PravegaClient, stream_name: StreamName, scope: str
+) -> None:
+    client.create_stream(stream_name, 2)
+    values = write(client, stream_name, 0, 40)
+    with client.reader_group(f"{scope}/watched", stream_name, checkpoint_interval=0.3, refresh=0.1) as group:
+        with pytest.raises(ConfigError, match="3 s are the least"):
+            group.take_silent_offline(1.0)
+        silent = group.reader("silent", str)
+        silent.poll(1.0)
+        collector = Collector(group)
+        collector.join("busy")
+        taken: list[str] = []
+        began = time.monotonic()
+        collector.until(lambda: taken.extend(group.take_silent_offline(9.0)) or taken)
+        assert time.monotonic() - began >= 9.0
+        assert taken == ["silent"]
+        assert group.online_readers() == ["busy"]
+        collector.until(lambda: set(values) <= set(collector.values))
+        collector.close()
+        poll_offline(silent)
+
+
+def poll_offline(reader: GroupReader[str]) -> None:
+    with pytest.raises(ReaderOfflineError):
+        poll_on(reader)
+
+
+def test_a_position_is_handed_on_as_bytes(client: PravegaClient, stream_name: StreamName, scope: str) -> None:
+    client.create_stream(stream_name, 2)
+    values = write(client, stream_name, 0, 40)
+    with client.reader_group(f"{scope}/handed", stream_name, refresh=0.1) as group:
+        first = Collector(group)
+        first.join("first")
+        first.until(lambda: first.values)
+        data = first.readers["first"].position.to_bytes()
+        assert group.reader_offline("first", Ranged.from_bytes(data))
+        first.readers["first"].close()
+        second = Collector(group)
+        second.join("second")
+        second.until(lambda: len(first.values) + len(second.values) >= 40)
+        second.close()
+    assert sorted(first.values + second.values) == sorted(values)

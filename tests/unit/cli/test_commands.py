@@ -75,6 +75,8 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
         ["watch", "s/x"],
         ["recover", "s/x"],
         ["subscribers", "s/x"],
+        ["group", "list", "s"],
+        ["group", "lag", "s/x"],
         ["pipe", "s/x"],
     ):
         code, output, errors = run(*args, input="")

@@ -1,0 +1,197 @@
+"""``pravega-serde group``: reader groups, Java's as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ..client import PravegaClient, StreamName
+from ..client.reader_group import ReaderGroup
+from ..errors import ReaderGroupError, ReaderGroupNotFoundError
+from ..groups import Segment
+from ..insight import GroupView, group_lag, group_view
+from . import arguments
+from .lag import EVERY, PATIENCE, report, serve
+from .place_argument import PLACES, place
+
+__all__ = ["group"]
+
+_name = click.argument("name", metavar="SCOPE/GROUP")
+
+
+@click.group()
+def group() -> None:
+    """List, describe, reset and delete reader groups, and show how far they are behind."""
+
+
+@group.command("list")
+@click.argument("scope", required=False)
+@arguments.controller
+@arguments.as_json
+def list_groups(scope: str | None, controller: str | None, *, as_json: bool) -> None:
+    """List the reader groups of a scope, by default the configured one, else of all. Subscribers are among them."""
+    with arguments.client_of(controller) as client:
+        scopes = [scope] if scope is not None else [client.config.scope] if client.config.scope else client.scopes()
+        names = sorted(name for each in scopes for name in client.reader_groups(each))
+    click.echo(json.dumps(names) if as_json else "\n".join(names), nl=as_json or bool(names))
+
+
+@group.command()
+@_name
+@arguments.controller
+@arguments.as_json
+def describe(name: str, controller: str | None, *, as_json: bool) -> None:
+    """Show what a group reads, who reads which segments from where, and its checkpoints.
+
+    Offsets are those that the readers have told, which they do every few seconds; -1 is the end of a segment that has
+    ended. A reader that has died is among them until it is taken offline.
+    """
+    with arguments.client_of(controller) as client:
+        view = group_view(client, name)
+    if as_json:
+        click.echo(json.dumps(view.to_json()))
+    else:
+        _show(view)
+
+
+@group.command()
+@_name
+@arguments.controller
+@click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left.")
+@arguments.as_json
+@click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")
+@click.option("--max-bytes", type=int, metavar="N", help="Exit code 5 if the group is more than N bytes behind.")
+@arguments.metrics
+@click.option("--interval", type=click.FloatRange(0.1), metavar="SECONDS", help="Between two looks.  [default: 15]")
+def lag(
+    name: str,
+    controller: str | None,
+    max_bytes: int | None,
+    *,
+    metrics_port: int | None,
+    metrics_host: str,
+    interval: float | None,
+    with_events: bool,
+    as_json: bool,
+    segments: bool,
+) -> None:
+    """Show how far a group is behind the ends of its streams, or the end that it has.
+
+    It counts from what the readers have told, which they do every few seconds. Output and exit codes are those of
+    pravega-serde lag. With --metrics-port it stays, looks again every --interval seconds, and serves what it has seen,
+    under the group's name, until SIGTERM.
+    """
+    if metrics_port is not None:
+        if with_events or as_json or segments or max_bytes is not None:
+            raise click.UsageError(
+                "--metrics-port serves the bytes behind a group, and prints nothing: leave --events, --json, "
+                "--segments and --max-bytes out"
+            )
+        with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
+            serve(
+                lambda client: group_lag(client, group_view(client, name), reader=name),
+                controller,
+                interval or EVERY,
+                name,
+            )
+    if interval is not None:
+        raise click.UsageError("--interval is for --metrics-port")
+    with arguments.client_of(controller, PATIENCE) as client:
+        lags = group_lag(client, group_view(client, name))
+        report(client, lags, None, max_bytes, with_events=with_events, as_json=as_json, segments=segments)
+
+
+@group.command()
+@_name
+@click.option(
+    "--at",
+    multiple=True,
+    metavar=PLACES,
+    help="Where to begin again: earliest, latest, a time, or a stream cut; several cuts for several streams.  "
+    "[default: the last checkpoint]",
+)
+@arguments.yes
+@arguments.controller
+def reset(name: str, at: tuple[str, ...], controller: str | None, *, yes: bool) -> None:
+    """Have a group begin again; its readers are offline then, and each has to come back as a new one."""
+    with arguments.client_of(controller) as client:
+        view = _with_state(client, name)
+        cuts = [place(client, stream, text) for stream, text in _places(view, at)]
+        where = " ".join(at) if at else "its last checkpoint"
+        arguments.confirmed(f"Reset reader group {view} to {where}, with its {_readers(view)} offline", yes=yes)
+        with ReaderGroup(client, view.scope, view.name) as opened:
+            opened.reset(cuts or None)
+
+
+@group.command()
+@_name
+@arguments.yes
+@arguments.controller
+def delete(name: str, controller: str | None, *, yes: bool) -> None:
+    """Delete a group and its state. Its streams stay, and are not held back by it any longer."""
+    with arguments.client_of(controller) as client:
+        view = group_view(client, name)
+        arguments.confirmed(f"Delete reader group {view} with {_readers(view)}", yes=yes)
+        if not ReaderGroup(client, view.scope, view.name).delete():
+            raise ReaderGroupNotFoundError(f"reader group {view} was deleted by somebody else")
+
+
+def _with_state(client: PravegaClient, name: str) -> GroupView:
+    view = group_view(client, name)
+    if view.state is None:
+        raise ReaderGroupError(f"reader group {view} has no state: it is a subscriber, or not begun")
+    return view
+
+
+def _places(view: GroupView, given: tuple[str, ...]) -> list[tuple[StreamName, str]]:
+    """Streams and the places for them: one place for all, or as many cuts as there are streams."""
+    streams = list(view.config.start)
+    if len(given) <= 1:
+        return [(stream, text) for text in given for stream in streams]
+    if len(given) != len(streams):
+        raise click.UsageError(
+            f"--at is given {len(given)} times: give it once, or for each of {', '.join(map(str, streams))} in turn"
+        )
+    return list(zip(streams, given, strict=True))
+
+
+def _readers(view: GroupView) -> str:
+    count = 0 if view.state is None else view.state.readers
+    return f"{count} reader{'' if count == 1 else 's'}"
+
+
+def _show(view: GroupView) -> None:
+    console, config = Console(), view.config
+    console.print(f"{view}, generation {config.generation}")
+    for stream in config.start:
+        bound = config.end.get(stream)
+        console.print(f"  reads {stream}" + ("" if bound is None or bound.cut is None else f", up to {bound.cut}"))
+    interval = f"every {config.checkpoint_ms / 1000:g} s" if config.checkpoint_ms > 0 else "none"
+    console.print(f"  automatic checkpoints: {interval}; retention: {config.retention.name.lower()}")
+    if (state := view.state) is None:
+        console.print("  no state: a subscriber, or not begun")
+        return
+    at = view.positions
+    table = Table("reader", "segment", box=None)
+    table.add_column("offset", justify="right")
+    for reader, owned in sorted(state.assigned.items()):
+        _rows(table, reader, owned, at)
+    if state.unassigned:
+        _rows(table, "(nobody)", state.unassigned, at)
+    for segment, missing in state.future.items():
+        table.add_row("(waits)", str(segment), "after " + ", ".join(str(Segment(segment.stream, n)) for n in missing))
+    console.print(table)
+    for name in state.checkpoints.outstanding:
+        console.print(f"checkpoint {name} waits for {', '.join(sorted(state.checkpoints.waiting[name]))}")
+
+
+def _rows(table: Table, reader: str, owned: Iterable[Segment], at: Mapping[Segment, int]) -> None:
+    owned = list(owned)
+    for first, segment in enumerate(owned):
+        table.add_row("" if first else reader, str(segment), f"{at[segment]:,}" if at[segment] >= 0 else "end")
+    if not owned:
+        table.add_row(reader, "", "")

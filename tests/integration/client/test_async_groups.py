@@ -1,0 +1,182 @@
+"""Reader groups in an event loop: what is read, and what a cancellation leaves behind."""
+
+import asyncio
+import itertools
+
+import pytest
+import uvloop
+
+from connector.client import AsyncPravegaClient, PravegaClient
+from connector.errors import ConfigError, ReaderOfflineError
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request):
+    """Run a coroutine function in a new loop; what takes over two minutes fails."""
+
+    def in_loop(main):
+        async def watched():
+            async with asyncio.timeout(120):
+                return await main()
+
+        return (asyncio if request.param == "asyncio" else uvloop).run(watched())
+
+    return in_loop
+
+
+@pytest.fixture
+def group_name(own_scope):
+    return f"{own_scope}/billing"
+
+
+@pytest.fixture
+def stream(own_scope):
+    return f"{own_scope}/orders"
+
+
+def write(config, stream, first, count, *, seal=False):
+    values = [f"{number % 7}:{number}" for number in range(first, first + count)]
+    with PravegaClient(config) as client:
+        client.create_stream(stream, 2)
+        with client.writer(stream, "string") as writer:
+            for value in values:
+                writer.write(value, routing_key=value[0])
+        if seal:
+            client.seal_stream(stream)
+    return values
+
+
+def test_readers_share_a_stream_to_its_end(run, config, stream, group_name):
+    expected = write(config, stream, 0, 500, seal=True)
+
+    async def main():
+        async with AsyncPravegaClient(config) as client:
+            group = client.reader_group(group_name, stream, checkpoint_interval=0.2, refresh=0.1)
+
+            async def read(name):
+                async with group.reader(name, "string") as reader:
+                    return [event.value async for event in reader if not event.is_checkpoint]
+
+            async with group:
+                found = await asyncio.gather(read("r1"), read("r2"))
+                assert await group.online_readers() == []
+                assert (await group.state()).is_end_of_data
+                assert [name async for name in client.reader_groups(group_name.partition("/")[0])] == [group_name]
+                assert await group.delete()
+            return found
+
+    found = run(main)
+    assert sorted(itertools.chain(*found)) == sorted(expected)
+    for each in found:
+        for key in range(7):
+            own = [int(value[2:]) for value in each if value.startswith(f"{key}:")]
+            assert own == sorted(own)
+
+
+def test_cancelled_polls_lose_nothing(run, config, stream, group_name):
+    expected = write(config, stream, 0, 300)
+
+    async def main():
+        found, cancelled = [], 0
+        async with AsyncPravegaClient(config) as client:
+            group = client.reader_group(group_name, stream, checkpoint_interval=0.1, refresh=0.05)
+            async with group, group.reader("r1", "string") as reader:
+                while len(found) < 400:
+                    polling = asyncio.create_task(reader.poll(5.0))
+                    await asyncio.sleep(0 if cancelled < 10 else 0.002 * (cancelled % 7))
+                    cancelled += not polling.done()
+                    polling.cancel()
+                    try:
+                        events = await polling
+                    except asyncio.CancelledError:
+                        continue
+                    found += [event.value for event in events if not event.is_checkpoint]
+                    if len(found) == 300:
+                        expected.extend(await asyncio.to_thread(write, config, stream, 300, 100))
+        return found, cancelled
+
+    found, cancelled = run(main)
+    assert cancelled > 5
+    assert sorted(found) == sorted(expected)
+
+
+def test_what_a_cancelled_call_brought_comes_to_the_next_reader(run, config, stream, group_name):
+    expected = write(config, stream, 0, 100)
+
+    async def main():
+        async with AsyncPravegaClient(config) as client:
+            group = client.reader_group(group_name, stream, checkpoint_interval=None, refresh=0.1)
+            async with group:
+                async with group.reader("r1", "string") as reader:
+                    polling = asyncio.create_task(reader.poll(1.0))
+                    while reader._part is None:
+                        await asyncio.sleep(0)
+                    polling.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await polling
+                    await asyncio.wait({reader._part[1]})
+                    assert reader._part[1].result(), "it has brought events"
+                    with pytest.raises(ConfigError, match="call poll again"):
+                        await anext(reader)
+                found = []
+                async with group.reader("r2", "string") as reader:
+                    while len(found) < 100:
+                        found += [event.value for event in await reader.poll(1.0) if not event.is_checkpoint]
+                return found
+
+    assert sorted(run(main)) == sorted(expected)
+
+
+def test_a_block_that_is_cancelled_ends_soon_and_leaves_the_group(run, config, stream, group_name):
+    write(config, stream, 0, 10)
+
+    async def main():
+        async with AsyncPravegaClient(config) as client:
+            group = client.reader_group(group_name, stream, checkpoint_interval=0.2, refresh=0.1)
+            seen = asyncio.Event()
+
+            async def read():
+                async with group.reader("r1", "string") as reader:
+                    count = 0
+                    async for event in reader:
+                        count += not event.is_checkpoint
+                        if count == 10:
+                            seen.set()
+
+            async with group:
+                reading = asyncio.create_task(read())
+                await seen.wait()
+                reading.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await reading
+                while await group.online_readers():
+                    await asyncio.sleep(0.01)
+
+    run(main)
+
+
+def test_one_that_was_taken_offline_says_so_and_two_tasks_are_refused(run, config, stream, group_name):
+    write(config, stream, 0, 10)
+
+    async def main():
+        async with AsyncPravegaClient(config) as client:
+            group = await client.reader_group(group_name, stream, refresh=0.1)
+            reader = await group.reader("r1")
+            assert not reader.at_end
+            first = asyncio.create_task(reader.poll(1.0))
+            await asyncio.sleep(0)
+            with pytest.raises(ConfigError, match="another task"):
+                await reader.poll(1.0)
+            await first
+            assert await group.reader_offline("r1")
+
+            async def poll_on():
+                while True:
+                    await reader.poll(0.2)
+
+            with pytest.raises(ReaderOfflineError):
+                await poll_on()
+            await reader.close()
+            await group.close()
+
+    run(main)

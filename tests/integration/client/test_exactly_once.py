@@ -1,0 +1,305 @@
+"""Readers of a group whose output is written exactly once, and the programs on it that are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
+from connector.client.exactly_once import ExactlyOnceReader
+from connector.client.reader_group import ReaderGroup
+from connector.config import PravegaConfig
+from connector.errors import ConfigError, ReaderOfflineError, TransactionAbortedError
+from connector.groups.ledger import Ledger, LedgerUpdate
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def orders(client: PravegaClient, own_scope: str) -> StreamName:
+    name = StreamName(own_scope, "orders")
+    client.create_stream(name, ScalingPolicy.by_events(10_000, min_segments=1))
+    client.scale_stream(name, segments=3)
+    return name
+
+
+@pytest.fixture
+def bills(client: PravegaClient, own_scope: str) -> StreamName:
+    name = StreamName(own_scope, "bills")
+    client.create_stream(name, 2)
+    return name
+
+
+@pytest.fixture
+def group(client: PravegaClient, orders: StreamName) -> Iterator[ReaderGroup]:
+    with client.reader_group(f"{orders.scope}/billing", orders, checkpoint_interval=0.3, refresh=0.1) as group:
+        yield group
+
+
+def write(client: PravegaClient, stream: StreamName, first: int, count: int) -> list[str]:
+    values = [f"{number % 7}:{number}" for number in range(first, first + count)]
+    with client.writer(stream, "string") as writer:
+        for value in values:
+            writer.write(value, routing_key=value[0])
+    return values
+
+
+def copy(reader: ExactlyOnceReader[str], done: Callable[[], object], seconds: float = 60.0) -> None:
+    """Copy events until that is so."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        for event in reader.poll(0.05):
+            reader.write(event.value, routing_key=str(event.value)[0])
+
+
+def output(client: PravegaClient, stream: StreamName) -> list[str]:
+    return list(client.read(stream, "string"))
+
+
+def assert_exact(found: list[str], expected: list[str]) -> None:
+    assert sorted(found) == sorted(expected)
+    for key in {value[0] for value in expected}:
+        of_key = [value for value in found if value[0] == key]
+        assert of_key == [value for value in expected if value[0] == key], "out of order"
+
+
+def ledger_of(reader: ExactlyOnceReader[str]) -> Ledger:
+    reader._ledger._log.fetch_updates()
+    return reader._ledger._state
+
+
+def test_the_output_has_each_event_once_through_scaling_to_the_end(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    expected = write(client, orders, 0, 300)
+    client.scale_stream(orders, segments=1)
+    expected += write(client, orders, 300, 300)
+    client.seal_stream(orders)
+    with group.exactly_once("r1", "string", to=bills, output="string", interval=0.02) as reader:
+        for event in reader:
+            reader.write(event.value, routing_key=str(event.value)[0])
+        state = ledger_of(reader)
+    assert_exact(output(client, bills), expected)
+    assert len(state.offsets) <= 1, "segments that are done with are forgotten"
+
+
+def test_what_a_failed_block_did_not_commit_comes_again(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    expected = write(client, orders, 0, 100)
+
+    def fail() -> None:
+        with group.exactly_once("r1", "string", to=bills, output="string", interval=0.0) as reader:
+            for number, event in enumerate(reader):
+                reader.write(event.value, routing_key=str(event.value)[0])
+                if number == 57:
+                    raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert group.online_readers() == []
+    before = len(output(client, bills))
+    assert before < 100
+    with group.exactly_once("r1", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 100)
+    assert_exact(output(client, bills), expected)
+
+
+def test_an_event_may_have_no_output(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    write(client, orders, 0, 30)
+    with group.exactly_once("r1", "string", to=bills) as reader:
+        seen = 0
+        while seen < 30:
+            seen += len(reader.poll(1.0))
+        reader.commit()
+        assert {client.tail(orders).positions[s.id] - at for s, at in reader.committed.items() if at >= 0} == {0}
+    with group.exactly_once("r2", "string", to=bills) as reader:
+        assert reader.poll(1.0) == []
+    assert output(client, bills) == []
+
+
+def test_the_ledger_wins_over_the_group(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    """A reader that commits and dies: the group gives its segments from the last checkpoint."""
+    expected = write(client, orders, 0, 50)
+    dead = group.exactly_once("dead", "string", to=bills, output="string")
+    copy(dead, lambda: sum(dead.committed.values()) > 0 and len(output(client, bills)) == 50)
+    group.reader_offline("dead", dict.fromkeys(dead.committed, 0))
+    assert set(group.state.unassigned.values()) == {0}
+    expected += write(client, orders, 50, 50)
+    with group.exactly_once("r2", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 100)
+    with pytest.raises(ReaderOfflineError), dead:
+        copy(dead, lambda: False)
+    assert_exact(output(client, bills), expected)
+
+
+def test_one_that_was_taken_for_dead_commits_nothing_more(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    expected = write(client, orders, 0, 50)
+    slow = group.exactly_once("slow", "string", to=bills, output="string", interval=1000.0)
+    while not (events := slow.poll(1.0)):
+        pass
+    for event in events:
+        slow.write(event.value, routing_key=str(event.value)[0])
+    group.reader_offline("slow")
+    with group.exactly_once("r2", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 50)
+        with pytest.raises(ReaderOfflineError, match="has claimed segment"), slow:
+            slow.commit()
+        assert_exact(output(client, bills), expected)
+
+
+@pytest.mark.parametrize("decided", ["open", "committed", "aborted"])
+def test_a_prepared_step_is_decided_by_the_next_reader(
+    client: PravegaClient,
+    orders: StreamName,
+    bills: StreamName,
+    group: ReaderGroup,
+    monkeypatch: pytest.MonkeyPatch,
+    decided: str,
+) -> None:
+    expected = write(client, orders, 0, 50)
+    first = group.exactly_once("first", "string", to=bills, output="string", interval=1000.0)
+    while not (events := first.poll(1.0)):
+        pass
+    for event in events:
+        first.write(event.value, routing_key=str(event.value)[0])
+    prepared = first._ledger.prepare
+
+    def die(update: LedgerUpdate) -> None:
+        prepared(update)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(first._ledger, "prepare", die)
+    with pytest.raises(KeyboardInterrupt):
+        first.commit()
+    transaction = first._transaction
+    assert transaction is not None
+    assert transaction.status() is TransactionStatus.OPEN
+    if decided == "committed":
+        client.transaction(bills, transaction.id).commit()
+    elif decided == "aborted":
+        client.transaction(bills, transaction.id).abort()
+    group.reader_offline("first")
+    with group.exactly_once("second", "string", to=bills, output="string") as second:
+        copy(second, lambda: len(output(client, bills)) >= 50)
+    assert transaction.status().is_aborted == (decided == "aborted")
+    assert_exact(output(client, bills), expected)
+    with pytest.raises(ReaderOfflineError), first:
+        raise ReaderOfflineError("its process has died")
+
+
+def test_a_reset_begins_again(client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup) -> None:
+    expected = write(client, orders, 0, 50)
+    late = group.exactly_once("late", "string", to=bills, output="string")
+    copy(late, lambda: len(output(client, bills)) == 50)
+    group.reset(client.head(orders))
+    with group.exactly_once("r2", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 100)
+        assert sorted(output(client, bills)) == sorted(expected * 2)
+    with pytest.raises(ReaderOfflineError), late:
+        copy(late, lambda: False)
+
+
+def test_a_reader_that_failed_is_done_with(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    expected = write(client, orders, 0, 20)
+    with group.exactly_once("r1", "string", to=bills, output="string", interval=1000.0) as reader:
+        while not reader.poll(1.0):
+            pass
+        reader.write("lost", routing_key="0")
+        assert reader._transaction is not None
+        client.transaction(bills, reader._transaction.id).abort()
+        with pytest.raises(TransactionAbortedError):
+            reader.commit()
+        with pytest.raises(ConfigError, match="make a new one"):
+            reader.poll(1.0)
+    with group.exactly_once("r1", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 20)
+    assert_exact(output(client, bills), expected)
+
+
+def test_two_readers_share(client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup) -> None:
+    expected = write(client, orders, 0, 100)
+    with (
+        group.exactly_once("r1", "string", to=bills, output="string", interval=0.0) as first,
+        group.exactly_once("r2", "string", to=bills, output="string", interval=0.0) as second,
+    ):
+
+        def billed() -> int:
+            for event in second.poll(0.02):
+                second.write(event.value, routing_key=str(event.value)[0])
+            return len(output(client, bills))
+
+        copy(first, lambda: billed() == 100 and first.committed and second.committed)
+        expected += write(client, orders, 100, 100)
+        copy(first, lambda: billed() == 200)
+    assert_exact(output(client, bills), expected)
+
+
+class Program:
+    """The example, as a process."""
+
+    def __init__(self, config: PravegaConfig, orders: StreamName, bills: StreamName, name: str) -> None:
+        places = ["--orders", str(orders), "--bills", str(bills), "--group", f"{orders.scope}/billing", "--name", name]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "examples.bills.bill_orders", "--controller", config.controller, *places],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        assert self.process.wait(30) == -signal.SIGKILL
+
+
+def test_bills_are_written_once_by_programs_that_are_killed(
+    client: PravegaClient, orders: StreamName, bills: StreamName, config: PravegaConfig
+) -> None:
+    seed = int(os.environ.get("SEED", uuid.uuid4().int % 10_000))
+    chance = random.Random(seed)
+    expected: list[str] = []
+    programs = {name: Program(config, orders, bills, name) for name in ("a", "b")}
+    kills, fruitful = 0, 0
+    try:
+        while kills < 8:
+            expected += write(client, orders, len(expected), 200)
+            if kills == 4:
+                client.scale_stream(orders, segments=2)
+            before = len(output(client, bills))
+            # At a random moment after it is seen that they work.
+            end = time.monotonic() + 60
+            while len(output(client, bills)) == before:
+                assert time.monotonic() < end, f"nothing is billed, seed {seed}"
+                time.sleep(0.02)
+            fruitful += 1
+            time.sleep(chance.random() * 0.5)
+            name = chance.choice(["a", "b"])
+            programs[name].kill()
+            kills += 1
+            programs[name] = Program(config, orders, bills, name)
+        client.seal_stream(orders)
+        for program in programs.values():
+            assert program.process.wait(120) == 0
+    finally:
+        for program in programs.values():
+            if program.process.poll() is None:
+                program.kill()
+    assert (kills, fruitful) == (8, 8)
+    assert_exact(output(client, bills), expected)

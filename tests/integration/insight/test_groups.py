@@ -1,0 +1,171 @@
+"""Reader groups as operators see them: the commands, their lag to the byte, the live view."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from connector.cli import command_line
+from connector.client import PravegaClient, ScalingPolicy
+from connector.client.group_reader import GroupReader
+from connector.client.reader_group import ReaderGroup
+from connector.config import PravegaConfig
+from connector.insight import StreamWatch, group_lag, group_view
+from connector.wire import StreamName
+from tests.integration._events import SIZE, write_events
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(config: PravegaConfig) -> Run:
+    """``run(*arguments)``: the command line, with the server's address in the environment."""
+
+    def run(*arguments: object, code: int = 0) -> Result:
+        environment = {"PRAVEGA_CONTROLLER_URI": config.controller, "COLUMNS": "160"}
+        result = CliRunner().invoke(command_line, list(map(str, arguments)), env=environment)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def stream(client: PravegaClient, own_scope: str) -> StreamName:
+    name = StreamName(own_scope, "orders")
+    client.create_stream(name, 2)
+    return name
+
+
+@pytest.fixture
+def group(client: PravegaClient, stream: StreamName) -> Iterator[ReaderGroup]:
+    with client.reader_group(f"{stream.scope}/billing", stream, checkpoint_interval=0.2, refresh=0.1) as group:
+        yield group
+
+
+def read(reader: GroupReader[bytes], count: int) -> None:
+    """Take so many events; more come with the last call only if they are of one segment."""
+    while count > 0:
+        count -= sum(not event.is_checkpoint for event in reader.poll(1.0))
+
+
+def _merge(client: PravegaClient, stream: StreamName) -> None:
+    client.update_stream(stream, segments=ScalingPolicy.by_events(1000))
+    client.scale_stream(stream, segments=1)
+
+
+def told(reader: GroupReader[bytes], condition: Callable[[], bool]) -> None:
+    """Call a reader until what it has told says so."""
+    for _ in range(600):
+        if condition():
+            return
+        reader.poll(0.1)
+    raise AssertionError(condition)
+
+
+def test_a_lag_is_right_to_the_byte(client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run) -> None:
+    name = f"{stream.scope}/billing"
+    write_events(client, stream, 30)
+    assert json.loads(run("group", "lag", name, "--json", "--events").output)["events"] == 30
+    assert run("group", "lag", name, "--max-bytes", 30 * SIZE).stderr == ""
+    assert "bytes behind, more than" in run("group", "lag", name, "--max-bytes", 30 * SIZE - 1, code=5).stderr
+    with group.reader("r1") as reader:
+        read(reader, 30)
+        told(reader, lambda: sum(lag.bytes for lag in group_lag(client, group_view(client, name))) == 0)
+        write_events(client, stream, 5)
+        assert json.loads(run("group", "lag", name, "--json").output)["bytes"] == 5 * SIZE
+        read(reader, 5)
+    _merge(client, stream)
+    write_events(client, stream, 7)
+    assert json.loads(run("group", "lag", name, "--json").output)["bytes"] == 7 * SIZE
+
+
+def test_a_lag_through_a_merge_that_one_reader_has_not_come_to(
+    client: PravegaClient, stream: StreamName, group: ReaderGroup
+) -> None:
+    name = f"{stream.scope}/billing"
+    write_events(client, stream, 20)
+    _merge(client, stream)
+    write_events(client, stream, 3)
+    first, second = group.reader("r1"), group.reader("r2")
+    with first, second:
+
+        def waits() -> bool:
+            second.poll(0)
+            return bool(group.state.future)
+
+        # r2 takes its segment and reads nothing but with poll(0): it is behind when r1 has come to the merge.
+        told(first, waits)
+        rest = sum(lag.bytes for lag in group_lag(client, group_view(client, name)))
+        assert rest >= 3 * SIZE
+        told(first, lambda: second.poll(0.1) is not None and not group.state.future)
+        told(
+            first,
+            lambda: (
+                second.poll(0) is not None and not sum(lag.bytes for lag in group_lag(client, group_view(client, name)))
+            ),
+        )
+
+
+def test_a_group_with_an_end_is_behind_that(client: PravegaClient, stream: StreamName, own_scope: str) -> None:
+    end = write_events(client, stream, 10)
+    write_events(client, stream, 10)
+    with client.reader_group(f"{own_scope}/bounded", stream, end=end):
+        [lag] = group_lag(client, group_view(client, f"{own_scope}/bounded"))
+    assert lag.bytes == 10 * SIZE
+
+
+def test_groups_are_listed_described_reset_and_deleted(
+    client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run
+) -> None:
+    scope, name = stream.scope, f"{stream.scope}/billing"
+    write_events(client, stream, 10)
+    client.controller.create_subscriber(stream, "published")
+    assert json.loads(run("group", "list", scope, "--json").output) == [name, f"{scope}/published"]
+    assert run("group", "list", scope).output == f"{name}\n{scope}/published\n"
+    assert json.loads(run("group", "describe", f"{scope}/published", "--json").output)["readers"] is None
+    assert "has no state" in run("group", "lag", f"{scope}/published", code=1).stderr
+
+    with group.reader("r1") as reader:
+        read(reader, 10)
+        told(reader, lambda: bool(group.state.checkpoints.last))
+        shown = json.loads(run("group", "describe", name, "--json").output)
+        assert shown["streams"] == [str(stream)]
+        assert shown["checkpoint_interval"] == 0.2
+        assert [segment.rpartition("/")[0] for segment in shown["readers"]["r1"]] == [str(stream)] * 2
+        text = run("group", "describe", name).output
+        assert "r1" in text
+        assert f"{stream}/0.#epoch.0" in text
+
+        assert "nobody is there to say yes" in run("group", "reset", name, code=2).stderr
+        run("group", "reset", name, "--at", "earliest", "--yes")
+        assert group.state.readers == 0
+        assert json.loads(run("group", "lag", name, "--json").output)["bytes"] == 10 * SIZE
+    run("group", "reset", name, "--at", client.tail(stream), "--yes")
+    assert json.loads(run("group", "lag", name, "--json").output)["bytes"] == 0
+    assert "--at is given 2 times" in run("group", "reset", name, "--at", "earliest", "--at", "x", code=2).stderr
+
+    run("group", "delete", name, "--yes")
+    for command in ("describe", "lag", "delete"):
+        assert "PRAVEGA-READER-GROUP-NOT-FOUND" in run("group", command, name, code=4).stderr
+    assert json.loads(run("group", "list", scope, "--json").output) == [f"{scope}/published"]
+
+
+def test_the_live_view_knows_who_reads(client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run) -> None:
+    name = f"{stream.scope}/billing"
+    write_events(client, stream, 10)
+    looker = StreamWatch(client, stream, group=name)
+    assert sum(segment.behind or 0 for segment in looker.look().segments) == 10 * SIZE
+    assert [segment.reader for segment in looker.look().segments] == [None, None]
+    with group.reader("r1") as reader:
+        read(reader, 10)
+        told(reader, lambda: not any(segment.behind for segment in looker.look().segments))
+        shown = json.loads(
+            run("watch", stream, "--once", "--interval", "0.1", "--json", "--group", name).output.split("\n")[0]
+        )
+        assert [segment["reader"] for segment in shown["segments"]] == ["r1", "r1"]
+        assert "r1" in run("watch", stream, "--once", "--interval", "0.1", "--group", name).output
+    client.create_stream(f"{stream.scope}/other")
+    other = run("watch", f"{stream.scope}/other", "--once", "--interval", "0.1", "--group", name, code=1)
+    assert "does not read" in other.stderr
