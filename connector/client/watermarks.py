@@ -72,7 +72,9 @@ class SegmentTimes:
 
 def _pick(values: npt.NDArray[np.int64], rows: npt.NDArray[np.intp]) -> pa.Int64Array:
     known = (rows >= 0) & (rows < len(values))
-    return pa.array(values).take(pa.array(rows, pa.int64(), mask=~known))
+    from pravega_serde.columnar import number_column, select  # noqa: PLC0415 - what reads bytes needs none of it
+
+    return select(number_column(values), rows, valid=known)
 
 
 class WatermarkLog:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from pravega_serde import DeserializationError, Serializer
+from pravega_serde.columnar import nothing, number_column, select
 
 from ..client import PravegaClient, SegmentSlice
 from ..deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
@@ -56,7 +57,7 @@ class Decoded:
         """The events of the bad rows; null in all others."""
         if not self.errors:
             return pa.nulls(len(events), CORRUPT_TYPES[0])
-        return pc.if_else(pa.array(self.bad()), events, pa.scalar(None, CORRUPT_TYPES[0]))
+        return pc.if_else(number_column(self.bad()), events, nothing(CORRUPT_TYPES[0]))
 
     def reasons(self, tell: Callable[[DeserializationError], str] = str) -> pa.StringArray:
         """The errors' texts; null in the rows that are good."""
@@ -97,7 +98,7 @@ def _checked(found: Decoded, more: list[DeserializationError], mode: str, locate
     if mode == "FAILFAST":
         raise locate(first[min(first)])
     rows = np.arange(len(found.values))
-    values = found.values.take(pa.array(rows, mask=np.isin(rows, list(first))))
+    values = select(found.values, rows, valid=~np.isin(rows, list(first)))
     return Decoded(values, [*found.errors, *map(locate, first.values())])
 
 

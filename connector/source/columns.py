@@ -24,7 +24,15 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from pravega_serde import DeserializationError, Serializer
-from pravega_serde.columnar import list_items, map_entries, number_column, repeated_text
+from pravega_serde.columnar import (
+    list_items,
+    map_entries,
+    nothing,
+    number_column,
+    numbers_of,
+    repeated_text,
+    valid_rows,
+)
 from pravega_serde.text import UTF8StringSerializer
 
 from .. import metrics
@@ -167,8 +175,7 @@ class RowBuilder:
         columns = [column(batch, found) for column in self._columns]
         built = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         if self._leave_out_nulls and found.values.null_count:
-            values = found.values.is_valid().to_numpy(zero_copy_only=False)
-            return built.filter(pa.array(values | found.bad()))
+            return built.filter(number_column(valid_rows(found.values) | found.bad()))
         return built
 
     def _decode(self, batch: EventBatch) -> tuple[EventBatch, Decoded]:
@@ -187,7 +194,7 @@ class RowBuilder:
         if not found.errors or self._mode != "DROPMALFORMED":
             return batch, found
         keep = ~found.bad()
-        mask = pa.array(keep)
+        mask = number_column(keep)
         kept = EventBatch(batch.stream, batch.segment_id, batch.events.filter(mask), batch.offsets[keep])
         return kept, Decoded(found.values.filter(mask), [])
 
@@ -329,7 +336,7 @@ def missing_values(column: pa.Array, field: pa.Field) -> list[DeserializationErr
 def _nulls(column: pa.Array, field: pa.Field, rows: Rows, path: str) -> Iterator[tuple[Rows, str]]:
     """Rows, and the place in them, of nulls that may not be; ``rows`` says which row each value belongs to."""
     if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        valid = valid_rows(column)
         if not field.nullable:
             yield rows[~valid], path
         # What is in a null is not missing.
@@ -380,8 +387,9 @@ def times_along(
 
 def timestamps(millis: pa.Int64Array) -> pa.TimestampArray:
     """Milliseconds since 1970 as a column."""
-    fits = pc.and_(pc.greater_equal(millis, -_MOST), pc.less_equal(millis, _MOST))
-    return pc.if_else(fits, millis, None).cast(pa.timestamp("ms", "UTC")).cast(_EVENT_TIME)
+    numbers = numbers_of(millis)
+    fits = number_column((numbers >= -_MOST) & (numbers <= _MOST))
+    return pc.if_else(fits, millis, nothing(millis.type)).cast(pa.timestamp("ms", "UTC")).cast(_EVENT_TIME)
 
 
 # ---- schemas of a registry -------------------------------------------------------------------------------------------

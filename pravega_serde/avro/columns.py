@@ -29,7 +29,21 @@ from pravega_serde.avro.resolve import (
 from pravega_serde.avro.rows import default_array
 from pravega_serde.avro.schema import Fixed, Primitive
 from pravega_serde.avro.values import INT64_MAX, UUID_PATTERN
-from pravega_serde.columnar import Attempt, ByteColumn, Cursor, FallbackError, bounds_of, cut, expand, list_offsets
+from pravega_serde.columnar import (
+    Attempt,
+    ByteColumn,
+    Cursor,
+    FallbackError,
+    bools_of,
+    bounds_of,
+    cut,
+    expand,
+    list_offsets,
+    number_column,
+    numbers_of,
+    select,
+    text_column,
+)
 from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s
 from pravega_serde.errors import SchemaError
 
@@ -96,7 +110,7 @@ def _record(node: RecordNode, kind: pa.DataType) -> Read:
             if slot is not None:
                 columns[slot] = values
         for slot, value in defaults:
-            columns[slot] = value.take(pa.array(np.zeros(len(cursor), np.int64)))
+            columns[slot] = select(value, np.zeros(len(cursor), np.int64))
         if not fields:
             return pa.array([{}] * len(cursor), kind)
         return pa.StructArray.from_arrays(columns, fields=fields)
@@ -160,7 +174,7 @@ def _members(node: UnionNode, kind: pa.DataType) -> Read:
             if arm.member is not None:
                 present |= chosen
                 columns[arm.member] = _either(columns[arm.member], expand(values, chosen), chosen)
-        return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~present))
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=number_column(~present))
 
     return read
 
@@ -198,7 +212,7 @@ def _interleave(parts: list[pa.Array], rows: list[Int64s], count: int, kind: pa.
         before += len(part)
     if pa.types.is_null(kind):
         return pa.nulls(count)
-    return pa.concat_arrays(parts).take(pa.array(place, mask=~there))
+    return select(pa.concat_arrays(parts), place, valid=there)
 
 
 def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:
@@ -207,7 +221,7 @@ def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:
         return second
     index = np.arange(len(first))
     index[from_second] += len(first)
-    return pa.concat_arrays([first, second]).take(pa.array(index))
+    return select(pa.concat_arrays([first, second]), index)
 
 
 def _arm_type(node: Node, kind: pa.DataType) -> pa.DataType:
@@ -245,7 +259,7 @@ def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
     if not len(keys) or counts.max() < 2:
         return repeated
     encoded = keys.dictionary_encode()
-    codes = encoded.indices.to_numpy()
+    codes = numbers_of(encoded.indices)
     rising = codes[1:] > codes[:-1]
     rising[bounds_of(counts[counts > 0])[1:-1] - 1] = True  # from one row to the next
     if not rising.all():  # all rows have the same keys in the same order, mostly
@@ -279,7 +293,7 @@ def _read_items(cursor: Cursor, parts: list[tuple[Read, pa.DataType]]) -> tuple[
         owners.append(rows)
         counts[rows] += 1
         left[rows] -= 1
-    order = pa.array(np.argsort(np.concatenate([*owners, np.empty(0, np.int64)]), kind="stable"))
+    order = number_column(np.argsort(np.concatenate([*owners, np.empty(0, np.int64)]), kind="stable"))
     return counts, [_in_order(values, kind, order) for values, (_, kind) in zip(read, parts, strict=True)]
 
 
@@ -357,7 +371,7 @@ def _strings(cursor: Cursor) -> pa.StringArray:
 
 def _uuid(cursor: Cursor) -> pa.Array:
     text = _strings(cursor)
-    cursor.fail(~pc.match_substring_regex(text, UUID_PATTERN).to_numpy(zero_copy_only=False))
+    cursor.fail(~bools_of(pc.match_substring_regex(text, UUID_PATTERN)))
     return text
 
 
@@ -372,22 +386,22 @@ def _boolean(cursor: Cursor) -> pa.Array:
     byte = cursor.data[cursor.position]
     cursor.skip(1)
     cursor.fail(byte > 1)
-    return pa.array(byte == 1)
+    return number_column(byte == 1)
 
 
 def _float(cursor: Cursor) -> pa.Array:
-    return pa.array(cursor.fixed(4).astype(np.uint32).view(np.float32))
+    return number_column(cursor.fixed(4).astype(np.uint32).view(np.float32))
 
 
 def _float_to_double(cursor: Cursor) -> pa.Array:
     floats = cursor.fixed(4).astype(np.uint32).view(np.float32)
     # A signalling NaN is a NaN like any other.
     with np.errstate(invalid="ignore"):
-        return pa.array(floats.astype(np.float64))
+        return number_column(floats.astype(np.float64))
 
 
 def _double(cursor: Cursor) -> pa.Array:
-    return pa.array(np.ascontiguousarray(cursor.fixed(8)).view(np.float64))
+    return number_column(np.ascontiguousarray(cursor.fixed(8)).view(np.float64))
 
 
 _FIXED_WIDTH: Final[Mapping[str, Read]] = {
@@ -425,7 +439,7 @@ def _integer(node: Leaf, kind: pa.DataType) -> Read:
             values *= 1000
         if day is not None:
             cursor.fail((values < 0) | (values >= day))
-        return pa.array(values.astype(number, copy=False)).view(kind)
+        return number_column(values.astype(number, copy=False), kind)
 
     return read
 
@@ -433,14 +447,14 @@ def _integer(node: Leaf, kind: pa.DataType) -> Read:
 def _enum(node: EnumNode, kind: pa.DataType) -> Read:
     """Reads a symbol."""
     known = np.array([symbol is not None for symbol in node.symbols], np.bool_)
-    symbols = pa.array([symbol or "" for symbol in node.symbols], kind)
+    symbols = text_column([symbol or "" for symbol in node.symbols], kind)
 
     def read(cursor: Cursor) -> pa.Array:
         index = cursor.longs()
         outside = (index < 0) | (index >= len(known))
         index[outside] = 0
         cursor.fail(outside | ~known[index])
-        return symbols.take(pa.array(index))
+        return select(symbols, index)
 
     return read
 

@@ -8,6 +8,7 @@ byte, and slices of all events become an Arrow array by one ``take`` (see :func:
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ __all__ = [
     "UInt64s",
     "as_binary",
     "as_column",
+    "bools_of",
     "bounds_of",
     "cut",
     "cut_text",
@@ -38,9 +40,13 @@ __all__ = [
     "list_items",
     "list_offsets",
     "map_entries",
+    "nothing",
     "number_column",
+    "numbers_of",
     "offsets_of",
     "repeated_text",
+    "select",
+    "text_column",
     "time_of_day",
     "to_micros",
     "valid_rows",
@@ -54,6 +60,8 @@ UInt64s = npt.NDArray[np.uint64]
 
 #: Zero bytes behind the data, so that two words (the longest varint takes ten bytes) can be read at its very end.
 SLACK: Final = 16
+
+_INT32_MAX: Final = (1 << 31) - 1
 
 assert sys.byteorder == "little", (
     "the word tricks are written for little-endian machines, the only ones Arrow ships for"
@@ -100,17 +108,62 @@ def word_view(data: UInt8s) -> UInt64s:
     return view
 
 
-def number_column(values: npt.NDArray[Any], kind: Any = None) -> pa.Array:
+# Between numpy and Arrow by their buffers. ``pa.array``, ``pa.scalar`` and ``to_numpy`` say the same, but the first of
+# these calls in a process imports an installed pandas: 0.2 s of a core, in every task that reads.
+
+
+def number_column(values: npt.NDArray[Any], kind: Any = None, *, valid: Bools | None = None) -> pa.Array:
     """Arrow array over the memory of an array of numbers, of a type as wide as they are (default: numpy's own).
 
-    ``pa.array`` says the same, but its first call in a process imports an installed pandas, 0.25 s of a core.
+    Rows that are not ``valid`` are null. Bools are copied, into bits.
     """
     kind = pa.from_numpy_dtype(values.dtype) if kind is None else kind
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    there = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(data)])
+
+
+def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
+    """Numbers of a column, over its memory; what stands at nulls is arbitrary."""
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    buffer = column.buffers()[1]
+    if len(column) == 0 or buffer is None:
+        return np.zeros(len(column), dtype)
+    return np.frombuffer(buffer, dtype, len(column), column.offset * dtype.itemsize)
+
+
+def bools_of(column: pa.BooleanArray) -> Bools:
+    """Bools of a column without nulls."""
+    return _bits(column.buffers()[1], column.offset, len(column))
+
+
+def _bits(buffer: pa.Buffer | None, first: int, count: int) -> Bools:
+    if buffer is None:
+        return np.ones(count, np.bool_)
+    packed = np.frombuffer(buffer, np.uint8)[first // 8 : (first + count + 7) // 8]
+    return np.unpackbits(packed, bitorder="little")[first % 8 : first % 8 + count].view(np.bool_)
+
+
+def select(column: pa.Array, rows: Int64s, *, valid: Bools | None = None) -> pa.Array:
+    """Elements of a column in the order of ``rows``; null where a row is not ``valid``."""
+    return column.take(number_column(rows, valid=valid))
+
+
+def nothing(kind: pa.DataType) -> pa.Scalar:
+    """The null of a type."""
+    return pa.nulls(1, kind)[0]
+
+
+def text_column(values: Sequence[str], kind: Any = None) -> pa.Array:
+    """Array of a few texts, at most 2 GiB in all, of a type with 32-bit offsets (default string)."""
+    encoded = [value.encode() for value in values]
+    offsets = bounds_of(np.fromiter(map(len, encoded), np.int64, len(encoded))).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string() if kind is None else kind, len(encoded), buffers)
 
 
 def repeated_text(text: str, count: int) -> pa.StringArray:
-    """A text as often as that, at most 2 GiB in all; see :func:`number_column` for why not by ``pa.repeat``."""
+    """A text as often as that, at most 2 GiB in all."""
     data = text.encode()
     offsets = np.arange(0, len(data) * count + 1, len(data), dtype=np.int32) if data else np.zeros(count + 1, np.int32)
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data * count)])
@@ -129,7 +182,7 @@ def cut(data: UInt8s, starts: Int64s, ends: Int64s, kind: Any = None) -> pa.Arra
     offsets[-1] = ends[-1] if count else 0
     kind = pa.binary() if kind is None else kind
     alternating = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return alternating.take(pa.array(np.arange(0, 2 * count, 2)))
+    return select(alternating, np.arange(0, 2 * count, 2))
 
 
 def cut_text(data: UInt8s, starts: Int64s, ends: Int64s) -> tuple[pa.StringArray, Bools | None]:
@@ -157,8 +210,7 @@ def _is_utf8(data: bytes) -> bool:
 
 def valid_rows(column: pa.Array) -> Bools:
     """Mask of the rows that are not null."""
-    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
-    return valid
+    return bools_of(column.is_valid())
 
 
 _MICROS_OF: Final = {"s": 1_000_000, "ms": 1000}
@@ -205,23 +257,23 @@ def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
         return pa.nulls(len(present))
     # The number of true places before each one is the index of its value.
     index = np.cumsum(present) - 1
-    return values.take(pa.array(index, mask=~present))
+    return select(values, index, valid=present)
 
 
 def list_items(column: pa.Array) -> tuple[Int64s, pa.Array]:
     """Number of items of each row of a list column (0 if it is null), and all items in order."""
-    lengths = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
-    return lengths, column.flatten()
+    lengths = np.where(valid_rows(column), numbers_of(pc.list_value_length(column)), 0)
+    return lengths.astype(np.int64), column.flatten()
 
 
 def map_entries(column: pa.MapArray) -> tuple[Int64s, pa.Array, pa.Array]:
     """Number of entries of each row of a map column (0 if it is null), and all keys and values in order."""
     # Unlike a list's flatten(), keys and items are those of the whole array, whatever slice of it this is.
     there = column.drop_null() if column.null_count else column
-    offsets = there.offsets.to_numpy().astype(np.int64) if len(there) else np.zeros(1, np.int64)
+    offsets = numbers_of(there.offsets).astype(np.int64) if len(there) else np.zeros(1, np.int64)
     first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     lengths = np.zeros(len(column), np.int64)
-    lengths[column.is_valid().to_numpy(zero_copy_only=False)] = np.diff(offsets)
+    lengths[valid_rows(column)] = np.diff(offsets)
     return lengths, there.keys.slice(first, count), there.items.slice(first, count)
 
 
@@ -234,7 +286,10 @@ def bounds_of(lengths: Int64s) -> Int64s:
 
 def list_offsets(lengths: Int64s) -> pa.Array:
     """Arrow offsets of lists, or maps, of the given lengths."""
-    return pa.array(bounds_of(lengths), pa.int32())
+    bounds = bounds_of(lengths)
+    if bounds[-1] > _INT32_MAX:
+        raise pa.ArrowInvalid(f"{bounds[-1]} items in one column: its offsets reach {_INT32_MAX}")
+    return number_column(bounds.astype(np.int32))
 
 
 def floor_divide(column: pa.Array, by: int) -> pa.Array:

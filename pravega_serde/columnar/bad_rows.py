@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import Int64s, as_binary
+from pravega_serde.columnar.arrays import Int64s, as_binary, select, valid_rows
 from pravega_serde.errors import DeserializationError, LimitExceededError, SerializationError
 from pravega_serde.serializer import OnError
 
@@ -157,11 +157,12 @@ def decode_rows(
     column = as_binary(column)
     if column.null_count == 0:
         return _decode(column, None, plain, fast, on_error)
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    valid = valid_rows(column)
+    rows = np.flatnonzero(valid)
     values = _decode(column.drop_null(), rows, plain, fast, on_error)
     places = np.zeros(len(column), np.int64)
     places[rows] = np.arange(len(rows))
-    return values.take(pa.array(places, mask=column.is_null().to_numpy(zero_copy_only=False)))
+    return select(values, places, valid=valid)
 
 
 def _decode(
@@ -175,12 +176,12 @@ def _decode(
     if not len(suspects):
         return attempt.values
     places = suspects if rows is None else rows[suspects]
-    checked = _read_plainly(column.take(pa.array(suspects)), places, plain, on_error)
+    checked = _read_plainly(select(column, suspects), places, plain, on_error)
     if len(suspects) == count:
         return checked
     index = np.arange(count)
     index[suspects] = count + np.arange(len(suspects))
-    return pa.concat_arrays([attempt.values, checked]).take(pa.array(index))
+    return select(pa.concat_arrays([attempt.values, checked]), index)
 
 
 def _read_plainly(column: pa.BinaryArray, places: Int64s, plain: PlainPath, on_error: OnError | None) -> pa.Array:

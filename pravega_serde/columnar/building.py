@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import expand, list_offsets
+from pravega_serde.columnar.arrays import Bools, bounds_of, expand, list_offsets, number_column
 from pravega_serde.columnar.bad_rows import MalformedError
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "build_list",
     "build_map",
     "build_rows",
+    "build_scalars",
     "build_struct",
     "decimal_fitter",
     "integer_bounds",
@@ -35,6 +36,7 @@ __all__ = [
 Build = Callable[[Sequence[Any]], pa.Array]
 
 _INT64_MAX: Final = (1 << 63) - 1
+_INT32_MAX: Final = (1 << 31) - 1
 
 #: Values that are there twice while an array is made of others; a Decimal takes a hundred bytes.
 _AT_ONCE: Final = 4096
@@ -67,6 +69,41 @@ def build_rows(
             rows += build_rows(build, kind, part, start=first, smallest=smallest, refusals=refusals, arrays=arrays)
         return rows
     return []
+
+
+def build_scalars(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Array of Python values that are of the type, or None: integers are within its bounds.
+
+    ``pa.array`` says the same, a little faster for texts, but its first call imports an installed pandas. It makes the
+    rarer types, and says what is wrong with integers that no bounds were checked of.
+    """
+    t = pa.types
+    there = np.fromiter((value is not None for value in values), np.bool_, len(values)) if None in values else None
+    if t.is_string(kind) or t.is_binary(kind):
+        empty = "" if t.is_string(kind) else b""
+        return _runs(values if there is None else [value or empty for value in values], kind, there)
+    if t.is_boolean(kind) or t.is_floating(kind) or (t.is_integer(kind) and kind != pa.uint64()):
+        known = values if there is None else [0 if value is None else value for value in values]
+        with np.errstate(over="ignore"):
+            numbers = np.array(known, kind.to_pandas_dtype())
+        return number_column(numbers, kind, valid=there)
+    return pa.nulls(len(values)) if t.is_null(kind) else pa.array(values, kind)
+
+
+def _runs(values: Sequence[Any], kind: pa.DataType, there: Bools | None) -> pa.Array:
+    """Array of texts, or of bytes; null where they are not ``there``."""
+    if pa.types.is_string(kind):
+        joined = "".join(values)
+        data = joined.encode()
+        if len(data) > len(joined):  # some take more than a byte a character
+            values = [value.encode() for value in values]
+    else:
+        data = b"".join(values)
+    offsets = bounds_of(np.fromiter(map(len, values), np.int64, len(values)))
+    if offsets[-1] > _INT32_MAX:
+        raise pa.ArrowInvalid(f"{offsets[-1]} bytes in one column: its offsets reach {_INT32_MAX}")
+    valid = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)])
 
 
 def build_struct(
@@ -102,7 +139,7 @@ def _offsets(values: Sequence[Any]) -> pa.Array:
 
 
 def _nulls(values: Sequence[Any]) -> pa.BooleanArray | None:
-    return pa.array([value is None for value in values], pa.bool_()) if None in values else None
+    return number_column(np.array([value is None for value in values], np.bool_)) if None in values else None
 
 
 def build_decimals(kind: pa.DataType) -> Build:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, offsets_of, word_view
+from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, offsets_of, select, word_view
 from pravega_serde.columnar.varints import sizes, tail_of, to_zigzag, words_of
 from pravega_serde.errors import SerializationError
 
@@ -152,7 +152,7 @@ def _weave(parts: list[_Part], count: int) -> pa.BinaryArray:
     stretches = pa.Array.from_buffers(
         pa.large_binary(), first, [None, pa.py_buffer(np.concatenate([*offsets, end])), pa.py_buffer(data)]
     )
-    slices = stretches.take(pa.array(order.ravel()))
+    slices = select(stretches, order.ravel())
     bounds = np.frombuffer(slices.buffers()[1], np.int64)[: len(slices) + 1 : len(parts)]
     if bounds[-1] > MAX_COLUMN_BYTES:
         raise SerializationError(f"{bounds[-1]} bytes of events in one column; write smaller batches")

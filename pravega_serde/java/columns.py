@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import Attempt, ByteColumn, FastPath, cut
+from pravega_serde.columnar import Attempt, ByteColumn, FastPath, cut, nothing, number_column, select, text_column
 from pravega_serde.java.convert import ColumnType
 from pravega_serde.java.jdk_table import array_descriptor, jdk_descriptor
 from pravega_serde.java.model import ClassDescriptor, Field
@@ -96,18 +96,18 @@ def _u32_at(column: ByteColumn, at: Int64s) -> Int64s:
 def _array_of(numbers: npt.NDArray[Any], code: str, bad: Bools) -> pa.Array:
     """Arrow array of primitive values; chars that are surrogates are marked as bad."""
     if code == "Z":
-        return pa.array(numbers != 0)
+        return number_column(numbers != 0)
     if code != "C":
-        return pa.array(numbers)
+        return number_column(numbers)
     surrogate = (numbers >= 0xD800) & (numbers < 0xE000)
     bad |= surrogate
-    return _characters().take(pa.array(numbers.astype(np.int32), mask=surrogate))
+    return select(_characters(), numbers.astype(np.int64), valid=~surrogate)
 
 
 @functools.cache
 def _characters() -> pa.Array:
-    """All chars as strings, by their code unit; surrogates, which are not text by themselves, are null."""
-    return pa.array([None if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)], pa.string())
+    """All chars as strings, by their code unit; surrogates, which are not text by themselves, are empty."""
+    return text_column(["" if 0xD800 <= unit < 0xE000 else chr(unit) for unit in range(0x10000)])
 
 
 def _text_of(column: ByteColumn, starts: Int64s, ends: Int64s, bad: Bools) -> pa.Array:
@@ -344,7 +344,7 @@ def _box_step(name: str, box: str, code: str, walk: _Walk, parts: dict[str, Call
 def _with_nulls(values: pa.Array, null: Bools) -> pa.Array:
     if not null.any():
         return values
-    return pc.if_else(pa.array(null), pa.scalar(None, values.type), values)
+    return pc.if_else(number_column(null), nothing(values.type), values)
 
 
 def fast_path(kind: ColumnType) -> FastPath | None:

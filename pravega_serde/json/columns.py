@@ -23,6 +23,7 @@ from pravega_serde.columnar.building import (
     build_list,
     build_map,
     build_rows,
+    build_scalars,
     build_struct,
     integer_bounds,
     millis,
@@ -164,7 +165,7 @@ def _builder(kind: pa.DataType) -> Build:
     for fits, make in _BUILDERS:
         if fits(kind):
             return make(kind)
-    return lambda values: pa.array(values, kind)
+    return lambda values: build_scalars(values, kind)
 
 
 def _build_struct(kind: pa.DataType) -> Build:
@@ -179,13 +180,13 @@ def _build_list(kind: pa.DataType) -> Build:
 
 def _build_map(kind: pa.DataType) -> Build:
     make = _builder(kind.item_type)
-    return lambda values: build_map(values, kind, lambda keys: pa.array(keys, pa.string()), make)
+    return lambda values: build_map(values, kind, lambda keys: build_scalars(keys, pa.string()), make)
 
 
 def _build_times(kind: pa.DataType) -> Build:
     def build(values: Sequence[Any]) -> pa.Array:
         if not any(isinstance(value, int) for value in values):
-            return parse_times(pa.array(values, pa.string()), kind)
+            return parse_times(build_scalars(values, pa.string()), kind)
         texts = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
         numbers = pa.array([millis(value) if isinstance(value, int) else None for value in values], kind)
         return pc.coalesce(numbers, parse_times(texts, kind))

@@ -16,7 +16,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import Attempt, ByteColumn, Cursor, RoundBudget, cut, expand, list_offsets
+from pravega_serde.columnar import (
+    Attempt,
+    ByteColumn,
+    Cursor,
+    RoundBudget,
+    bools_of,
+    cut,
+    expand,
+    list_offsets,
+    nothing,
+    number_column,
+    numbers_of,
+    select,
+    text_column,
+    valid_rows,
+)
 from pravega_serde.columnar.arrays import Bools, Int64s, UInt64s, cut_text
 from pravega_serde.columnar.cursor import varints_at
 from pravega_serde.protobuf.plan import EnumPlan, FieldPlan, MessagePlan
@@ -132,7 +147,7 @@ def _finish(field: _Field, found: Last | Items, cursor: Cursor, starts: Int64s) 
     keys, items = values.flatten()
     if items.null_count:
         # A message that is left out is an empty one; a number that is none of the enum is left out with its entry.
-        _fail(cursor, owners, items.is_null().to_numpy(zero_copy_only=False))
+        _fail(cursor, owners, ~valid_rows(items))
         items = items.fill_null("") if pa.types.is_string(items.type) else items
     return _map_of(owners, keys, items, len(cursor), field.kind)
 
@@ -521,7 +536,7 @@ class _Enum:
 
     def __init__(self, enum: EnumPlan) -> None:
         self._numbers = np.array(sorted(enum.names), np.int32)
-        self._names = pa.array([enum.names[number] for number in sorted(enum.names)], pa.string())
+        self._names = text_column([enum.names[number] for number in sorted(enum.names)])
         self._closed = enum.closed
 
     def __call__(self, parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:  # noqa: ARG002
@@ -530,18 +545,18 @@ class _Enum:
         index[index == len(self._numbers)] = 0
         unknown = self._numbers[index] != numbers
         if not unknown.any():
-            return self._names.take(pa.array(index)), None
+            return select(self._names, index), None
         if self._closed:
-            return self._names.take(pa.array(index)), unknown
+            return select(self._names, index), unknown
         others, places = np.unique(numbers[unknown], return_inverse=True)
         index[unknown] = len(self._numbers) + places
-        names = pa.concat_arrays([self._names, pa.array(map(str, others.tolist()), pa.string())])
-        return names.take(pa.array(index)), None
+        names = pa.concat_arrays([self._names, text_column([str(number) for number in others.tolist()])])
+        return select(names, index), None
 
 
 def _nulled(values: pa.Array, there: Bools) -> pa.Array:
     """Values where they are there, null elsewhere."""
-    return values if there.all() else pc.if_else(pa.array(there), values, pa.scalar(None, values.type))
+    return values if there.all() else pc.if_else(number_column(there), values, nothing(values.type))
 
 
 def _list_of(owners: Int64s, items: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
@@ -563,20 +578,20 @@ def by_key(owners: Int64s, keys: pa.Array, values: pa.Array) -> tuple[Int64s, pa
     """Entries in the order of each row's keys. Of entries with the same key the last one counts."""
     if len(keys) < 2 or _ascending(owners, keys):
         return owners, keys, values
-    entries = pa.table({"row": owners, "key": keys, "place": np.arange(len(keys))})
+    entries = pa.table([number_column(owners), keys, number_column(np.arange(len(keys)))], ["row", "key", "place"])
     order = entries.sort_by([("row", "ascending"), ("key", "ascending"), ("place", "ascending")])
     row, key, place = (column.combine_chunks() for column in order.columns)
     same = pc.and_(pc.equal(row[:-1], row[1:]), pc.equal(key[:-1], key[1:]))
-    last = np.append(~same.to_numpy(zero_copy_only=False), True)
-    chosen = place.filter(pa.array(last))
-    return owners[chosen.to_numpy()], keys.take(chosen), values.take(chosen)
+    last = np.append(~bools_of(same), True)
+    chosen = place.filter(number_column(last))
+    return owners[numbers_of(chosen)], keys.take(chosen), values.take(chosen)
 
 
 def _ascending(owners: Int64s, keys: pa.Array) -> bool:
     """Whether each key of a row is above the one before."""
     if pa.types.is_boolean(keys.type):
         keys = keys.cast(pa.int8())
-    above = pc.less(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
+    above = bools_of(pc.less(keys[:-1], keys[1:]))
     return bool((above | (owners[:-1] < owners[1:])).all())
 
 
@@ -587,11 +602,11 @@ _MOST_SECONDS: Final = (1 << 63) // _MICROS - 3000
 
 def _instants(cursor: Cursor, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:
     """Timestamps and durations: seconds and nanoseconds as microseconds, the rest dropped, as Java divides."""
-    seconds, nanos = (column.to_numpy() for column in columns)
+    seconds, nanos = map(numbers_of, columns)
     cursor.fail((seconds > _MOST_SECONDS) | (seconds < -_MOST_SECONDS))
     micros = np.where(nanos < 0, -(-nanos.astype(np.int64) // 1000), nanos // 1000)
     seconds = np.where(cursor.bad, 0, seconds)
-    return pa.array(seconds * _MICROS + micros).view(kind)
+    return number_column(seconds * _MICROS + micros, kind)
 
 
 def _struct(cursor: Cursor, columns: list[pa.Array], kind: pa.DataType) -> pa.Array:

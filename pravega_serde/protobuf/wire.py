@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pravega_serde.columnar import MalformedError
-from pravega_serde.columnar.arrays import UInt64s
+from pravega_serde.columnar.arrays import UInt64s, number_column
 from pravega_serde.columnar.bad_rows import invalid_utf8
 from pravega_serde.protobuf.plan import UINT64, FieldPlan, MessagePlan
 
@@ -87,19 +87,19 @@ def _decimal(values: Values) -> pa.Array:
 
 
 NUMBERS: Final[Mapping[str, Number]] = {
-    "bool": Number(VARINT, np.bool_, lambda x: x != 0, pa.array),
-    "double": Number(FIXED64, np.float64, lambda x: x.view(np.float64), pa.array),
-    "enum": Number(VARINT, np.int32, _int32, pa.array),
-    "fixed32": Number(FIXED32, np.int64, _uint32, pa.array),
+    "bool": Number(VARINT, np.bool_, lambda x: x != 0, number_column),
+    "double": Number(FIXED64, np.float64, lambda x: x.view(np.float64), number_column),
+    "enum": Number(VARINT, np.int32, _int32, number_column),
+    "fixed32": Number(FIXED32, np.int64, _uint32, number_column),
     "fixed64": Number(FIXED64, np.uint64, lambda x: x, _decimal),
-    "float": Number(FIXED32, np.float32, lambda x: x.astype(np.uint32).view(np.float32), pa.array),
-    "int32": Number(VARINT, np.int32, _int32, pa.array),
-    "int64": Number(VARINT, np.int64, _int64, pa.array),
-    "sfixed32": Number(FIXED32, np.int32, _int32, pa.array),
-    "sfixed64": Number(FIXED64, np.int64, _int64, pa.array),
-    "sint32": Number(VARINT, np.int32, _sint32, pa.array),
-    "sint64": Number(VARINT, np.int64, _sint64, pa.array),
-    "uint32": Number(VARINT, np.int64, _uint32, pa.array),
+    "float": Number(FIXED32, np.float32, lambda x: x.astype(np.uint32).view(np.float32), number_column),
+    "int32": Number(VARINT, np.int32, _int32, number_column),
+    "int64": Number(VARINT, np.int64, _int64, number_column),
+    "sfixed32": Number(FIXED32, np.int32, _int32, number_column),
+    "sfixed64": Number(FIXED64, np.int64, _int64, number_column),
+    "sint32": Number(VARINT, np.int32, _sint32, number_column),
+    "sint64": Number(VARINT, np.int64, _sint64, number_column),
+    "uint32": Number(VARINT, np.int64, _uint32, number_column),
     "uint64": Number(VARINT, np.uint64, lambda x: x, _decimal),
 }
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pravega_serde.columnar.arrays import Int64s
+from pravega_serde.columnar.arrays import Int64s, number_column, numbers_of, select, valid_rows
 from pravega_serde.errors import (
     DeserializationError,
     LimitExceededError,
@@ -240,7 +240,7 @@ def _narrowed(column: pa.Array, kind: pa.DataType, on_error: OnError) -> pa.Arra
     if lost:
         place = np.arange(len(column))
         place[list(lost)] = -1
-        column = column.take(pa.array(place, mask=place < 0))
+        column = select(column, place, valid=place >= 0)
         for row in sorted(lost):
             on_error(lost[row])
     return column.cast(kind, safe=False)
@@ -263,9 +263,9 @@ def _misfits(column: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[s
 
 def _inside(column: pa.Array, items: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[str, str, Int64s]]:
     """As :func:`_misfits`, of the items of lists or maps."""
-    offsets = column.offsets.to_numpy()
+    offsets = numbers_of(column.offsets)
     owner = np.repeat(np.arange(len(column)), np.diff(offsets))
-    there = column.is_valid().to_numpy(zero_copy_only=False)
+    there = valid_rows(column)
     for place, reason, rows in _misfits(items.slice(offsets[0], len(owner)), kind, path):
         owners = np.unique(owner[rows])
         yield place, reason, owners[there[owners]]
@@ -273,8 +273,8 @@ def _inside(column: pa.Array, items: pa.Array, kind: pa.DataType, path: str) -> 
 
 def _inexact(column: pa.Array, kind: pa.DataType) -> Int64s:
     """Rows whose number changes with the type."""
-    there = column.is_valid().to_numpy(zero_copy_only=False)
-    values = column.fill_null(0).to_numpy()
+    there = valid_rows(column)
+    values = np.where(there, numbers_of(column), 0)
     narrow = kind.to_pandas_dtype()
     with np.errstate(all="ignore"):
         same = values.astype(narrow).astype(values.dtype) == values
@@ -377,7 +377,7 @@ def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries
         there[rows] = True
     for error in errors.found:
         there[error.row] = False
-    return pa.StructArray.from_arrays(members, fields=list(columns.arrow_type()), mask=pa.array(~there))
+    return pa.StructArray.from_arrays(members, fields=list(columns.arrow_type()), mask=number_column(~there))
 
 
 class _Decoder:
@@ -430,4 +430,4 @@ def _scattered(parts: list[_Part], count: int, kind: pa.DataType) -> pa.Array:
         place[rows] = before + np.arange(len(rows))
         before += len(rows)
     values = pa.concat_arrays([pa.nulls(0, kind), *(values for _, values in parts)])
-    return values.take(pa.array(place, mask=place < 0))
+    return select(values, place, valid=place >= 0)

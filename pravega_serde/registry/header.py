@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar import as_binary, cut
+from pravega_serde.columnar import as_binary, cut, number_column, valid_rows
 from pravega_serde.columnar.arrays import Int64s, UInt8s, offsets_of
 from pravega_serde.errors import DeserializationError
 
@@ -68,7 +68,7 @@ class HeaderColumn:
             rows = np.arange(len(column))
             return cls(rows, np.full(len(column), common, np.int32), rows[:0], column)
         data, starts, ends = _bytes_of(column)
-        there = column.is_valid().to_numpy(zero_copy_only=False)
+        there = valid_rows(column)
         rows = np.flatnonzero(there & (ends - starts >= HEADER_SIZE))
         ids = _ids(data, starts[rows])
         good = (data[starts[rows]] == _PROTOCOL) & (ids >= 0)
@@ -99,7 +99,7 @@ def encoding_ids(column: pa.Array) -> pa.Int32Array:
     headers = HeaderColumn.of(column)
     ids, none = np.zeros(len(column), np.int32), np.ones(len(column), np.bool_)
     ids[headers.rows], none[headers.rows] = headers.ids, False
-    return pa.array(ids, mask=none)
+    return number_column(ids, valid=~none)
 
 
 def _common_id(column: pa.BinaryArray) -> int | None:

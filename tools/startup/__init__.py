@@ -22,10 +22,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["KINDS", "PACKAGES", "Place", "Start", "be_process", "best", "package_of", "run_all", "shares", "stage"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from connector.client import PravegaClient
+
+__all__ = [
+    "FORMATS",
+    "KINDS",
+    "PACKAGES",
+    "Place",
+    "Start",
+    "be_process",
+    "best",
+    "package_of",
+    "run_all",
+    "shares",
+    "stage",
+]
 
 OURS = frozenset({"connector", "pravega_connector", "pravega_serde", "pyspark_pravega"})
 #: Packages whose parts are told apart; the rest is Python's own.
@@ -81,6 +99,20 @@ def _plan(place: Place) -> None:
 def _read(place: Place) -> None:
     reader, _ = place.get("reader")
     rows = sum(batch.num_rows for partition in place.get("partitions") for batch in reader.read(partition))
+    assert rows == EVENTS, rows
+
+
+def _plan_formats(place: Place) -> None:
+    for name, options in json.loads((place.folder / "formats").read_text()).items():
+        source = place.source(f"start/{name}", start_stream_cut="earliest", **options)
+        reader = source.reader(source.schema())
+        place.put(f"partitions of {name}", reader.partitions())
+        place.put(f"reader of {name}", (reader, source))
+
+
+def _read_format(name: str, place: Place) -> None:
+    reader, _ = place.get(f"reader of {name}")
+    rows = sum(batch.num_rows for part in place.get(f"partitions of {name}") for batch in reader.read(part))
     assert rows == EVENTS, rows
 
 
@@ -151,6 +183,8 @@ def _commit_exactly_once(place: Place) -> None:
 _Step = Callable[[Place], None]
 _WORKER = "pyspark.sql.worker."
 _TASK = "pyspark.worker"
+#: Streams of events that read tasks decode; ``registry`` is of Avro, behind the headers of a schema registry.
+FORMATS = ("avro", "protobuf", "json", "java", "registry")
 #: Kind of process -> what Spark imports there, and what it does, in the order in which a batch and a query have them.
 KINDS: dict[str, tuple[str, _Step]] = {
     "look-up of data sources": (_WORKER + "lookup_data_sources", _look_up),
@@ -166,6 +200,8 @@ KINDS: dict[str, tuple[str, _Step]] = {
     "plan of an exactly-once write": (_WORKER + "write_into_data_source", _plan_exactly_once),
     "task of an exactly-once write": (_TASK, _write_exactly_once),
     "commit of a micro-batch": (_WORKER + "python_streaming_sink_runner", _commit_exactly_once),
+    "plan of typed reads": (_WORKER + "plan_data_source_read", _plan_formats),
+    **{f"task of a read of {name}": (_TASK, partial(_read_format, name)) for name in FORMATS},
 }
 #: What a worker imports before it unpickles the function that it runs.
 _BY_TASK = ("pyarrow", "pyspark.sql.pandas.serializers")
@@ -242,12 +278,17 @@ def package_of(module: str) -> str:
 
 @contextmanager
 def stage() -> Iterator[Place]:
-    """Servers with a stream of ``EVENTS`` events and an empty one, and a folder."""
+    """Servers with streams of ``EVENTS`` events, raw and of each format, and an empty one; and a folder."""
     import pyarrow as pa
 
-    from connector.testing import InProcessPravega
+    from connector.testing import InProcessPravega, InProcessRegistry
 
-    with tempfile.TemporaryDirectory() as folder, InProcessPravega() as pravega, pravega.client() as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        InProcessRegistry() as registry,
+        InProcessPravega() as pravega,
+        pravega.client() as client,
+    ):
         events = pa.array([b"event %d" % i for i in range(EVENTS)], pa.binary())
         client.create_scope("start")
         for name in ("start/in", "start/out"):
@@ -257,7 +298,93 @@ def stage() -> Iterator[Place]:
         rows = pa.record_batch([events], names=["event"])
         with pa.ipc.new_stream(Path(folder, "rows"), rows.schema) as file:
             file.write_batch(rows)
+        options = {name: _fill(client, name, Path(folder), registry.uri) for name in FORMATS}
+        Path(folder, "formats").write_text(json.dumps(options))
         yield Place(Path(folder), pravega.uri)
+
+
+_AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Reading",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "sensor", "type": "string"},
+            {"name": "value", "type": "double"},
+            {"name": "note", "type": ["null", "string"]},
+            {"name": "ok", "type": "boolean"},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+            {"name": "items", "type": {"type": "array", "items": "int"}},
+            {"name": "tags", "type": {"type": "map", "values": "long"}},
+        ],
+    }
+)
+
+
+def _fill(client: PravegaClient, name: str, folder: Path, registry: str) -> dict[str, str]:
+    """Write the events of a format; the options that read them."""
+    from pravega_serde import ClassDescriptor, serializer_for
+    from pravega_serde import registry as schemas
+
+    rows = _records()
+    if name == "registry":
+        options = {"registry": registry, "group": name}
+        made = schemas.serializer(
+            registry, group=name, schema=_AVRO, format="avro", create_group=True, register_schema=True
+        )
+    elif name == "avro":
+        options = {"avro_schema": _AVRO}
+        made = serializer_for(name, schema=_AVRO)
+    elif name == "protobuf":
+        rows = rows.drop_columns(["at"])
+        path = folder / "reading.desc"
+        path.write_bytes(
+            importlib.import_module("pravega_serde.protobuf.derive")
+            .protobuf_schema_of(rows.schema, "Reading")
+            .SerializeToString()
+        )
+        options = {"protobuf_descriptor": str(path)}
+        made = serializer_for(name, schema=str(path))
+    elif name == "json":
+        options = {"infer_schema": "true"}
+        made = serializer_for(name)
+    else:
+        kinds = {
+            "id": "long",
+            "value": "double",
+            "ok": "boolean",
+            "sensor": "java.lang.String",
+            "note": "java.lang.String",
+        }
+        made = serializer_for(name, java_type=ClassDescriptor.of("Reading", 1, kinds))
+        rows = rows.select(list(kinds))
+        options = {"java_sample": made.encode_column(rows.slice(0, 1))[0].as_py().hex()}
+    client.create_stream(f"start/{name}", 1)
+    with client.writer(f"start/{name}") as writer:
+        writer.write_column(made.encode_column(rows))
+    return options if name == "registry" else {"format": name, **options}
+
+
+def _records() -> pa.RecordBatch:
+    import pyarrow as pa
+
+    rows = [
+        {
+            "id": i,
+            "sensor": f"sensor-{i % 50}",
+            "value": i / 7,
+            "note": None if i % 3 else f"note {i}",
+            "ok": i % 2 == 0,
+            "at": 1_790_000_000_000_000 + i,
+            "items": list(range(i % 4)),
+            "tags": {f"tag {tag}": i for tag in range(i % 3)},
+        }
+        for i in range(EVENTS)
+    ]
+    numbers, longs = pa.list_(pa.field("element", pa.int32())), pa.map_(pa.string(), pa.int64())
+    simple = {"id": pa.int64(), "sensor": pa.string(), "value": pa.float64(), "note": pa.string(), "ok": pa.bool_()}
+    schema = pa.schema({**simple, "at": pa.timestamp("us", "UTC"), "items": numbers, "tags": longs})
+    return pa.RecordBatch.from_pylist(rows, schema)
 
 
 def run_all(place: Place, *, trace: bool = False) -> dict[str, Start]:

@@ -20,16 +20,23 @@ from pravega_serde.columnar import (
     as_binary,
     base,
     bisecting,
+    bools_of,
     bounds_of,
     cut,
     decode_rows,
     expand,
     list_items,
     map_entries,
+    nothing,
     number_column,
+    numbers_of,
     per_row,
     repeated_text,
+    select,
+    text_column,
+    valid_rows,
 )
+from pravega_serde.columnar.building import build_scalars
 from pravega_serde.columnar.pieces import Blob
 
 EVENTS = st.lists(st.none() | st.binary(max_size=12), max_size=200)
@@ -221,3 +228,51 @@ def test_columns_of_few_rows_go_by_row() -> None:
     with mock.patch.object(base, "FEW_ROWS", 2):
         assert (reader(events[:2]), writer(values[:2])) == (values[:2], events[:2])
     assert calls == Counter(fast=2, pieces=2)
+
+
+@given(st.lists(st.none() | st.booleans(), max_size=40), st.integers(0, 12))
+def test_numpy_and_arrow_meet_in_their_buffers(values: list[bool | None], first: int) -> None:
+    there = np.array([value is not None for value in values], np.bool_)
+    known = np.array([bool(value) for value in values], np.bool_)
+    flags, numbers = number_column(known, valid=there), number_column(known.astype(np.int32), valid=there)
+    assert flags.to_pylist() == values
+    assert numbers.to_pylist() == [None if value is None else int(value) for value in values]
+    # Slices begin within a byte of bits.
+    assert valid_rows(flags.slice(first)).tolist() == there[first:].tolist()
+    assert bools_of(number_column(known).slice(first)).tolist() == known[first:].tolist()
+    assert numbers_of(numbers.slice(first))[there[first:]].tolist() == known[first:][there[first:]].tolist()
+    rows = np.arange(len(values))[::-1].copy()
+    assert select(numbers, rows, valid=there[::-1]).to_pylist() == numbers.to_pylist()[::-1]
+
+
+def test_constants_need_no_conversion() -> None:
+    assert text_column(["a", "", "é"]).equals(pa.array(["a", "", "é"]))
+    assert text_column([], pa.binary()).equals(pa.array([], pa.binary()))
+    assert nothing(pa.float64()).equals(pa.scalar(None, pa.float64()))
+
+
+SCALARS = [
+    (pa.string(), st.text(max_size=5)),
+    (pa.binary(), st.binary(max_size=5)),
+    (pa.bool_(), st.booleans()),
+    (pa.float64(), st.floats(allow_nan=False)),
+    (pa.float32(), st.floats(allow_nan=False)),
+    *[(kind, st.integers(0, 127)) for kind in (pa.int8(), pa.int64(), pa.uint16(), pa.uint64())],
+    (pa.int64(), st.integers(-(1 << 63), (1 << 63) - 1)),
+    (pa.null(), st.none()),
+    (pa.decimal128(4, 2), st.decimals(-9, 9, places=2)),
+]
+
+
+@given(st.data(), st.sampled_from(SCALARS))
+def test_python_values_become_what_arrow_makes_of_them(data: st.DataObject, case: tuple[pa.DataType, Any]) -> None:
+    kind, value = case
+    values = data.draw(st.lists(st.none() | value, max_size=20))
+    made = build_scalars(values, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(values, kind))
+
+
+def test_texts_that_are_none_are_refused() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        build_scalars(["\ud800"], pa.string())
