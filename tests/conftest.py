@@ -17,6 +17,7 @@ from connector.local import LocalPravega, LocalSchemaRegistry
 from connector.testing import InProcessPravega, InProcessRegistry
 from connector.wire import StreamName
 from tests.jvm import SOON_READY
+from tests.spark_classes import class_options
 from tests.spark_home import spark_home
 from tools.processes import stat_of
 
@@ -27,7 +28,7 @@ settings.register_profile("short", deadline=None, max_examples=30)  # ./run test
 settings.load_profile("tests")
 
 # For every Spark application that a test starts, here or in another process.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(SOON_READY))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*SOON_READY, *class_options())))
 if (home := spark_home()) is not None:
     os.environ.setdefault("SPARK_HOME", str(home))
 

@@ -5,6 +5,7 @@ hundreds of processes that the tests start would compile them anew, half a secon
 """
 
 import os
+import shutil
 import sys
 import tempfile
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 __all__ = ["spark_home"]
 
 _LEFT_OUT = Path("python/lib/pyspark.zip")
+_START = Path("bin/spark-submit")
 
 
 def spark_home() -> Path | None:
@@ -22,10 +24,12 @@ def spark_home() -> Path | None:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
-    installed = Path(spec.origin).parent
-    home = Path(sys.prefix) / f"spark-home-{version('pyspark')}"
-    if not home.exists():
-        made = Path(tempfile.mkdtemp(dir=sys.prefix))
+    # Resolved: a checkout that reaches the environment by a link may be gone before the environment is.
+    installed = Path(spec.origin).resolve().parent
+    home = Path(sys.prefix).resolve() / f"spark-home-{version('pyspark')}"
+    if not (home / _START).exists():
+        shutil.rmtree(home, ignore_errors=True)  # links to what is not there any more
+        made = Path(tempfile.mkdtemp(dir=home.parent))
         _link(installed, made, Path())
         with suppress(OSError):  # another process was faster
             made.rename(home)
