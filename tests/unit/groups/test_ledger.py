@@ -129,6 +129,10 @@ class World:
         self.runs = {}
         self.happened = set()
 
+    @staticmethod
+    def new():
+        return {"at": {}, "step": None, "prepared": False, "decided": {}, "claiming": None}
+
     def decide(self, transaction):
         """Commit a transaction that is prepared, as anybody may; False if its lease has ended."""
         if self.status[transaction] == "open":
@@ -137,14 +141,23 @@ class World:
         return self.status[transaction] == "committed"
 
     def acquire(self, run, one):
-        decided = {each.transaction: self.decide(each.transaction) for each in undecided(self.ledger, LIFE, [one])}
-        if not all(decided.values()):
-            self.happened.add("a prepared step was lost")
-        elif decided and run not in self.ledger.steps:
-            self.happened.add("a step was finished by another")
+        """A part of a claim: what is prepared is decided, or the segment is claimed, if nothing new is prepared."""
+        mine = self.runs[run]
+        if mine["claiming"] is None:
+            decided = {each.transaction: self.decide(each.transaction) for each in undecided(self.ledger, LIFE, [one])}
+            if not all(decided.values()):
+                self.happened.add("a prepared step was lost")
+            elif decided and run not in self.ledger.steps:
+                self.happened.add("a step was finished by another")
+            mine["claiming"] = one, decided
+            return
+        (one, decided), mine["claiming"] = mine["claiming"], None
         found = claim(self.ledger, update(run, claim={one: 0}, decided=decided))
+        if not found:
+            self.happened.add("a step was prepared before the claim")
+            return
         self.ledger = written(self.ledger, found)
-        self.runs[run]["at"][one] = self.ledger.offsets[one]
+        mine["at"][one] = self.ledger.offsets[one]
 
     def process(self, run):
         """A part of a step: its transaction is begun, or written to, or prepared, or committed."""
@@ -176,7 +189,7 @@ class World:
     def play(self):
         for number in range(60):
             run = f"r{number}" if len(self.runs) < 2 else self.chance.choice(list(self.runs))
-            self.runs.setdefault(run, {"at": {}, "step": None, "prepared": False, "decided": {}})
+            self.runs.setdefault(run, self.new())
             match self.chance.randint(0, 9):
                 case 0 if len(self.runs) > 1:
                     del self.runs[run]
@@ -187,9 +200,10 @@ class World:
                     self.acquire(run, self.chance.choice([A, B]))
                 case _:
                     self.process(run)
-        self.runs = {"last": {"at": {}, "step": None, "prepared": False, "decided": {}}}
+        self.runs = {"last": self.new()}
         for one in (A, B):
-            self.acquire("last", one)
+            while one not in self.runs["last"]["at"]:
+                self.acquire("last", one)
         while self.runs["last"]["step"] or any(at < self.LAST for at in self.runs["last"]["at"].values()):
             self.process("last")
 
@@ -206,5 +220,6 @@ def test_no_event_is_lost_or_repeated_whoever_is_taken_for_dead():
         "a prepared step was lost",
         "a step was finished by another",
         "a step was refused",
+        "a step was prepared before the claim",
         "a lease ended before the commit",
     }
