@@ -25,7 +25,7 @@ _OF_THE_CHECKOUT: Final = ("demo", "dev", "docs", "rust", "test")
 _BESIDE: Final = ("pytest", "mypy", "pyright[nodejs]")
 _PAGE: Final = _build.ROOT / "docs" / "deployment.md"
 _BEGIN: Final = "<!-- made by python -m tools.packages install --document -->\n\n"
-_END: Final = "\n<!-- end -->"
+_END: Final = "<!-- end -->"
 _PYRIGHT: Final = {"typeCheckingMode": "standard", "reportUnnecessaryTypeIgnoreComment": "error"}
 _USERS_TEST: Final = """\
 def test_an_event_is_read(pravega_client, pravega_stream):
@@ -230,7 +230,7 @@ def install(arguments: argparse.Namespace) -> int:
     if arguments.document:
         page = _PAGE.read_text()
         start = page.index(_BEGIN) + len(_BEGIN)
-        _PAGE.write_text(page[:start] + made + page[page.index(_END, start) :])
+        _PAGE.write_text(page[:start] + made + "\n" + page[page.index(_END, start) :])
     wrong = sum(bool(tried.wrong) for tried in results.values())
     print(f"{len(results) - wrong} environments as they should be, {wrong} not")
     return 1 if wrong or not results else 0
