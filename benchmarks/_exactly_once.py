@@ -154,7 +154,7 @@ class _TimedServers(Servers):
 
     def __init__(self, clock: _Clock, client: PravegaClient, stream: StreamName, ledger: Ledger) -> None:
         super().__init__(client.controller, stream, ledger, lease=LEASE, timeout=LEASE)
-        self._clock, self._commits = clock, 0
+        self._clock, self._committed = clock, 0
 
     def answer(self, request: Request) -> Any:
         with self._clock.time(f"driver: {self._name(request)}"):
@@ -164,6 +164,6 @@ class _TimedServers(Servers):
         if request.ask is Ask.APPEND:
             return "append PREPARED" if isinstance(request.entry, Prepared) else "append COMMITTED"
         if request.ask is Ask.COMMIT:
-            self._commits += 1
-            return "commit the pilot" if self._commits == 1 else "commit the rest"
+            self._committed += 1
+            return "commit the pilot" if self._committed == 1 else "commit the rest"
         return _NAMES[request.ask]

@@ -110,7 +110,7 @@ class _Suite:
         self._stack = ExitStack()
         self._started: dict[str, Peer] = {}
         self._server = Server(note)
-        self._filled: dict[tuple[str, int], tuple[str, StreamName]] = {}
+        self._filled: dict[tuple[str, int], tuple[int, StreamName]] = {}
         self._kinds: dict[str, Kind] = {}
         self._registry: LocalSchemaRegistry | None = None
         self._folder: Path | None = None
