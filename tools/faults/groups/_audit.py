@@ -185,6 +185,9 @@ class _Audit:
 
     def _note(self, ms: int, update: object, before: GroupState, state: GroupState) -> None:
         if isinstance(update, Init):
+            # A reader that finds a reset half done ends it; then Java's own reset writes the same beginning once more.
+            if before.config.generation == state.config.generation and not self._phases[-1].chains:
+                self._phases.pop()
             self._begin_phase(state)
         phase = self._phases[-1]
         match update:

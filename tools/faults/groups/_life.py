@@ -179,7 +179,7 @@ class Life:
             self._step()
         for task in self._tasks:
             task.result(_DRAIN)
-        self._await_checkpoint()
+        self._checkpoint_of_all()
         self._await_end()
 
     def _plan(self) -> Iterator[tuple[float, Callable[[], None]]]:
@@ -360,11 +360,14 @@ class Life:
 
     def _begin_checkpoint(self) -> None:
         if self._begun is None:
-            name = f"checkpoint-{len(self.record.checkpoints) + 1}"
-            self.record.checkpoints[name] = None
-            self.java.begin(name)
-            self._begun = name
+            self._begin()
         self._checkpoint_later()
+
+    def _begin(self) -> None:
+        name = f"checkpoint-{len(self.record.checkpoints) + 1}"
+        self.record.checkpoints[name] = None
+        self.java.begin(name)
+        self._begun = name
 
     def _look_for_checkpoint(self) -> None:
         if self._begun is None or time.monotonic() < self._next_look:
@@ -383,12 +386,23 @@ class Life:
             assert self._completed[name].cuts == cuts, f"{name} has other cuts in its bytes"
             self._begun = None
 
-    def _await_checkpoint(self) -> None:
-        def is_done() -> bool:
-            self._look_for_checkpoint()
-            return self._begun is None
+    def _checkpoint_of_all(self) -> None:
+        """Have Java begin checkpoints until one is complete for which all readers were there."""
+        self._await("all readers are well", lambda: all(process.is_well for process in self._processes))
+        self._await("the checkpoint before is complete", self._has_no_checkpoint)
+        before = len(self._completed)
 
-        self._await("the last checkpoint is complete", is_done)
+        def is_complete() -> bool:
+            if self._begun is None:
+                self._begin()
+            self._look_for_checkpoint()
+            return len(self._completed) > before
+
+        self._await("a checkpoint of all readers is complete", is_complete)
+
+    def _has_no_checkpoint(self) -> bool:
+        self._look_for_checkpoint()
+        return self._begun is None
 
     def _await_end(self) -> None:
         """Wait until a checkpoint of all readers has everything before it that was written."""
