@@ -46,9 +46,13 @@ def follower(
 
 
 def remove_scopes(client: PravegaClient, text: str) -> None:
-    """Delete the scopes that a page names, with their streams: other pages and tests name them, too."""
+    """Delete the scopes that a page names, with groups and streams: other pages and tests name them, too."""
     for scope in list(client.scopes()):
         if not scope.startswith("_") and re.search(rf"\b{scope}\b", text):
+            for name in list(client.reader_groups(scope)):
+                group = client.controller.group_config(*name.split("/"))
+                if group is not None:
+                    client.controller.delete_group(*name.split("/"), group)
             for stream in list(client.streams(scope)):
                 client.delete_stream(stream)
             client.delete_scope(scope)

@@ -79,10 +79,6 @@ _NARROW = frozenset({"batch", "partition", "attempt"})
 
 def fire(where: str, **place: Any) -> bool:
     """Say that the fault is about to be made; False if another process was faster."""
-    try:
-        marker = os.open(FOLDER / "fired", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except FileExistsError:
-        return False
     told = {
         "at": where,
         "action": FAULT["action"],
@@ -92,9 +88,15 @@ def fire(where: str, **place: Any) -> bool:
         "time": time.time(),
         **place,
     }
-    os.write(marker, json.dumps(told).encode())
-    os.fsync(marker)
-    os.close(marker)
+    # Whole or not there: it is waited for.
+    whole = FOLDER / f"fired-by-{os.getpid()}-{threading.get_ident()}"
+    whole.write_text(json.dumps(told))
+    try:
+        os.link(whole, FOLDER / "fired")
+    except FileExistsError:
+        return False
+    finally:
+        whole.unlink()
     return True
 
 
