@@ -18,6 +18,7 @@ from connector.errors import DataLossError, StreamNotFoundError
 from connector.options import parse_options
 from connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
 from connector.wire import StreamName
+from tests.integration.spark._planning import next_offset
 
 SIZE = 100  # of an event with its header
 
@@ -43,7 +44,7 @@ class Query:
     def plan(self) -> dict:
         if self.offset is None:
             self.offset = self.planner.initialOffset()
-        return self.planner.latestOffset(json.loads(json.dumps(self.offset)), None)
+        return next_offset(self.planner, json.loads(json.dumps(self.offset)))
 
     def read(self, end: dict) -> list[bytes]:
         reader = self.new_reader()

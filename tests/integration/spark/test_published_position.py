@@ -14,6 +14,7 @@ from connector.options import parse_options
 from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
 from connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
+from tests.integration.spark._planning import next_offset
 from tests.jvm import SOON_READY
 
 
@@ -70,7 +71,7 @@ def test_the_server_truncates_up_to_the_committed_position_and_not_beyond(
     start = query.initialOffset()
     query.latestOffset(start, None)  # from now on the server keeps what comes
     first = write(50)
-    end = query.latestOffset(start, None)
+    end = next_offset(query, start)
     assert client.controller.subscribers(stream_name) == [f"{stream_name.scope}/sales.{stream_name.stream}"]
     last = write(50)
     retention_runs(client, stream_name, eventually)
@@ -86,13 +87,13 @@ def test_the_position_goes_on_through_scaling_and_restarts(client, stream_name, 
     query = reader(publish_position="sales")
     start = query.latestOffset(query.initialOffset(), None)
     write(10)
-    end = query.latestOffset(start, None)
+    end = next_offset(query, start)
     client.controller.scale_stream(stream_name, [0, 1], [(0.0, 0.3), (0.3, 0.7), (0.7, 1.0)])
     write(10)
     query = reader(publish_position="sales")
     end = query.latestOffset(end, None)  # Spark begins a run with the end of the last committed batch
     after = write(10)
-    end = query.latestOffset(end, None)
+    end = next_offset(query, end)
     query.commit(end)
     write(30)
     eventually(lambda: client.head(stream_name) == after)
@@ -138,7 +139,7 @@ def test_retention_passes_a_query_that_is_down(client, stream_name, write, reade
     query = reader()
     start = query.initialOffset()
     read = write(5)
-    end = query.latestOffset(start, None)
+    end = next_offset(query, start)
 
     def has_passed() -> bool:
         """Retention cuts where the stream ended when it ran last: so it needs new events again and again."""
