@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -53,3 +54,4 @@ def main(command: str, controller: str, *rest: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    os._exit(0)  # the binding's threads may come to the interpreter's end, and end the process with an error
