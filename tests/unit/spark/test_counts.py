@@ -45,7 +45,8 @@ FOLDERS = tuple(str(Path(package.__file__).parent) + "/" for package in (connect
 class Counted:
     """Counts of one way."""
 
-    calls: int = 0
+    calls: int | None = 0
+    """This project's calls in the thread that reads or writes; None where they go by how often something has come."""
     allocations: int = 0
     copied: float = 0.0
     """Bytes that Arrow allocated for each byte of the raw events."""
@@ -55,7 +56,9 @@ class Counted:
 
     def numbers(self) -> dict[str, float]:
         """All counts by their names."""
-        simple = {"calls": self.calls, "allocations": self.allocations, "copied": self.copied}
+        simple: dict[str, float] = {"allocations": self.allocations, "copied": self.copied}
+        if self.calls is not None:
+            simple["calls"] = self.calls
         return {**simple, **self.requests, **{name: n for name, n in self.controller.items() if name not in WAITING}}
 
 
@@ -178,7 +181,7 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
     "follower": (
         following,
         Counted(
-            1764,
+            None,
             42,
             1.12,
             {"Hello": 1, "ReadSegment": 21},
@@ -214,6 +217,8 @@ def test_no_count_has_doubled(pravega: InProcessPravega, way: str, monkeypatch: 
     run = prepare(pravega)
     with counting(pravega) as counted:
         run()
+    if expected.calls is None:
+        counted.calls = None
     found, known = counted.numbers(), expected.numbers()
     assert found.keys() == known.keys(), "what is asked of servers"
     # A count that has become much less gets its new number: the old one would guard nothing.
