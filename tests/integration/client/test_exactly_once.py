@@ -152,10 +152,7 @@ def test_one_that_was_taken_for_dead_commits_nothing_more(
 ) -> None:
     expected = write(client, orders, 0, 50)
     slow = group.exactly_once("slow", "string", to=bills, output="string", interval=1000.0)
-    while not (events := slow.poll(1.0)):
-        pass
-    for event in events:
-        slow.write(event.value, routing_key=str(event.value)[0])
+    copy(slow, lambda: slow._transaction)
     group.reader_offline("slow")
     with group.exactly_once("r2", "string", to=bills, output="string") as reader:
         copy(reader, lambda: len(output(client, bills)) >= 50)
@@ -175,10 +172,7 @@ def test_a_prepared_step_is_decided_by_the_next_reader(
 ) -> None:
     expected = write(client, orders, 0, 50)
     first = group.exactly_once("first", "string", to=bills, output="string", interval=1000.0)
-    while not (events := first.poll(1.0)):
-        pass
-    for event in events:
-        first.write(event.value, routing_key=str(event.value)[0])
+    copy(first, lambda: first._transaction)
     prepared = first._ledger.prepare
 
     def die(update: LedgerUpdate) -> None:

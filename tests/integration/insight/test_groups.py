@@ -4,31 +4,16 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from connector.cli import command_line
 from connector.client import PravegaClient, ScalingPolicy
 from connector.client.group_reader import GroupReader
 from connector.client.reader_group import ReaderGroup
-from connector.config import PravegaConfig
 from connector.insight import StreamWatch, group_lag, group_view
 from connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(config: PravegaConfig) -> Run:
-    """``run(*arguments)``: the command line, with the server's address in the environment."""
-
-    def run(*arguments: object, code: int = 0) -> Result:
-        environment = {"PRAVEGA_CONTROLLER_URI": config.controller, "COLUMNS": "160"}
-        result = CliRunner().invoke(command_line, list(map(str, arguments)), env=environment)
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
 
 
 @pytest.fixture

@@ -9,11 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from connector.cli import command_line
 from connector.client import PravegaClient, StreamCut
-from connector.config import PravegaConfig
 from connector.errors import MalformedStreamCutError
 from connector.insight import StreamWatch, compare_cuts, draw_history, scaling_history, stream_lag, write_cut
 from connector.wire import StreamName
@@ -37,19 +35,6 @@ def scale(client: PravegaClient, stream_name: StreamName) -> Callable[..., None]
         client.controller.scale_stream(stream_name, [r.id for r in current], list(itertools.pairwise(bounds)))
 
     return scale
-
-
-@pytest.fixture
-def run(config: PravegaConfig) -> Run:
-    """``run(*arguments)``: the command line, with the server's address in the environment."""
-
-    def run(*arguments: object, code: int = 0) -> Result:
-        environment = {"PRAVEGA_CONTROLLER_URI": config.controller, "COLUMNS": "160"}
-        result = CliRunner().invoke(command_line, list(map(str, arguments)), env=environment)
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
 
 
 @pytest.fixture
