@@ -26,22 +26,21 @@ def client(cluster):
 
 
 @pytest.fixture
-def copy(client, scope):
-    """Write numbered events to a stream of the test's own and read all of it back."""
-    stream = client.name(f"{scope}/events")
-    client.create_stream(stream, 8)
+def copy(client, stream_name):
+    """Write numbered events to the test's stream and read all of it back."""
+    client.create_stream(stream_name, 8)
 
     def run(first, count):
-        with client.writer(stream) as writer:
+        with client.writer(stream_name) as writer:
             for number in range(first, first + count):
                 writer.write(b"%d" % number, routing_key=str(number))
-        return sorted(int(event) for event in client.read(stream))
+        return sorted(int(event) for event in client.read(stream_name))
 
     return run
 
 
 def stores_of(client, stream):
-    return {client.controller.endpoint(client.name(stream), number) for number in range(8)}
+    return {client.controller.endpoint(stream, number) for number in range(8)}
 
 
 @pytest.mark.long
@@ -53,8 +52,8 @@ def test_each_process_is_one_of_its_own(cluster):
 
 
 @pytest.mark.long
-def test_ready_means_that_both_stores_have_work(cluster, client, copy, scope):
-    assert stores_of(client, f"{scope}/events") == set(cluster.cluster.stores)
+def test_ready_means_that_both_stores_have_work(cluster, client, copy, stream_name):
+    assert stores_of(client, stream_name) == set(cluster.cluster.stores)
     assert copy(0, 100) == list(range(100))
 
 
@@ -82,12 +81,12 @@ def test_a_bookie_that_is_away_is_replaced(cluster, copy):
 
 
 @pytest.mark.long
-def test_a_frozen_store_loses_its_containers(cluster, client, copy, scope, eventually):
+def test_a_frozen_store_loses_its_containers(cluster, client, copy, stream_name, eventually):
     copy(0, 10)
     (frozen,) = [endpoint for endpoint, name in cluster.cluster.stores.items() if name == "store-1"]
     cluster.processes["store-1"].pause()
     try:
-        eventually(lambda: frozen not in stores_of(client, f"{scope}/events"), seconds=120)
+        eventually(lambda: frozen not in stores_of(client, stream_name), seconds=120)
     finally:
         cluster.processes["store-1"].resume()
 
