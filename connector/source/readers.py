@@ -351,9 +351,14 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self._look is not None and self._looks_from != position:
             wait([self._look])  # two at once would share the plan
             self._look = None
+        if self._look is not None and self._has_found_nothing(self._look):
+            self._look = None  # it ended earlier: what has come since would wait for another trigger
         if self._look is None:
             self._look, self._looks_from = _in_background(lambda: self._find_end(position)), position
         return self._look
+
+    def _has_found_nothing(self, look: Future[Offset]) -> bool:
+        return look.done() and look.exception() is None and look.result() is self._looks_from
 
     def _is_idle(self) -> bool:
         """Whether the look waits for something to read: it goes on, and Spark may stop the query meanwhile."""

@@ -104,6 +104,15 @@ def test_an_event_ends_the_wait(reader, client, monkeypatch):
         assert sum(rows.num_rows for rows in read) == number + 1
 
 
+def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eventually, monkeypatch):
+    monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 0.2)
+    position = reader.initialOffset()
+    assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
+    eventually(reader._look.done)
+    write(client, "between two triggers")
+    assert reader.latestOffset(position, None) != position
+
+
 def test_scaling_ends_the_wait(reader, client, monkeypatch):
     monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 60.0)
     write(client, *["before", "it", "is", "scaled"])
