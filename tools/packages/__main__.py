@@ -202,6 +202,8 @@ def earlier(results: Path | None) -> Results:
 def install(arguments: argparse.Namespace) -> int:
     """Try each Python with each extra; print and, if asked, document the table. 1 if something is wrong."""
     results = earlier(arguments.results)
+    if arguments.folder:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pravega-serde-packages-", dir=arguments.folder) as scratch:
         files = _build.Files.found_in(arguments.dist) if arguments.dist else _build.build(Path(scratch))
         checkout = files.unpack(Path(scratch) / "tried")
