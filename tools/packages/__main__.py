@@ -122,8 +122,9 @@ class Trial:
         tried.wrong += [f"{name} is not that which was installed" for name in inside["not installed"]]
         there = set(extras)
         for name, reason in inside["unloadable"].items():
-            named = "'pyspark'" in reason or re.search(r"pravega-serde\[[\w-]+\]", reason)
-            if "spark" in there or not named:
+            named = re.search(r"pravega-serde\[([\w-]+)\]", reason)
+            extra = named[1] if named else "spark" if "'pyspark'" in reason else None
+            if extra is None or extra in there:
                 tried.wrong.append(f"{name}: {reason}")
         for extra, result in inside["extras"].items():
             if result != "works" and (extra in there or result != "says so"):
