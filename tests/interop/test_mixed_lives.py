@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from connector.local import LocalPravega
 from tools.faults.groups._audit import audit
 from tools.faults.groups._life import Settings, play
+from tools.faults.groups._process import notes_of
 
 SHORT = Settings(events=6000, seconds=20.0, pause=6.0)
 
@@ -29,17 +31,9 @@ def test_nothing_is_lost_or_out_of_order(pravega: LocalPravega, tmp_path: Path) 
 
 
 def finds_what_is_wrong(folder: Path) -> None:
-    """The audit of what would have been noted if readers had been given less, or more."""
-    life = folder / "life.json"
-    readers = json.loads(life.read_text())["readers"]
-    notes = next(
-        file
-        for reader, about in readers.items()
-        if about["phase"] == 2 and (file := folder / f"{reader}.notes").read_text().count("event\t") > 4
-    )
+    """The audit of what would have been noted if a reader had been given less, or more."""
+    notes, middle = read_once(folder)
     lines = notes.read_text().splitlines(keepends=True)
-    events = [at for at, line in enumerate(lines) if line.startswith("event")]
-    middle = events[len(events) // 2]
     notes.write_text("".join(lines[:middle] + lines[middle + 1 :]))
     assert audit(folder).lost == 1
     notes.write_text("".join(lines[: middle + 1] + lines[middle:]))
@@ -49,3 +43,19 @@ def finds_what_is_wrong(folder: Path) -> None:
     entries = history.read_text().splitlines(keepends=True)
     history.write_text("".join(entries[: len(entries) // 2]))
     assert audit(folder).failures
+
+
+def read_once(folder: Path) -> tuple[Path, int]:
+    """The notes of a reader, and the line in the middle of its events of which no other reader was given that event."""
+    readers = json.loads((folder / "life.json").read_text())["readers"]
+    files = [folder / f"{reader}.notes" for reader, about in readers.items() if about["phase"] == 0]
+    events = {
+        file: [note.fields[:2] for note in notes_of(text[: text.rfind(b"\n") + 1]) if note.kind == "event"]
+        for file in files
+        if (text := file.read_bytes())
+    }
+    file = max(events, key=lambda one: len(events[one]))
+    given = Counter(tuple(event) for each in events.values() for event in each)
+    at = next(n for n in range(len(events[file]) // 2, len(events[file])) if given[tuple(events[file][n])] == 1)
+    lines = file.read_text().splitlines()
+    return file, [number for number, line in enumerate(lines) if line.startswith("event\t")][at]
