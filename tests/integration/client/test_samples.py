@@ -3,13 +3,14 @@
 import json
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
-from examples import evolution, ingest_files
+from examples import evolution, heat_map, ingest_files
 
 
 def test_each_reader_sees_both_versions(
@@ -41,3 +42,29 @@ def test_files_are_ingested_once(
     for zone in range(5):
         own = [trip["trip"] for trip in trips if trip["zone"] == zone]
         assert own == sorted(own)
+
+
+def test_a_heat_map_shows_the_busy_segment(
+    config: PravegaConfig, client: PravegaClient, stream_name: StreamName, tmp_path: Path
+) -> None:
+    client.create_stream(stream_name, 2)
+    heat = heat_map.HeatMap(str(stream_name))
+    heat.look(client)
+    with client.writer(stream_name) as writer:
+        for _ in range(100):
+            writer.write(b"x" * 100, routing_key="the same")
+    heat.look(client)
+    client.scale_stream(stream_name, 4)
+    heat.look(client)
+    (start, middle, before), (_, end, after) = heat.rates()
+    assert 0 == start < middle < end
+    assert sorted(before) == [(0.0, 0.5), (0.5, 1.0)]
+    assert sorted(rate * (middle - start) for rate in before.values()) == [0, pytest.approx(100 * (100 + 8))]
+    assert sorted(after) == [(0.0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.0)]
+    assert set(after.values()) == {0}
+
+    page = tmp_path / "heat.html"
+    heat_map.main(["--controller", config.controller, "--stream", str(stream_name), "--output", str(page),
+                   "--every", "0.01", "--looks", "3"])  # fmt: skip
+    picture = ElementTree.fromstring(page.read_text().partition("\n")[2])
+    assert len(picture.findall("{http://www.w3.org/2000/svg}rect")) == 2 * 4
