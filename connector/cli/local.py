@@ -57,6 +57,7 @@ def local() -> None:
 @click.option("--controllers", default=1, show_default=True, help="Of a cluster: how many there are.")
 @click.option("--heap-mb", type=int, help=_default("heap_mb", "The server's Java heap, in MiB; of each segment store."))
 @click.option("--cache-mb", type=int, help=_default("cache_mb", "Room for bursts of writes, in MiB; likewise."))
+@click.option("--quick-scaling", is_flag=True, help="Streams scale by their policies after two minutes.")
 @click.option("--registry", is_flag=True, help="Start a schema registry beside it.")
 @click.option("--registry-port", default=_REGISTRY_PORT, show_default=True, help="Its port; 0 for any free one.")
 @click.option(

@@ -22,6 +22,7 @@ from .jars import PRAVEGA_JARS, ensure_jars
 from .jvm import Java, find_java, write_configuration
 from .launch import (
     HOST,
+    QUICK_SCALING,
     Launched,
     NotReadyError,
     await_ready,
@@ -69,6 +70,7 @@ class ClusterOptions:
     ``ports`` fixes those of processes by name, and ``published`` gives others that segment stores are to name to
     clients instead of their own: those of proxies. With ``username`` and ``password`` no other user is let in, and
     ``token_seconds`` is how long a delegation token lives that a client shows to segment stores; None for 600.
+    ``quick_scaling`` is that of ServerOptions.
     """
 
     controllers: int = 1
@@ -85,6 +87,7 @@ class ClusterOptions:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     token_seconds: int | None = None
+    quick_scaling: bool = False
 
     def __post_init__(self) -> None:
         if self.controllers < 1 or self.stores < 1 or self.bookies < _COPIES or self.containers < self.stores:
@@ -331,6 +334,7 @@ class _Plan:
             "autoScale.controller.connect.uri": f"tcp://{HOST}:{self.ports['controller-1']}",
             # It is also what makes a store ask for tokens.
             "autoScale.controller.connect.security.auth.enable": "false" if self._options.username is None else "true",
+            **(QUICK_SCALING if self._options.quick_scaling else {}),
         }
 
 

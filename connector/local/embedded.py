@@ -90,7 +90,8 @@ class LocalPravega(OwnedServer[Server | Cluster]):
     (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
     (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
     ``username`` and ``password`` no other user is let in, and delegation tokens live for ``token_seconds`` (None: 600);
-    ``tls`` makes a certificate, which ``config`` trusts. Several servers may run at once.
+    ``tls`` makes a certificate, which ``config`` trusts. ``quick_scaling`` has streams scale by their policies after
+    two minutes instead of ten and twenty. Several servers may run at once.
 
     ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (1 or 2, say) and two
     segment stores, which ``processes`` stops, kills, pauses and starts again by name (see ClusterOptions; heap and
@@ -113,11 +114,13 @@ class LocalPravega(OwnedServer[Server | Cluster]):
         password: str | None = None,
         tls: bool = False,
         token_seconds: int | None = None,
+        quick_scaling: bool = False,
     ) -> None:
         given: dict[str, Any] = {"heap_mb": heap_mb, "cache_mb": cache_mb, "start_timeout": start_timeout}
         common = {name: value for name, value in given.items() if value is not None}
         common |= {"port": port, "java_options": java_options}
         common |= {"username": username, "password": password, "token_seconds": token_seconds}
+        common |= {"quick_scaling": quick_scaling}
         self._options: ServerOptions | ClusterOptions
         if cluster:
             if tls:

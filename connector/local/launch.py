@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
@@ -27,6 +27,7 @@ from .process import SupervisedProcess
 
 __all__ = [
     "HOST",
+    "QUICK_SCALING",
     "Launched",
     "NotReadyError",
     "PortTakenError",
@@ -38,6 +39,14 @@ __all__ = [
 ]
 
 HOST: Final = "127.0.0.1"
+# A segment store looks at a segment's rate every two minutes (SegmentStatsRecorderImpl, AutoScaleProcessor), so none is
+# split before. What no look has found busy for the cache's expiry may be merged: at less than two minutes all would be.
+QUICK_SCALING: Final[Mapping[str, object]] = {
+    "autoScale.cooldown.time.seconds": 10,
+    "autoScale.mute.time.seconds": 10,
+    "autoScale.cache.expiry.seconds": 130,
+    "autoScale.cache.cleanUp.interval.seconds": 5,
+}
 _LOG_NAME: Final = "server.log"
 _SCOPE: Final = "local-readiness"
 # Of the probe's stream, for each of several stores, so that none of them is left out by chance; and events for each.

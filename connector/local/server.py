@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..ports import check_port, check_port_number, free_ports
 from .jars import PRAVEGA_JARS, REGISTRY_JARS, ensure_jars
 from .jvm import find_java, write_configuration
-from .launch import HOST, Launched, NotReadyError, await_ready, start_in_folder, start_until_ready
+from .launch import HOST, QUICK_SCALING, Launched, NotReadyError, await_ready, start_in_folder, start_until_ready
 from .security import (
     CA_FILE,
     accounts_file,
@@ -59,6 +59,7 @@ class ServerOptions:
     ``port`` is the controller's, 0 for any free one. ``start_timeout`` is in seconds, after the jars are there. With
     ``username`` and ``password`` the server lets no other user in, and ``token_seconds`` is how long a delegation token
     lives that a client shows to the segment store; None for 600. ``tls`` needs the package ``cryptography``.
+    ``quick_scaling`` has streams scale by their policies after two minutes instead of ten and twenty.
     """
 
     heap_mb: int = 2048
@@ -70,6 +71,7 @@ class ServerOptions:
     password: str | None = field(default=None, repr=False)
     tls: bool = False
     token_seconds: int | None = None
+    quick_scaling: bool = False
 
     def __post_init__(self) -> None:
         if self.heap_mb < 256 or self.cache_mb < 64:
@@ -158,6 +160,8 @@ def _settings(options: ServerOptions, folder: Path, controller: int, store: int,
         "filesystem.root": folder / "storage",
         "writer.flush.threshold.milliseconds": 1000,
     }
+    if options.quick_scaling:
+        settings |= QUICK_SCALING
     if options.username is not None and options.password is not None:
         settings |= auth_settings(folder, options.username, options.password)
     if options.tls:
