@@ -11,6 +11,9 @@ __all__ = ["HintedNames"]
 _WRITER: Final = "write client.writer(stream, serializer)"
 _FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"
 _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reader(id, serializer) reads"
+_CONSUMER: Final = f"{_FOLLOW}; processes that share the work: client.reader_group('scope/group', streams)"
+_RESET: Final = "reset(place) has the group begin again: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
+_COMMITS: Final = "nothing is to be committed: with each call, all that was handed out before counts as done with"
 _TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
 _CREATE: Final = "write client.create_stream(stream, segments)"
 _STREAMS: Final = "write client.streams(scope)"
@@ -21,6 +24,7 @@ _MANAGER: Final = "the client itself has create_stream, delete_stream, streams, 
 _METRICS: Final = "connector.metrics.snapshot() has them, and connector.serve_metrics(port) shows them to Prometheus"
 _START: Final = "positions are given to begin with: client.follow(stream, serializer, start='earliest')"
 _WRITE: Final = "write write(value, routing_key=…)"
+_FRAMES: Final = "write client.read_columns(stream, serializer), which has to_pandas, to_polars and to_arrow"
 _KEYS: Final = (
     "Pravega's key-value tables are not supported; client.synchronizer(stream, …) shares a state between processes"
 )
@@ -78,8 +82,10 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "seal_scope": "Pravega has no sealed scopes: delete the streams, then client.delete_scope(scope)",
         # Kafka
         "producer": _WRITER,
-        "consumer": _FOLLOW,
-        "subscribe": _FOLLOW,
+        "consumer": _CONSUMER,
+        "subscribe": _CONSUMER,
+        "consumer_group": _GROUPS,
+        "list_consumer_groups": "write client.reader_groups(scope)",
         "assign": _FOLLOW,
         "send": "write client.write(stream, value, serializer)",
         "produce": "write client.write(stream, value, serializer)",
@@ -102,14 +108,22 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "beginning_offsets": "write client.head(stream)",
         "end_offsets": "write client.tail(stream)",
         "offsets_for_times": "write client.cut_at(stream, millis)",
-        "lag": "write connector.insight.stream_lag(client, cut)",
+        "lag": "write client.reader_group(name).unread_bytes(), or connector.insight.stream_lag(client, cut)",
         "metrics": _METRICS,
+        # data frames
+        "to_pandas": _FRAMES,
+        "read_pandas": _FRAMES,
+        "read_arrow": _FRAMES,
+        "write_batch": "write client.writer(stream, serializer).write_batch(batch)",
+        "write_dataframe": "write client.writer(stream, serializer).write_batch(batch)",
         # Pulsar
         "create_producer": _WRITER,
         "get_topic_partitions": "write client.describe(stream).segments",
     },
     "EventWriter": {
         "write_event": _WRITE,
+        "write_table": "write write_batch(batch) for each of table.to_batches()",
+        "write_dataframe": "write write_batch(pyarrow.RecordBatch.from_pandas(frame, preserve_index=False))",
         "write_events": "write write(value, routing_key=…) for each, or write_column(events, routing_keys)",
         "write_many": "write write(value, routing_key=…) for each, or write_column(events, routing_keys)",
         "write_event_bytes": "write write(data, routing_key=…) of a writer without a serializer",
@@ -155,6 +169,43 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "unsubscribe": "write close()",
         "metrics": _METRICS,
         "values": "give a serializer: client.follow(stream, serializer) reads values",
+    },
+    "ValueReader": {
+        "read_next_event": "write poll(timeout)",
+        "consume": "write poll(timeout)",
+        "seek": _START,
+        "seek_to_beginning": _START,
+        "commit": "keep position, or publish it: client.subscriber(stream, name).publish(cut)",
+        "unsubscribe": "write close()",
+    },
+    "ReaderGroup": {
+        "lag": "write unread_bytes(); pravega-serde group lag SCOPE/GROUP has it for each stream",
+        "consumer": "write reader(id, serializer)",
+        "create_reader": "write reader(id, serializer)",
+        "subscribe": "write reader(id, serializer), which comes into the group",
+        "commit": "checkpoint(name) has all readers take one; it is done by itself every checkpoint_interval seconds",
+        "initiate_checkpoint": "write checkpoint(name)",
+        "generate_stream_cuts": "write stream_cuts()",
+        "get_stream_cuts": "write stream_cuts()",
+        "reset_reader_group": _RESET,
+        "reset_readers_to_checkpoint": _RESET,
+        "reset_offsets": _RESET,
+        "seek": _RESET,
+        "seek_to_beginning": _RESET,
+        "list_members": "write online_readers(), or state",
+        "describe": "write state, or config",
+        "get_metrics": "write unread_bytes()",
+        "update_retention_stream_cut": "write update_retention_cut(cuts)",
+    },
+    "GroupReader": {
+        "read_next_event": "write poll(timeout)",
+        "read": "write poll(timeout)",
+        "consume": "write poll(timeout)",
+        "commit": _COMMITS,
+        "seek": f"a reader has no place of its own: of the group, {_RESET}",
+        "subscribe": "the group's streams are named by client.reader_group(name, streams)",
+        "unsubscribe": "write close()",
+        "get_current_time_window": "write client.time_window(cut), of a cut of group.stream_cuts()",
     },
     "StreamCut": {
         "as_text": "write to_text()",

@@ -14,6 +14,7 @@ __all__ = ["ELSEWHERE", "GUESSES"]
 
 _WRITER: Final = "`PravegaClient.writer(stream, serializer)` makes an `EventWriter`"
 _READER: Final = "`PravegaClient.read` reads what is there, `PravegaClient.follow` goes on as events arrive"
+_CONSUMER: Final = f"{_READER}; processes that share the work are readers of a `PravegaClient.reader_group`"
 _GROUPS: Final = "`PravegaClient.reader_group` makes a `ReaderGroup`, or joins the one that there is"
 _TRANSACTIONS: Final = "`PravegaClient.transactions(stream, serializer)` makes a `TransactionalWriter`"
 _BYTES: Final = "`PravegaClient.byte_reader` and `PravegaClient.byte_writer` give file objects"
@@ -39,7 +40,7 @@ _ERRORS: Final = "every error is a `PravegaError`, one of servers, streams or se
 ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "Kafka's clients": {
         "Producer KafkaProducer SerializingProducer AIOKafkaProducer": _WRITER,
-        "Consumer KafkaConsumer DeserializingConsumer AIOKafkaConsumer": _READER,
+        "Consumer KafkaConsumer DeserializingConsumer AIOKafkaConsumer": _CONSUMER,
         "AdminClient KafkaAdminClient": _MANAGE,
         "NewTopic": "use `PravegaClient.create_stream(stream, segments)`",
         "TopicPartition OffsetAndMetadata": _CUT,
@@ -54,7 +55,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "Pulsar's client": {
         "Client": _CLIENT,
         "Producer": _WRITER,
-        "Consumer Reader": _READER,
+        "Consumer Reader": _CONSUMER,
         "MessageId": _CUT,
         "AuthenticationToken": "use `PravegaConfig.with_token(token)`",
         "AuthenticationBasic": _CREDENTIALS,
@@ -72,7 +73,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "Stream": "use `StreamName`, or the text 'scope/stream'",
         "ClientFactory EventStreamClientFactory": _CLIENT,
         "EventStreamWriter": _WRITER,
-        "EventStreamReader": _READER,
+        "EventStreamReader": _CONSUMER,
         "ReaderGroupConfig ReaderGroupManager": _GROUPS,
         "Position EventPointer": _CUT,
         "TransactionalEventStreamWriter": _TRANSACTIONS,

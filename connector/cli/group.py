@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import click
 from rich.console import Console
@@ -15,7 +16,7 @@ from ..errors import ReaderGroupError, ReaderGroupNotFoundError
 from ..groups import Segment
 from ..insight import GroupView, group_lag, group_view
 from . import arguments
-from .lag import EVERY, PATIENCE, report, serve
+from .lag import tell, told
 from .place_argument import PLACES, place
 
 __all__ = ["group"]
@@ -60,49 +61,15 @@ def describe(name: str, controller: str | None, *, as_json: bool) -> None:
 
 @group.command()
 @_name
-@arguments.controller
-@click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left.")
-@arguments.as_json
-@click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")
-@click.option("--max-bytes", type=int, metavar="N", help="Exit code 5 if the group is more than N bytes behind.")
-@arguments.metrics
-@click.option("--interval", type=click.FloatRange(0.1), metavar="SECONDS", help="Between two looks.  [default: 15]")
-def lag(
-    name: str,
-    controller: str | None,
-    max_bytes: int | None,
-    *,
-    metrics_port: int | None,
-    metrics_host: str,
-    interval: float | None,
-    with_events: bool,
-    as_json: bool,
-    segments: bool,
-) -> None:
+@told("group")
+def lag(name: str, **given: Any) -> None:
     """Show how far a group is behind the ends of its streams, or the end that it has.
 
     It counts from what the readers have told, which they do every few seconds. Output and exit codes are those of
     pravega-serde lag. With --metrics-port it stays, looks again every --interval seconds, and serves what it has seen,
     under the group's name, until SIGTERM.
     """
-    if metrics_port is not None:
-        if with_events or as_json or segments or max_bytes is not None:
-            raise click.UsageError(
-                "--metrics-port serves the bytes behind a group, and prints nothing: leave --events, --json, "
-                "--segments and --max-bytes out"
-            )
-        with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
-            serve(
-                lambda client: group_lag(client, group_view(client, name), reader=name),
-                controller,
-                interval or EVERY,
-                name,
-            )
-    if interval is not None:
-        raise click.UsageError("--interval is for --metrics-port")
-    with arguments.client_of(controller, PATIENCE) as client:
-        lags = group_lag(client, group_view(client, name))
-        report(client, lags, None, max_bytes, with_events=with_events, as_json=as_json, segments=segments)
+    tell(lambda client, reader: (None, group_lag(client, group_view(client, name), reader=reader)), name, **given)
 
 
 @group.command()

@@ -9,8 +9,9 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 from rich.console import Console
@@ -27,38 +28,43 @@ from . import arguments
 from .exit_codes import ExitCode
 from .place_argument import read_cut_file
 
-__all__ = ["EVERY", "PATIENCE", "lag", "report", "serve"]
+__all__ = ["lag", "tell", "told"]
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _Events = dict[tuple[str, str], int]
+#: Batch, of a query, and lags, by the client and the reader's name in the metrics.
+_Look = Callable[[PravegaClient, str | None], tuple[int | None, list[StreamLag]]]
 # Seconds: longer than a failover, and short enough for an alarm that looks every few minutes.
-PATIENCE: Final = 60.0
+_PATIENCE: Final = 60.0
 # Seconds between two looks, as Prometheus asks by custom.
-EVERY: Final = 15.0
+_EVERY: Final = 15.0
+
+
+def told(reader: str) -> Callable[[_Command], _Command]:
+    """Options of a command that tells the lag of a ``reader``: the arguments of :func:`tell`."""
+    options = (
+        arguments.controller,
+        click.option(
+            "--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left."
+        ),
+        arguments.as_json,
+        click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well."),
+        click.option(
+            "--max-bytes", type=int, metavar="N", help=f"Exit code 5 if the {reader} is more than N bytes behind."
+        ),
+        arguments.metrics,
+        click.option(
+            "--interval", type=click.FloatRange(0.1), metavar="SECONDS", help="Between two looks.  [default: 15]"
+        ),
+    )
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 @click.command()
 @click.argument("position")
-@arguments.controller
-@click.option("--events", "with_events", is_flag=True, help="Count the events too, by reading all that is left.")
-@arguments.as_json
-@click.option("--segments", is_flag=True, help="Every segment, those without a backlog as well.")
-@click.option("--max-bytes", type=int, metavar="N", help="Exit code 5 if the reader is more than N bytes behind.")
-@arguments.metrics
-@click.option("--interval", type=click.FloatRange(0.1), metavar="SECONDS", help="Between two looks.  [default: 15]")
+@told("reader")
 @click.option("--reader", metavar="NAME", help="Name of the reader in the metrics.  [default: that of the checkpoint]")
-def lag(
-    position: str,
-    controller: str | None,
-    max_bytes: int | None,
-    *,
-    metrics_port: int | None,
-    metrics_host: str,
-    interval: float | None,
-    reader: str | None,
-    with_events: bool,
-    as_json: bool,
-    segments: bool,
-) -> None:
+def lag(position: str, *, reader: str | None, **given: Any) -> None:
     """Show how far a reader is behind.
 
     POSITION is the checkpoint folder of a Spark query, as a path or a URI such as s3a://bucket/checkpoint; the newest
@@ -70,29 +76,53 @@ def lag(
 
     With --metrics-port it stays, looks again every --interval seconds, and serves what it has seen, until SIGTERM.
     """
-    if metrics_port is not None:
-        if position == "-" or with_events or as_json or segments or max_bytes is not None:
-            raise click.UsageError(
-                "--metrics-port serves the bytes behind a checkpoint or the cut in a file, and prints nothing: leave "
-                "--events, --json, --segments, --max-bytes and - out"
-            )
-        name = _name(position) if reader is None else reader
-        with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
-            serve(
-                lambda client: [stream_lag(client, cut, reader=name) for cut in _positions(position)[1]],
-                controller,
-                interval or EVERY,
-                name,
-            )
-    if interval is not None or reader is not None:
-        raise click.UsageError("--interval and --reader are for --metrics-port")
-    batch, positions = _positions(position)
-    with arguments.client_of(controller, PATIENCE) as client:
-        lags = [stream_lag(client, cut) for cut in positions]
-        report(client, lags, batch, max_bytes, with_events=with_events, as_json=as_json, segments=segments)
+    if given["metrics_port"] is None and reader is not None:
+        raise click.UsageError("--reader is for --metrics-port")
+    if given["metrics_port"] is not None and position == "-":
+        raise click.UsageError("--metrics-port looks again and again: give it the stream cut in a file, not as -")
+
+    def look(client: PravegaClient, name: str | None) -> tuple[int | None, list[StreamLag]]:
+        batch, positions = _positions(position)
+        return batch, [stream_lag(client, cut, reader=name) for cut in positions]
+
+    tell(look, _name(position) if reader is None else reader, **given)
 
 
-def report(
+def tell(
+    look: _Look,
+    reader: str,
+    *,
+    controller: str | None,
+    with_events: bool,
+    as_json: bool,
+    segments: bool,
+    max_bytes: int | None,
+    metrics_port: int | None,
+    metrics_host: str,
+    interval: float | None,
+) -> None:
+    """Print a reader's lag, and end with the code of the alarm that there may be; or serve it until a signal.
+
+    ``look`` gets the reader's name where its lag is to be a metric, None otherwise. Raises click.UsageError for options
+    that do not go together.
+    """
+    if metrics_port is None:
+        if interval is not None:
+            raise click.UsageError("--interval is for --metrics-port")
+        with arguments.client_of(controller, _PATIENCE) as client:
+            batch, lags = look(client, None)
+            _report(client, lags, batch, max_bytes, with_events=with_events, as_json=as_json, segments=segments)
+        return
+    if with_events or as_json or segments or max_bytes is not None:
+        raise click.UsageError(
+            "--metrics-port serves the bytes behind, and prints nothing: leave --events, --json, --segments and "
+            "--max-bytes out"
+        )
+    with arguments.stopped_by_signals(), arguments.serving_metrics(metrics_port, metrics_host):
+        _serve(look, controller, interval or _EVERY, reader)
+
+
+def _report(
     client: PravegaClient,
     lags: list[StreamLag],
     batch: int | None,
@@ -132,15 +162,13 @@ def _positions(text: str) -> tuple[int | None, list[StreamCut]]:
     return committed_batch(text), [cut for offset in committed_offsets(text) for cut in cuts_of(offset).values()]
 
 
-def serve(
-    look: Callable[[PravegaClient], list[StreamLag]], controller: str | None, interval: float, reader: str
-) -> NoReturn:
+def _serve(look: _Look, controller: str | None, interval: float, reader: str) -> NoReturn:
     """Look at a reader's lag again and again. The first look raises what the command does, later ones say it."""
     shown, said = set[str](), ""
-    with arguments.client_of(controller, PATIENCE) as client:
+    with arguments.client_of(controller, _PATIENCE) as client:
         while True:
             try:
-                lags = look(client)
+                _, lags = look(client, reader)
             except PravegaError as error:
                 if not shown:
                     raise

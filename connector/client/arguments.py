@@ -98,16 +98,7 @@ def places(place: Place | None, streams: list[StreamName], what: str) -> list[St
     """
     if place is None or isinstance(place, str):
         return [place] * len(streams)
-    if isinstance(place, StreamCut):
-        given: list[Any] = [place]
-    elif isinstance(place, Iterable) and not isinstance(place, bytes | Mapping):
-        given = list(place)
-    else:
-        given = [None]
-    if not all(isinstance(each, StreamCut | str) for each in given):
-        kinds = "takes 'earliest', 'latest', a StreamCut or its text, or a list with a cut for each stream"
-        raise ConfigError(_is_kind(place, f"argument {what!r} {kinds}"))
-    own = {cut.stream: cut for cut in (StreamCut.from_text(e) if isinstance(e, str) else e for e in given)}
+    own = own_cuts(place, what)
     for stream in own:
         if stream not in streams:
             raise MalformedStreamCutError(
@@ -117,6 +108,23 @@ def places(place: Place | None, streams: list[StreamName], what: str) -> list[St
         if stream not in own:
             raise MalformedStreamCutError(f"argument {what!r} has no stream cut of stream {stream}: give one for each")
     return [own[stream] for stream in streams]
+
+
+def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
+    """The stream cuts that are given, by their streams: one, or several, each as such or as text.
+
+    Raises ConfigError for what is no place, MalformedStreamCutError for what is no cut's text.
+    """
+    if isinstance(place, StreamCut):
+        given: list[Any] = [place]
+    elif isinstance(place, Iterable) and not isinstance(place, bytes | Mapping):
+        given = list(place)
+    else:
+        given = [None]
+    if not all(isinstance(each, StreamCut | str) for each in given):
+        kinds = "takes 'earliest', 'latest', a StreamCut or its text, or a list with a cut for each stream"
+        raise ConfigError(_is_kind(place, f"argument {what!r} {kinds}"))
+    return {cut.stream: cut for cut in (StreamCut.from_text(e) if isinstance(e, str) else e for e in given)}
 
 
 # ---------------------------------------------------------------- serializers

@@ -15,15 +15,16 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from ..errors import ConfigError
-from ..groups import GroupConfig, GroupState, Ranged
+from ..groups import GroupConfig, GroupState, Ranged, Segment
 from . import arguments
+from .arguments import Stream
 from .async_objects import Home, Opened, as_coroutine
 from .event_loop import run, to_the_end
-from .group_reader import GroupEvent, GroupReader
+from .group_reader import GroupEvent
 from .reader_group import ReaderGroup
 from .slices import EventBatch
 
-__all__ = ["AsyncGroupReader", "AsyncReaderGroup"]
+__all__ = ["AsyncExactlyOnceReader", "AsyncGroupReader", "AsyncReaderGroup"]
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -37,6 +38,17 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
     def reader(self, reader_id: str, serializer: Any = None, *, delay: float = 0.0) -> AsyncGroupReader[Any]:
         """A reader that comes into the group when it is entered, awaited, or first used; see ReaderGroup.reader."""
         return AsyncGroupReader(self._home, lambda: self._group().reader(reader_id, serializer, delay=delay))
+
+    def exactly_once(
+        self, reader_id: str, serializer: Any = None, *, to: Stream, **options: Any
+    ) -> AsyncExactlyOnceReader[Any]:
+        """A reader whose output becomes visible together with its position; see ReaderGroup.exactly_once.
+
+        It comes into the group when it is entered, awaited, or first used.
+        """
+        return AsyncExactlyOnceReader(
+            self._home, lambda: self._group().exactly_once(reader_id, serializer, to=to, **options)
+        )
 
     def _group(self) -> ReaderGroup:
         if self._made is None:
@@ -67,14 +79,10 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
             await run(self._made.close)
 
 
-class AsyncGroupReader(Opened[GroupReader[T]], Generic[T]):
-    """Reads what a group gives it; see GroupReader. One task at a time.
+class _AsyncReader(Opened[Any], Generic[T]):
+    """What GroupReader and ExactlyOnceReader have in common, whose calls go on when they are cancelled."""
 
-    What a cancelled call brings is not handed out, and the next call gives it. The end of the block, once begun, goes
-    on in the background when it is cancelled.
-    """
-
-    def __init__(self, home: Home, make: Callable[[], GroupReader[T]]) -> None:
+    def __init__(self, home: Home, make: Callable[[], Any]) -> None:
         super().__init__(home, make)
         self._part: tuple[str, asyncio.Task[Any]] | None = None
         self._polled = False
@@ -82,28 +90,17 @@ class AsyncGroupReader(Opened[GroupReader[T]], Generic[T]):
     @property
     def id(self) -> str:
         """Name of the reader in its group."""
-        return self._known().id
-
-    @property
-    def position(self) -> Ranged:
-        """Offsets behind what was handed out, or is about to be, in all segments that it owns."""
-        return self._known().position
+        return str(self._known().id)
 
     @property
     def at_end(self) -> bool:
         """Whether the group has read all there is."""
-        return self._known().at_end and self._part is None
+        return bool(self._known().at_end) and self._part is None
 
     async def poll(self, timeout: float) -> list[GroupEvent[T]]:
-        """The next events, all of one segment, or one checkpoint; see GroupReader.poll."""
+        """The next events, all of one segment, or one checkpoint; see the ``poll`` of the plain reader."""
         arguments.wait("timeout", timeout)
         return await self._next("poll", timeout) or []
-
-    async def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
-        """The next events of one segment as columns, or a checkpoint; see GroupReader.poll_columns."""
-        arguments.wait("timeout", timeout)
-        found: EventBatch | GroupEvent[T] | None = await self._next("poll_columns", timeout)
-        return found
 
     def __aiter__(self) -> Self:
         return self
@@ -130,9 +127,7 @@ class AsyncGroupReader(Opened[GroupReader[T]], Generic[T]):
 
     async def _next(self, name: str, timeout: float) -> Any:
         """What a method of the reader gives within so many seconds; nothing if it gives nothing."""
-        if self._polled:
-            raise ConfigError("this reader is polled by another task already: use one reader for each task")
-        self._polled = True
+        self._enter()
         try:
             reader, end = await self._core(), time.monotonic() + timeout
             while True:
@@ -154,14 +149,141 @@ class AsyncGroupReader(Opened[GroupReader[T]], Generic[T]):
         finally:
             self._polled = False
 
+    def _enter(self) -> None:
+        if self._polled:
+            raise ConfigError("this reader is polled by another task already: use one reader for each task")
+        self._polled = True
+
     async def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         part, self._part = self._part, None
+        found = None
         if part is not None:
             await asyncio.wait({part[1]})
             if (failure := part[1].exception()) is not None:
                 _log.warning("reader %s: %s", self.id, failure)
-            elif part[1].result():  # was not handed out: others are to begin before it
-                kind = kind or asyncio.CancelledError
+            else:
+                found = part[1].result()
+        if found:
+            await self._give_back(found, kind)
+            kind = kind or asyncio.CancelledError
         await run(self._known().__exit__, kind, error, tb)
+
+    async def _give_back(self, found: Any, kind: type[BaseException] | None) -> None:
+        """Do what is to be done before others begin at ``found``, which was not handed out."""
+
+
+class AsyncGroupReader(_AsyncReader[T]):
+    """Reads what a group gives it; see GroupReader. One task at a time.
+
+    What a cancelled call brings is not handed out, and the next call gives it. The end of the block, once begun, goes
+    on in the background when it is cancelled.
+    """
+
+    @property
+    def position(self) -> Ranged:
+        """Offsets behind what was handed out, or is about to be, in all segments that it owns."""
+        position: Ranged = self._known().position
+        return position
+
+    async def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
+        """The next events of one segment as columns, or a checkpoint; see GroupReader.poll_columns."""
+        arguments.wait("timeout", timeout)
+        found: EventBatch | GroupEvent[T] | None = await self._next("poll_columns", timeout)
+        return found
+
+
+class AsyncExactlyOnceReader(_AsyncReader[T]):
+    """Reads events of a group, and writes what becomes of them exactly once; see ExactlyOnceReader. One task at a time.
+
+    What a cancelled ``poll`` brings the next one gives: a commit in between ends before it, and so does the end of the
+    block. A cancelled ``write`` has not taken its event. A ``commit`` that is cancelled goes on; the next call waits
+    for it, and raises its error. So does the end of the block, once begun.
+    """
+
+    def __init__(self, home: Home, make: Callable[[], Any]) -> None:
+        super().__init__(home, make)
+        self._work: asyncio.Task[None] | None = None
+
+    @property
+    def committed(self) -> dict[Segment, int]:
+        """Offsets up to which the events of its segments are in the output; END_OF_SEGMENT for all of them."""
+        committed: dict[Segment, int] = self._known().committed
+        return committed
+
+    async def write(self, value: Any, routing_key: str | None = None, *, key: object = None) -> None:
+        """Write an event that comes of those handed out; see ExactlyOnceReader.write."""
+        reader = await self._core()
+        self._enter()
+        try:
+            await self._rest()
+            await self._to_the_end(reader.begin)
+            await run(reader.write, value, routing_key, key=key)
+        finally:
+            self._polled = False
+
+    async def commit(self) -> None:
+        """Have all that was handed out count as processed: its output is visible on return; as ExactlyOnceReader."""
+        reader = await self._core()
+        self._enter()
+        try:
+            before = _first(await self._rest())
+            await self._to_the_end(lambda: reader.commit(before=before))
+        finally:
+            self._polled = False
+
+    async def __anext__(self) -> GroupEvent[T]:
+        try:
+            return await super().__anext__()
+        except StopAsyncIteration:
+            await self.commit()
+            raise
+
+    # ---------------------------------------------------------------- inside
+
+    async def _next(self, name: str, timeout: float) -> Any:
+        await self._worked()
+        return await super()._next(name, timeout)
+
+    async def _rest(self) -> Any:
+        """What a cancelled poll brought, which the next one gives; waits until nothing is under way any more."""
+        await self._worked()
+        if self._part is None:
+            return None
+        task = self._part[1]
+        await asyncio.wait({task})
+        return None if task.exception() is not None else task.result()  # an error is the next poll's as well
+
+    async def _to_the_end(self, work: Callable[[], object]) -> None:
+        """Do what a cancellation does not stop; the next call waits for it then."""
+        self._work = asyncio.get_running_loop().create_task(_done(work))
+        await self._worked()
+
+    async def _worked(self) -> None:
+        if self._work is not None:
+            await asyncio.wait({self._work})
+            work, self._work = self._work, None
+            work.result()
+
+    async def _leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        try:
+            await self._worked()
+        except Exception as failure:  # noqa: BLE001 - the reader has failed, and drops what it has not committed
+            _log.warning("reader %s: %s", self.id, failure)
+        await super()._leave(kind, error, tb)
+
+    async def _give_back(self, found: Any, kind: type[BaseException] | None) -> None:
+        if kind is None:
+            await run(self._known().finish, before=_first(found))
+
+
+def _first(found: Any) -> Any:
+    """The first event of what a poll brought, if it brought any."""
+    return found[0] if isinstance(found, list) and found else found or None
+
+
+async def _done(work: Callable[[], object]) -> None:
+    await run(work)

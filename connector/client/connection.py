@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from ..errors import AuthenticationError, ConnectionLostError, ProtocolError
-from ..wire import Hello, KeepAlive, Message, MessageDecoder, decode, encode, parse_header
+from ..wire import Hello, KeepAlive, Message, MessageDecoder, ReceiveBuffer, decode, encode, parse_header
 from . import waiting
 from .deadline import Deadline
 from .health import ClusterHealth
@@ -177,7 +177,7 @@ class Connection(_StoreSocket):
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         super().__init__(endpoint, tls, deadline)
         self._input = waiting.Watch({self._sock.fileno(): select.POLLIN})
-        self._buffer = bytearray(_FIRST_BUFFER)
+        self._buffer = ReceiveBuffer(ReceiveBuffer.ROOM + _FIRST_BUFFER)
         self._header = memoryview(bytearray(8))
         self._type: int | None = None  # of the message whose body is under way
         self._view, self._filled = self._header, 0
@@ -235,9 +235,10 @@ class Connection(_StoreSocket):
                     self.heard_at = time.monotonic()
                 if self._type is None:
                     self._type, length = parse_header(self._header)
-                    if length > len(self._buffer):
-                        self._buffer = bytearray(max(length, 2 * len(self._buffer)))
-                    self._view, self._filled = memoryview(self._buffer)[:length], 0
+                    end = ReceiveBuffer.ROOM + length
+                    if end > len(self._buffer):
+                        self._buffer = ReceiveBuffer(max(end, 2 * len(self._buffer)))
+                    self._view, self._filled = memoryview(self._buffer)[ReceiveBuffer.ROOM : end], 0
                     continue
                 message = decode(self._type, self._view)
                 self._type, self._view, self._filled = None, self._header, 0

@@ -141,9 +141,15 @@ class EventWriter(HintedNames, Generic[T]):
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch, serialized a column at a time, with the keys that the router gives them.
 
-        Without a serializer the events are the column ``event``. Raises SchemaError, SerializationError, and what
-        :meth:`write_column` does.
+        Without a serializer the events are the column ``event``. Raises SchemaError, SerializationError, ConfigError
+        for what is no record batch, and what :meth:`write_column` does.
         """
+        if not isinstance(batch, pa.RecordBatch):
+            raise ConfigError(
+                f"write_batch takes a pyarrow.RecordBatch, not a {type(batch).__name__}: write each of "
+                "table.to_batches() of an Arrow table, pyarrow.RecordBatch.from_pandas(frame, preserve_index=False), "
+                "or frame.to_arrow().to_batches() of polars"
+            )
         encode = getattr(self._serializer, "encode_column", None)
         if encode is None:
             raise ConfigError(f"a {type(self._serializer).__name__} writes single values only: it has no encode_column")

@@ -115,6 +115,16 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         """Offsets up to which the events of its segments are in the output; END_OF_SEGMENT for all of them."""
         return dict(self._at)
 
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._reader.timeout
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the group has read all there is; what was handed out last may still have to be committed."""
+        return self._reader.at_end
+
     # ---------------------------------------------------------------- events in, events out
 
     def __iter__(self) -> Self:
@@ -126,12 +136,17 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         Raises what :meth:`GroupReader.poll` and :meth:`commit` do.
         """
         while True:
-            found: GroupEvent[T] | None = self._poll(self._reader.next_event, self._reader.timeout)
+            found = self.next_event(self.timeout)
             if found is not None:
                 return found
             if self._reader.at_end:
                 self.commit()
                 raise StopIteration
+
+    def next_event(self, timeout: float) -> GroupEvent[T] | None:
+        """The next event; None if none came within ``timeout`` seconds. Raises as a step does."""
+        found: GroupEvent[T] | None = self._poll(self._reader.next_event, timeout)
+        return found
 
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
         """The next events, all of one segment; none if none came within ``timeout`` seconds. Raises as a step does."""
@@ -170,24 +185,32 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
 
     def write(self, value: Any, routing_key: str | None = None, *, key: object = None) -> None:
         """Write an event that comes of those handed out; as :meth:`EventWriter.write`. Raises as transactions do."""
+        self.begin().write(value, routing_key, key=key)
+
+    def begin(self) -> OpenTransaction[Any]:
+        """The transaction of the next commit; :meth:`write` begins one if there is none."""
         self._check()
         if self._transaction is None:
-            self._transaction = self._writer.begin()
-            self._keeper.add(self._transaction)
-        self._transaction.write(value, routing_key, key=key)
+            transaction = self._writer.begin()
+            self._transaction = transaction
+            self._keeper.add(transaction)
+        return self._transaction
 
-    def commit(self) -> None:
+    def commit(self, *, before: GroupEvent[T] | None = None) -> None:
         """Have all that was handed out count as processed: its output is visible on return, for good.
 
+        With ``before``, an event of the last call, it and those behind it in its segment are left to the next commit.
         Raises ReaderOfflineError if another reader has taken over, TransactionExpiredError, OutcomeUnknownError,
         DeadlineExceededError; a new reader finds out what became of it.
         """
         self._check()
-        position = self._reader.position.positions
+        position = dict(self._reader.position.positions)
+        if before is not None and before.segment in position:
+            position[before.segment] = before.offset
         moved = {s: (at, position[s]) for s, at in self._at.items() if s in position and position[s] != at}
         transaction = self._transaction
         if not moved and transaction is None:
-            self._began = None
+            self._began = None if before is None else self._began
             return
         self._broken = True  # until it is done
         if transaction is not None:
@@ -210,10 +233,15 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             self._keeper.discard(transaction)
             self._decided = {transaction.id: True}
         self._at |= {segment: end for segment, (_, end) in moved.items()}
-        self._began, self._broken = None, False
+        self._began, self._broken = None if before is None else time.monotonic(), False
         self._ledger.compact()
 
     # ---------------------------------------------------------------- the end
+
+    def finish(self, *, before: GroupEvent[T] | None = None) -> None:
+        """Commit as :meth:`commit`, and note in the ledger what became of it, as the end of the block does."""
+        self.commit(before=before)
+        self._settle()
 
     def close(self) -> None:
         """Commit, and leave the group. Durable on return."""
@@ -229,8 +257,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             last.callback(self._member.close)
             last.callback(self._drop)
             if kind is None and not self._broken:
-                self.commit()
-                self._settle()
+                self.finish()
             self._reader.leave(self._at)
 
     def _drop(self) -> None:

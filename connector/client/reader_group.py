@@ -315,19 +315,15 @@ class ReaderGroup(HintedNames):
         self._log.update_state(lambda state: [] if _is_first(state, name) else managing.clear_before(name))
         return positions
 
-    def reset(self, to: GroupCheckpoint | Iterable[StreamCut] | StreamCut | None = None) -> None:
-        """Have the group begin again at a checkpoint or cuts, or else at its last checkpoint; its readers are offline.
+    def reset(self, to: GroupCheckpoint | Place | Mapping[StreamName, StreamCut] | None = None) -> None:
+        """Have the group begin again at a checkpoint or a place, else at its last checkpoint; its readers are offline.
 
-        Without any checkpoint it begins where it began first. Durable on return.
+        A place is one as in :meth:`PravegaClient.read`, for all streams, or a list of cuts; a stream of which it has
+        none begins where the group was told to begin last. What :meth:`stream_cuts` gave will do. Without a place and
+        any checkpoint the group begins where it began first. Durable on return. Raises ReaderGroupError,
+        MalformedStreamCutError, TimeUnknownError, ConfigError.
         """
-        if isinstance(to, StreamCut):
-            cuts: dict[StreamName, StreamCut] = {to.stream: to}
-        elif isinstance(to, GroupCheckpoint):
-            cuts = dict(to.cuts)
-        elif to is None:
-            cuts = managing.last_cuts(self._fetched())
-        else:
-            cuts = {cut.stream: cut for cut in to}
+        cuts = self._cuts_of(to)
         for _ in range(_RESET_ATTEMPTS):
             config = self._fetched().config
             if strange := cuts.keys() - config.start.keys():
@@ -347,6 +343,16 @@ class ReaderGroup(HintedNames):
             if changed is not None:
                 return
         raise ReaderGroupError(f"reader group {self.scope}/{self.name} is being reset by others all the time")
+
+    def _cuts_of(self, to: Any) -> dict[StreamName, StreamCut]:
+        if to is None:
+            return managing.last_cuts(self._fetched())
+        if isinstance(to, GroupCheckpoint | Mapping):
+            return dict(to.cuts if isinstance(to, GroupCheckpoint) else to)
+        if not isinstance(to, str):
+            return arguments.own_cuts(to, "to")
+        streams = list(self._fetched().config.start)
+        return {cut.stream: cut for cut in cuts_of(self._client, streams, to, "to", default="head")}
 
     def _predecessors(self, cuts: Mapping[StreamName, StreamCut]) -> dict[Segment, tuple[int, ...]]:
         return {

@@ -13,7 +13,7 @@ from .append_session import AppendSession, AppendState, Block
 from .codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
 from .cuts import StreamCut
 from .frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
-from .frames import EventColumn, FramedColumn, FrameParser, frame_column, frame_events
+from .frames import EventColumn, FramedColumn, FrameParser, ReceiveBuffer, frame_column, frame_events
 from .internal_records import (
     MARK_PREFIX,
     SCOPES_TABLE,
@@ -58,6 +58,7 @@ __all__ = [
     "FramedColumn",
     "MessageDecoder",
     "RangeRead",
+    "ReceiveBuffer",
     "SegmentRange",
     "StreamCut",
     "StreamName",

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ..errors import ColumnTypeError, NullEventError, ProtocolError
 from .frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, Bytes, walk_frames
 
-__all__ = ["MAX_CHUNK", "EventColumn", "FrameParser", "FramedColumn", "frame_column", "frame_events"]
+__all__ = ["MAX_CHUNK", "EventColumn", "FrameParser", "FramedColumn", "ReceiveBuffer", "frame_column", "frame_events"]
 
 MAX_CHUNK: Final = 1 << 30  # with an event carried over, still within the 32-bit offsets of a binary column
 
@@ -110,6 +110,17 @@ class EventColumn:
     """Offset in the segment of each event's frame."""
 
 
+class ReceiveBuffer(bytearray):
+    """Memory for one received message at a time, which whoever takes the message may write to.
+
+    What stands before an event chunk in it, room for that and fields that were decoded, is free for the start of the
+    chunk's first event: so a chunk need not be copied behind it.
+    """
+
+    ROOM: Final = 1 << 16
+    """Bytes left free before a message; a larger start of an event is joined to the rest by a copy of both."""
+
+
 class FrameParser:
     """Cuts the bytes of a segment, fed piece by piece, into events. Not thread safe; unusable after an error.
 
@@ -136,16 +147,15 @@ class FrameParser:
     def feed(self, chunk: Bytes) -> EventColumn | None:
         """Take the next bytes; return the events that they complete, or None. ``chunk`` is not referred to afterwards.
 
-        Raises ProtocolError for invalid frames, ValueError for more than 1 GiB at once (see :meth:`feed_all`).
+        In a :class:`ReceiveBuffer` the bytes before the chunk are overwritten. Raises ProtocolError for invalid frames,
+        ValueError for more than 1 GiB at once (see :meth:`feed_all`).
         """
         if len(chunk) > MAX_CHUNK:
             raise ValueError(f"a chunk of {len(chunk)} bytes is too large for one column; use feed_all")
-        data = chunk
-        if self._carry:
+        if len(self._carry) + len(chunk) < self._wanted:
             self._carry += chunk
-            data = self._carry
-        if len(data) < self._wanted:
             return None
+        data = self._joined(chunk) if self._carry else chunk
         bounds = walk_frames(data, offset=self._offset, segment=self._segment, max_event_size=self._max_event_size)
         self._wanted = 0
         if bounds[-1] > len(data):
@@ -167,6 +177,19 @@ class FrameParser:
             place = f"offset {self._offset}" + (f" of segment {self._segment}" if self._segment else "")
             raise ProtocolError(f"the bytes end inside the event at {place}; read up to an event's boundary")
 
+    def _joined(self, chunk: Bytes) -> Bytes:
+        """The carry and the chunk behind it: in the chunk's memory if that has room, else in the carry's."""
+        size = len(self._carry)
+        if isinstance(chunk, memoryview) and isinstance(chunk.obj, ReceiveBuffer):
+            memory = memoryview(chunk.obj)
+            start = _address(chunk) - _address(memory)
+            if size <= start:
+                memory[start - size : start] = self._carry
+                self._carry.clear()
+                return memory[start - size : start + len(chunk)]
+        self._carry += chunk
+        return self._carry
+
     def _keep(self, data: Bytes, consumed: int) -> None:
         """Keep the bytes from ``consumed`` on: ``data`` is either the carry itself or the caller's."""
         self._offset += consumed
@@ -174,6 +197,11 @@ class FrameParser:
             del self._carry[:consumed]
         else:
             self._carry += memoryview(data)[consumed:]
+
+
+def _address(data: memoryview) -> int:
+    address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
+    return address
 
 
 def _payloads(data: Bytes, bounds: npt.NDArray[np.int64]) -> pa.BinaryArray:

@@ -26,7 +26,7 @@ from pravega_serde.java.protocol import (
     encode_utf,
 )
 from pravega_serde.java.rows import Reader
-from pravega_serde.java.types import Shape, shape_of
+from pravega_serde.java.types import Shape, no_such_field, shape_of, struct_of
 from pravega_serde.java.values import Byte, Float, Long, Short
 from pravega_serde.java.write_columns import encode_fast, lowered
 from pravega_serde.java.write_rows import Writer
@@ -108,11 +108,15 @@ _TEXT_AT: Final = len(STRING_EVENT) + 2
 """Position of the text in an event that is one short string."""
 
 
+_ROW_TYPES: Final = 64  # sets of fields of which a serializer keeps how they are written
+
+
 class JavaSerializer(ColumnSerializer):
     """Events of ``io.pravega.client.stream.impl.JavaSerializer``: one ``ObjectOutputStream`` with one object.
 
     Rows: any serializable Java object, in both directions. Reading gives natural Python values, or inert records
     (:class:`JavaObject`) of classes that Python has no form for; no class is ever loaded, nothing in an event can run.
+    Where ``java_type`` or ``sample`` says a class, a ``dict`` is written as an object of it, as a column's row is.
 
     Columns: ``java_type`` says what all events are: the name of a box, ``java.lang.String``, ``byte[]``,
     ``java.util.Date``, ..., or a :class:`ClassDescriptor`, which makes a struct of its fields. ``sample`` takes the
@@ -140,6 +144,7 @@ class JavaSerializer(ColumnSerializer):
         self._cache = DescriptorCache()
         self._given = {"java_type": java_type, "sample": sample, "arrow_type": arrow_type, "limits": limits}
         self._given_type, self._shape = arrow_type, None
+        self._rows: dict[frozenset[str], ColumnType] = {}
         self.java_type = _checked_type(java_type)
         if sample is not None and java_type is None:
             self.java_type, self._shape = self._learn(_sampled(sample))
@@ -158,6 +163,21 @@ class JavaSerializer(ColumnSerializer):
     @cached_property
     def _column(self) -> ColumnType | None:
         return column_type(self.java_type, self._given_type, self._shape)
+
+    def _row_type(self, fields: frozenset[str]) -> ColumnType:
+        """Type of rows that are given as a dict with these fields: that of a column with them."""
+        kind = self._rows.get(fields)
+        if kind is None:
+            assert isinstance(self.java_type, ClassDescriptor)
+            for name in fields.difference(self.java_type.field_names):
+                raise no_such_field(self.java_type, name)
+            known = self._given_type or struct_of(self.java_type, self._shape, list(fields))
+            written = pa.struct([each for each in known if each.name in fields])
+            kind = column_type(self.java_type, self._given_type, self._shape, written=written)
+            assert kind is not None
+            if len(self._rows) < _ROW_TYPES:
+                self._rows[fields] = kind
+        return kind
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -184,6 +204,8 @@ class JavaSerializer(ColumnSerializer):
         event = None if quick is None else quick(value)
         if event is not None:
             return event
+        if type(value) is dict and isinstance(self.java_type, ClassDescriptor):
+            value = _made(self._row_type(frozenset(value)), value)
         writer = Writer()
         writer.write(value)
         return bytes(writer.out)

@@ -83,6 +83,9 @@ from pravega_serde.java.values import (
 __all__ = ["Writer", "coerce", "is_coerced"]
 
 
+_OF_JAVA: Final = ("Ljava/", "Ljavax/", "Ljava.", "Ljavax.")
+
+
 def coerce(value: Any, signature: str) -> Any:
     """Value in the form that a field or array element of this type needs; the value itself if it has that form.
 
@@ -97,7 +100,17 @@ def coerce(value: Any, signature: str) -> Any:
     # A list in a field of an array type; a list elsewhere is an ArrayList.
     if signature.startswith("[") and type(value) in (list, tuple):
         return _array(value, signature)
+    # No class of java.lang is one of these types: Java would not read the object.
+    if is_of_own_class(signature) and (isinstance(value, (str, int, float)) or type(value) is dict):
+        msg = f"{value!r:.80} cannot be written as {signature}: give a JavaEnum or a JavaObject of that class"
+        raise SerializationError(msg)
     return value
+
+
+def is_of_own_class(signature: str) -> bool:
+    """Whether a field's type is a class or interface that is not of Java itself."""
+    # Of array elements the name has dots.
+    return signature.startswith("L") and not signature.startswith(_OF_JAVA)
 
 
 def is_coerced(signature: str) -> bool:
@@ -215,7 +228,7 @@ class _Part(NamedTuple):
     chars: tuple[int, ...]
     """Positions of chars among them."""
     objects: tuple[str, ...]
-    """Signatures of the object fields; empty where values need not be coerced."""
+    """Signatures of the object fields; empty where any value will do as it is."""
     annotated: bool
 
     def primitives(self, values: Sequence[Any]) -> bytes:
@@ -250,7 +263,7 @@ def _part(owner: ClassDescriptor) -> _Part:
         fixed,
         layout.pack,
         tuple(at for at, each in enumerate(primitives) if each.type == "C"),
-        tuple(each.type if is_coerced(each.type) else "" for each in objects),
+        tuple(each.type if is_coerced(each.type) or is_of_own_class(each.type) else "" for each in objects),
         bool(owner.flags & SC_WRITE_METHOD),
     )
 

@@ -21,6 +21,8 @@ from connector.client import (
     TransactionalWriter,
     ValueReader,
 )
+from connector.client.group_reader import GroupReader
+from connector.client.reader_group import ReaderGroup
 from connector.config import PravegaConfig
 from connector.wire import StreamName
 from pravega_serde import guesses
@@ -37,6 +39,11 @@ VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), P
         (PravegaClient("h"), "createStream", "write create_stream"),
         (PravegaClient("h"), "scops", "did you mean 'scopes'?"),
         (PravegaClient("h"), "qwertz", "help(PravegaClient)"),
+        (PravegaClient("h"), "consumer_group", "write client.reader_group("),
+        (PravegaClient("h"), "to_pandas", "write client.read_columns(stream, serializer), which has to_pandas"),
+        (ReaderGroup, "lag", "write unread_bytes()"),
+        (ReaderGroup, "resetReaderGroup", "reset(place) has the group begin again: 'earliest'"),
+        (GroupReader, "commit", "nothing is to be committed"),
         (CUT, "asText", "write to_text()"),
         (StreamCut, "UNBOUNDED", "StreamCut has no 'UNBOUNDED': leave start or end out"),
         (ScalingPolicy, "byEventRate", "write by_events("),
@@ -82,6 +89,7 @@ def test_what_is_named_is_there_and_what_is_answered_is_not():
         for each in (*vars(package).values(), *vars(wire).values(), *vars(config).values())
         if isinstance(each, type) and issubclass(each, hints.HintedNames)
     }
+    classes |= {each.__name__: each for each in (ReaderGroup, GroupReader)}
     assert {EventWriter, TransactionalWriter, Transaction, TailReader, StreamsReader, ValueReader} <= {
         *classes.values()
     }

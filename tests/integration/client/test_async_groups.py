@@ -91,7 +91,7 @@ def test_cancelled_polls_lose_nothing(run, config, stream, group_name):
                     except asyncio.CancelledError:
                         continue
                     found += [event.value for event in events if not event.is_checkpoint]
-                    if len(found) == 300:
+                    if len(found) == 300 == len(expected):
                         expected.extend(await asyncio.to_thread(write, config, stream, 300, 100))
         return found, cancelled
 
@@ -180,3 +180,134 @@ def test_one_that_was_taken_offline_says_so_and_two_tasks_are_refused(run, confi
             await group.close()
 
     run(main)
+
+
+def outputs(config, stream):
+    with PravegaClient(config) as client:
+        return list(client.read(stream, "string"))
+
+
+def assert_exact(found, expected):
+    assert sorted(found) == sorted(expected)
+    for key in range(7):
+        of_key = [value for value in found if value.startswith(f"{key}:")]
+        assert of_key == [value for value in expected if value.startswith(f"{key}:")], "out of order"
+
+
+@pytest.fixture
+def bills(config, own_scope):
+    name = f"{own_scope}/bills"
+    with PravegaClient(config) as client:
+        client.controller.create_scope(own_scope)
+        client.create_stream(name, 2)
+    return name
+
+
+def test_exactly_once_to_the_end(run, config, stream, group_name, bills):
+    expected = write(config, stream, 0, 300, seal=True)
+
+    async def main():
+        async with (
+            AsyncPravegaClient(config) as client,
+            client.reader_group(group_name, stream, checkpoint_interval=0.2, refresh=0.1) as group,
+        ):
+
+            async def copy(name):
+                options = {"to": bills, "output": "string", "interval": 0.02}
+                async with group.exactly_once(name, "string", **options) as reader:
+                    async for event in reader:
+                        await reader.write(event.value, routing_key=event.value[0])
+                    assert reader.at_end
+
+            await asyncio.gather(copy("r1"), copy("r2"))
+            assert await group.online_readers() == []
+
+    run(main)
+    assert_exact(outputs(config, bills), expected)
+
+
+async def cancelled_after(turns, coroutine):
+    """Whether a call was cancelled after so many turns of the loop, or else had its result by then."""
+    task = asyncio.ensure_future(coroutine)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    try:
+        return False, await task
+    except asyncio.CancelledError:
+        return True, None
+
+
+def test_exactly_once_whatever_is_cancelled(run, config, stream, group_name, bills):
+    expected = write(config, stream, 0, 400)
+
+    async def main():
+        cancelled = {"poll": 0, "write": 0, "commit": 0}
+        turns = itertools.cycle([0, 1, 2, 3, 5, 8, 13, 21, 34])
+
+        async def tried(name, call):
+            """A call that is cancelled once, after another number of turns each time."""
+            stopped, found = await cancelled_after(next(turns), call())
+            cancelled[name] += stopped
+            return found if not stopped else None if name == "poll" else await call()
+
+        async with (
+            AsyncPravegaClient(config) as client,
+            client.reader_group(group_name, stream, checkpoint_interval=0.2, refresh=0.1) as group,
+        ):
+            options = {"to": bills, "output": "string", "interval": 1000.0}
+            copied = 0
+            while copied < 400:
+                async with group.exactly_once("r1", "string", **options) as reader:
+                    for _ in range(20):
+                        events = await tried("poll", lambda reader=reader: reader.poll(0.2)) or []
+                        for event in events:
+                            value = event.value
+                            await tried("write", lambda v=value, r=reader: r.write(v, routing_key=v[0]))
+                        copied += len(events)
+                        await tried("commit", reader.commit)
+        return cancelled
+
+    cancelled = run(main)
+    assert all(count > 3 for count in cancelled.values()), cancelled
+    assert_exact(outputs(config, bills), expected)
+
+
+@pytest.mark.parametrize("end", ["commit", "leave"])
+def test_what_a_cancelled_poll_brought_is_not_committed(run, config, stream, group_name, bills, end):
+    expected = write(config, stream, 0, 100)
+
+    async def main():
+        async with (
+            AsyncPravegaClient(config) as client,
+            client.reader_group(group_name, stream, checkpoint_interval=None, refresh=0.1) as group,
+        ):
+            options = {"to": bills, "output": "string", "interval": 1000.0}
+            async with group.exactly_once("r1", "string", **options) as reader:
+                events = []
+                while not events:
+                    events = await reader.poll(1.0)
+                for event in events:
+                    await reader.write(event.value, routing_key=event.value[0])
+                polling = asyncio.create_task(reader.poll(1.0))
+                while reader._part is None:
+                    await asyncio.sleep(0)
+                polling.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await polling
+                await asyncio.wait({reader._part[1]})
+                assert reader._part[1].result(), "it has brought events"
+                if end == "commit":
+                    await reader.commit()
+                    assert sorted(await asyncio.to_thread(outputs, config, bills)) == sorted(e.value for e in events)
+                    for event in await reader.poll(1.0):
+                        await reader.write(event.value, routing_key=event.value[0])
+            async with group.exactly_once("r2", "string", **options) as reader:
+                copied = len(await asyncio.to_thread(outputs, config, bills))
+                while copied < 100:
+                    for event in await reader.poll(1.0):
+                        await reader.write(event.value, routing_key=event.value[0])
+                        copied += 1
+
+    run(main)
+    assert_exact(outputs(config, bills), expected)

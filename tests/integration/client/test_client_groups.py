@@ -11,7 +11,14 @@ import pytest
 from connector.client import PravegaClient, StreamName
 from connector.client.group_reader import GroupEvent, GroupReader
 from connector.client.reader_group import GroupCheckpoint, ReaderGroup
-from connector.errors import ConfigError, DataLossError, ReaderGroupError, ReaderOfflineError, ReaderOnlineError
+from connector.errors import (
+    ConfigError,
+    DataLossError,
+    ReaderGroupError,
+    ReaderOfflineError,
+    ReaderOnlineError,
+    TimeUnknownError,
+)
 from connector.groups import Ranged
 from pravega_serde.errors import DeserializationError
 
@@ -239,6 +246,38 @@ def test_checkpoint_and_reset(client: PravegaClient, stream_name: StreamName) ->
         again.until(lambda: len(again.events) >= 10)
         assert sorted(again.values) == sorted(after)
         again.close()
+
+
+def test_a_group_is_reset_to_places_as_people_write_them(client: PravegaClient, stream_name: StreamName) -> None:
+    other = StreamName(stream_name.scope, f"{stream_name.stream}-other")
+    for stream in (stream_name, other):
+        client.create_stream(stream)
+    values = write(client, stream_name, 0, 10)
+    others = write(client, other, 10, 10)
+    name = StreamName(stream_name.scope, "g")
+    with client.reader_group(name, [stream_name, other], checkpoint_interval=1.0, refresh=0.2) as group:
+
+        def delivered() -> list[str]:
+            with group.reader("r1", str) as reader:
+                found: list[str] = []
+                while group.unread_bytes() or len(found) < 10:
+                    found += [str(event.value) for event in reader.poll(0.2) if not event.is_checkpoint]
+                return sorted(found)
+
+        group.reset("latest")
+        assert group.unread_bytes() == 0
+        group.reset("earliest")
+        assert delivered() == sorted([*values, *others])
+        group.reset("latest")
+        group.reset([client.head(other).to_text()])
+        assert delivered() == sorted(others), "the other stream begins where it was told to last"
+        group.reset(group.stream_cuts())
+        assert group.unread_bytes() == 0
+        with pytest.raises(ConfigError, match="argument 'to' takes 'earliest'"):
+            group.reset(5)  # type: ignore[arg-type]
+        with pytest.raises(TimeUnknownError):
+            group.reset("timestamp:2026-01-01T00:00:00Z")
+        assert group.unread_bytes() == 0
 
 
 def test_a_group_ends_where_it_was_told_to(client: PravegaClient, stream_name: StreamName) -> None:

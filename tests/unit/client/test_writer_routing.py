@@ -100,6 +100,8 @@ def test_what_cannot_be_routed_or_encoded_is_not_written(client, stream):
         writer.write_batch(BATCH)
     with client.writer(stream.name) as writer, pytest.raises(ColumnTypeError, match="no column 'event'"):
         writer.write_batch(BATCH)
+    with client.writer(stream.name, JSON) as writer, pytest.raises(ConfigError, match=r"not a Table.*to_batches"):
+        writer.write_batch(pa.Table.from_batches([BATCH]))
     assert events_of(stream) == []
 
 

@@ -385,6 +385,36 @@ def test_what_a_sample_does_not_tell_is_asked_for_only_where_it_is_written() -> 
         JavaSerializer(CART, arrow_type=pa.struct([("color", pa.string())])).encode_column(pa.array([{"color": "RED"}]))
 
 
+def test_a_row_that_is_a_dict_is_an_object_of_the_class_as_in_a_column() -> None:
+    serializer = JavaSerializer(sample=_cart())
+    rows: list[dict[str, Any]] = [
+        {"id": 2, "color": "BLUE", "lines": [{"count": 2, "color": "RED"}]},
+        {"id": 3, "color": None, "lines": []},
+        {"id": 4},
+    ]
+    for row in rows:
+        wanted = pa.struct([each for each in serializer.arrow_type if each.name in row])
+        (event,) = serializer.encode_column(pa.array([row], wanted)).to_pylist()
+        assert serializer.serialize(row) == event
+        assert ANY.deserialize(event).class_name == CART.name
+    assert JavaSerializer(sample=ANY.serialize(CART.new(id=1))).serialize({"id": 4}) == serializer.serialize({"id": 4})
+    with pytest.raises(SchemaError, match="colour"):
+        serializer.serialize({"colour": "RED"})
+    assert ANY.deserialize(ANY.serialize({"id": 4})) == {"id": 4}, "no class is known: a map"
+
+
+@pytest.mark.parametrize("value", ["RED", 5, {"name": "RED"}])
+def test_a_field_of_an_own_class_takes_no_value_that_java_could_not_put_there(value: Any) -> None:
+    with pytest.raises(SerializationError, match=r"com/example/Color.*JavaEnum"):
+        ANY.serialize(CART.new(id=1, color=value))
+    with pytest.raises(SerializationError, match=r"com\.example\.Color.*JavaEnum"):
+        ANY.serialize(JavaArray([value], ClassDescriptor("[Lcom.example.Color;", 5)))
+    assert ANY.deserialize(ANY.serialize(JavaArray(["RED", 5], ClassDescriptor("[Ljava.lang.Object;", 5)))) == [
+        "RED",
+        5,
+    ]
+
+
 @pytest.mark.parametrize("wrong", [str, dict, 5, JavaSerializer])
 def test_what_is_no_class_is_said_when_the_serializer_is_made(wrong: Any) -> None:
     with pytest.raises(SchemaError, match="invalid java_type"):

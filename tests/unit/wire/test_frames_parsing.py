@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import ProtocolError
-from connector.wire import MAX_EVENT_SIZE, FrameParser, frame_events, walk_frames
+from connector.wire import MAX_EVENT_SIZE, FrameParser, ReceiveBuffer, frame_events, walk_frames
 from connector.wire import frames as parsing
 
 ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
@@ -16,16 +16,20 @@ MIXED = [b"x" * (n * 37 % 400) for n in range(500)]
 LARGE = [b"a", bytes(300_000), b"", b"b" * 70_000, b"c"]
 
 
-def parse(parser: FrameParser, data: bytes, sizes: list[int]) -> tuple[list[bytes], list[int]]:
-    """Feed the data in pieces of these sizes, again and again, from one buffer; the events and their offsets."""
-    buffer = memoryview(bytearray(max(sizes)))
+def parse(parser: FrameParser, data: bytes, sizes: list[int], room: int | None = None) -> tuple[list[bytes], list[int]]:
+    """Feed the data in pieces of these sizes, again and again, from one buffer; the events and their offsets.
+
+    With ``room`` it is a buffer of received messages, which may be written to, with so many bytes before each piece.
+    """
+    memory = bytearray(max(sizes)) if room is None else ReceiveBuffer(room + max(sizes))
+    buffer = memoryview(memory)[room or 0 :]
     columns, position, turn = [], 0, 0
     while position < len(data):
         piece = buffer[: min(sizes[turn % len(sizes)], len(data) - position)]
         piece[:] = data[position : position + len(piece)]
         columns.append(parser.feed(piece))
         position, turn = position + len(piece), turn + 1
-    buffer[:] = b"\xaa" * len(buffer)  # columns must not look into the buffer, which is used for something else now
+    memory[:] = b"\xaa" * len(memory)  # columns must not look into the buffer, which is used for something else now
     found = [column for column in columns if column is not None]
     for column in found:
         column.payload.validate(full=True)
@@ -46,10 +50,11 @@ def starts(events: list[bytes], first: int) -> list[int]:
 
 @pytest.mark.parametrize("events", [ONE_SIZE, SHORT, MIXED, LARGE, [b""] * 3000, [b""], []], ids=lambda e: f"{len(e)}")
 @pytest.mark.parametrize("sizes", [[1 << 20], [1 << 16], [5003], [700, 13, 8, 7, 9, 100], [1, 2, 3]], ids=str)
-def test_any_pieces_give_the_events_and_their_offsets(events, sizes):
+@pytest.mark.parametrize("room", [None, 0, 50, ReceiveBuffer.ROOM])
+def test_any_pieces_give_the_events_and_their_offsets(events, sizes, room):
     data = bytes(frame_events(events).data)[: min(200_000, 3000 * max(sizes))]
     parser = FrameParser(1000)
-    payloads, offsets = parse(parser, data, sizes)
+    payloads, offsets = parse(parser, data, sizes, room)
     whole = len(payloads)
     assert payloads == events[:whole]
     assert offsets == starts(events, 1000)[:whole]
@@ -63,11 +68,12 @@ def test_any_pieces_give_the_events_and_their_offsets(events, sizes):
     st.lists(st.one_of(st.binary(max_size=20), st.binary(max_size=400), st.integers(0, 300).map(bytes)), max_size=80),
     st.lists(st.integers(1, 600), min_size=1, max_size=8),
     st.integers(0, 2**62),
+    st.none() | st.integers(0, 500),
 )
 @settings(deadline=None)
-def test_any_events_survive_any_cutting(events, sizes, offset):
+def test_any_events_survive_any_cutting(events, sizes, offset, room):
     parser = FrameParser(offset)
-    assert parse(parser, bytes(frame_events(events).data), sizes) == (events, starts(events, offset))
+    assert parse(parser, bytes(frame_events(events).data), sizes, room) == (events, starts(events, offset))
     assert parser.pending == 0
     parser.finish()
 
@@ -91,6 +97,27 @@ def test_a_column_does_not_look_into_the_piece(kind):
     data[:] = bytes(len(data))
     assert column.payload.to_pylist() == [b"abc", b"defg"]
     data += b"a bytearray may grow again when nobody looks into it"
+
+
+def test_a_received_piece_is_not_copied_behind_the_start_of_its_event():
+    data = frame_events([bytes([n]) * 1000 for n in range(100)]).data
+    parser, sizes = FrameParser(), []
+
+    class Carry(bytearray):
+        def __iadd__(self, more):
+            sizes.append(len(more))
+            return super().__iadd__(more)
+
+    parser._carry = Carry()
+    memory = memoryview(ReceiveBuffer(ReceiveBuffer.ROOM + 50_000))
+    piece = memory[ReceiveBuffer.ROOM :]
+    events = []
+    for start in range(0, len(data), 50_000):
+        rest = data[start : start + 50_000]
+        piece[: len(rest)] = rest
+        events += parser.feed(piece[: len(rest)]).payload.to_pylist()
+    assert events == [bytes([n]) * 1000 for n in range(100)]
+    assert max(sizes) < 1008, "only what is left of an event is kept"
 
 
 def test_a_piece_without_a_whole_event_gives_nothing():
