@@ -18,8 +18,10 @@ from connector.cli import command_line
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.wire import StreamName
+from examples import event_counter
 from examples.alerts import orders, raise_alerts, show_alerts
 from examples.word_count import count_words, text_writer
+from pravega_serde import JavaSerializer
 from pravega_serde.registry import deserializer
 
 START = datetime(2026, 11, 21, 12, 0, 3, tzinfo=UTC)
@@ -99,6 +101,20 @@ def test_lines_of_a_socket_become_events(config: PravegaConfig, client: PravegaC
     events = [json.loads(event) for event in client.read(stream_name)]
     assert Counter(event["line"] for event in events) == Counter([*LINES, "no line end \ufffd"])
     assert all(before <= datetime.fromisoformat(event["at"]) <= datetime.now(UTC) for event in events)
+
+
+def test_counts_of_java_strings_go_on_after_a_restart(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str, capsys
+):
+    arguments = ["--controller", config.controller, "--stream", str(stream_name), "--checkpoint", checkpoint, "--once"]
+    client.create_stream(stream_name, 2)
+    for texts in (["left", "right", "left"], ["left", "жест", "right"]):
+        with client.writer(stream_name, JavaSerializer()) as writer:
+            for text in texts:
+                writer.write(text, routing_key=text)
+        event_counter.main(arguments)
+    counts = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("batch ")]
+    assert counts == ["left 2", "right 1", "left 3", "right 2", "жест 1"]
 
 
 def test_each_alert_comes_once(
