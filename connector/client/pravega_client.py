@@ -10,6 +10,7 @@ from contextlib import closing
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from weakref import WeakSet
 
 from pravega_serde import OnError, Serializer
 from pravega_serde.routing import EventRouter
@@ -90,6 +91,7 @@ class PravegaClient(Administration):
         self.health = ClusterHealth(timeout, failover_timeout, service=service)
         self.stores = SegmentStores(config, ConnectionPool(_tls(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
+        self._groups: WeakSet[ReaderGroup] = WeakSet()
 
     @property
     def counters(self) -> Counters:
@@ -551,7 +553,7 @@ class PravegaClient(Administration):
         """
         from .reader_group import open_group  # noqa: PLC0415 - most clients have no group
 
-        return open_group(
+        group = open_group(
             self,
             name,
             streams,
@@ -562,6 +564,8 @@ class PravegaClient(Administration):
             refresh=refresh,
             max_outstanding=max_outstanding,
         )
+        self._groups.add(group)
+        return group
 
     def reader_groups(self, scope: str | None = None) -> Iterator[str]:
         """Yield the reader groups of a scope, by default the configured one, as ``scope/group``.
@@ -587,7 +591,9 @@ class PravegaClient(Administration):
                 left = None if left is None else left - len(batch.events)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, those of reader groups as well. Writers and readers have an end of their own."""
+        for group in self._groups:
+            group.close()
         self.stores.close()
 
     def __repr__(self) -> str:

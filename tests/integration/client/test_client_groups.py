@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -309,6 +310,14 @@ def test_joining_and_other_configurations(client: PravegaClient, stream_name: St
         assert made.delete()
     with pytest.raises(ReaderGroupError, match="there is no reader group"):
         client.reader_group(name)
+
+
+def test_a_client_closes_its_groups(client: PravegaClient, stream_name: StreamName) -> None:
+    client.create_stream(stream_name)
+    with PravegaClient(client.config) as own:
+        group = own.reader_group(f"{stream_name.scope}/left", stream_name)
+    del group
+    gc.collect()  # a connection that is left open is a ResourceWarning, and an error of this test
 
 
 def test_truncated_data_are_an_error_once(client: PravegaClient, stream_name: StreamName) -> None:
