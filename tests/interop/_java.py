@@ -28,8 +28,8 @@ class JavaCut:
 class JavaPeer(JavaProgram):
     """The Java client against one controller. ``folder`` takes the events on their way. Context manager."""
 
-    def __init__(self, controller: str, folder: Path) -> None:
-        super().__init__("JavaPeer", controller)
+    def __init__(self, controller: str, folder: Path, *, env: Mapping[str, str] | None = None) -> None:
+        super().__init__("JavaPeer", controller, env=env)
         self._folder = folder
 
     def write(self, stream: StreamName, events: Iterable[tuple[str | None, bytes]], serializer: str = "bytes") -> None:

@@ -6,6 +6,7 @@ import atexit
 import functools
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -23,10 +24,13 @@ _SECONDS: Final = 120.0
 
 
 class JavaProgram:
-    """The Java client against one controller, or without: the program ``name``. Context manager."""
+    """The Java client against one controller, or without: the program ``name``. Context manager.
 
-    def __init__(self, name: str, controller: str = "") -> None:
-        self._peer = Peer(name, java_command(name))
+    It takes credentials from the environment variables of the Java client.
+    """
+
+    def __init__(self, name: str, controller: str = "", *, env: Mapping[str, str] | None = None) -> None:
+        self._peer = Peer(name, java_command(name), env=env)
         self._controller = controller
 
     @property

@@ -159,7 +159,10 @@ class Stage:
     def java_verdict(self) -> Verdict:
         """Everything that was written since the stage began, as the Java client reads it."""
         verdict, begin = Verdict("java", ""), time.monotonic()
-        with JavaPeer(self.scene.config.controller, self._folder) as java:
+        config = self.scene.config
+        env = {"pravega_client_auth_method": config.auth_method, "pravega_client_auth_token": config.auth_token}
+        known = {name: value for name, value in env.items() if value is not None}
+        with JavaPeer(config.controller, self._folder, env=known) as java:
             verdict.audit = self.scene.java_audit(java)
         verdict.seconds = round(time.monotonic() - begin, 1)
         verdict.failures += complaints(verdict.audit)
