@@ -18,7 +18,7 @@ from .. import metrics
 from ..errors import ConfigError
 from ..notebook import table
 from ..wire import StreamCut
-from .slices import EventBatch, SegmentSlice, read_slices
+from .slices import EventBatch, SegmentSlice, joined, read_slices
 from .stores import SegmentStores
 
 if TYPE_CHECKING:
@@ -46,10 +46,11 @@ _SHOWN: Final = 10
 class EventColumns:
     """The events between two cuts of each of some streams, as columns: a range that is read anew each time.
 
-    The range is fixed when it is made. Nothing is read before it is asked for, and no more than a mebibyte or so is
-    held at a time, unless the consumer keeps it. Anything that takes Arrow's C stream takes this object without a copy:
-    ``pyarrow.table(columns)``, ``polars.DataFrame(columns)``, ``duckdb.sql("SELECT … FROM columns")``. Iterated, it
-    gives :class:`EventBatch`, the undecoded events with their places.
+    The range is fixed when it is made. Nothing is read before it is asked for, and no more than a mebibyte or so, or
+    eight of Avro or Protobuf with lists or maps, is held at a time, unless the consumer keeps it. Anything that takes
+    Arrow's C stream takes this object without a copy: ``pyarrow.table(columns)``, ``polars.DataFrame(columns)``,
+    ``duckdb.sql("SELECT … FROM columns")``. Iterated, it gives :class:`EventBatch`, the undecoded events with their
+    places.
 
     Without a serializer the columns are those of the Scala connector: event, scope, stream, segment_id, offset. With
     one they are the fields of its records, or ``value`` where an event is a single value; ``metadata`` names those of
@@ -106,8 +107,11 @@ class EventColumns:
 
     def record_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows, batch by batch. Closing the generator closes its connection."""
+        return self._record_batches(getattr(self._serializer, "bytes_at_once", 0))
+
+    def _record_batches(self, size: int) -> Generator[pa.RecordBatch, None, None]:
         with closing(iter(self)) as batches:
-            for batch in batches:
+            for batch in joined(batches, size):
                 yield self._rows(batch)
 
     def _rows(self, batch: EventBatch) -> pa.RecordBatch:
@@ -195,7 +199,7 @@ class EventColumns:
     def head(self, rows: int = _SHOWN) -> pa.Table:
         """The first rows; no more is read than they need."""
         found: list[pa.RecordBatch] = []
-        with closing(self.record_batches()) as batches:
+        with closing(self._record_batches(0)) as batches:
             for batch in batches:
                 found.append(batch.slice(0, rows))
                 rows -= found[-1].num_rows

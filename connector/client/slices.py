@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +30,7 @@ from . import arguments
 from .connection import Connection
 from .stores import SegmentStores, error_of
 
-__all__ = ["EventBatch", "SegmentSlice", "read_chunks", "read_slice", "read_slices", "slices_between"]
+__all__ = ["EventBatch", "SegmentSlice", "joined", "read_chunks", "read_slice", "read_slices", "slices_between"]
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -110,6 +110,41 @@ def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBat
                 metrics.CONSUMED_EVENTS.add(len(column.offsets), label)
                 yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
     parser.finish()
+
+
+def joined(batches: Iterable[EventBatch], size: int) -> Iterator[EventBatch]:
+    """Yield the batches, those of one segment put together until they have ``size`` bytes or more; with 0 as they are.
+
+    What came before an error is handed on before it is raised.
+    """
+    if not size:
+        yield from batches  # and nothing is kept of one while the next one is read
+        return
+    parts: list[EventBatch] = []
+    there = 0
+    try:
+        for batch in batches:
+            if parts and (batch.segment_id, batch.stream) != (parts[0].segment_id, parts[0].stream):
+                yield _one(parts)
+                parts, there = [], 0
+            parts.append(batch)
+            there += batch.events.nbytes
+            if there >= size:
+                yield _one(parts)
+                parts, there = [], 0
+    except PravegaError:
+        if parts:
+            yield _one(parts)
+        raise
+    if parts:
+        yield _one(parts)
+
+
+def _one(parts: list[EventBatch]) -> EventBatch:
+    if len(parts) == 1:
+        return parts[0]
+    events = pa.concat_arrays([part.events for part in parts])
+    return replace(parts[0], events=events, offsets=np.concatenate([part.offsets for part in parts]))
 
 
 def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryview, None, None]:

@@ -156,6 +156,8 @@ class RowBuilder:
         self._schema = schema
         self._on_bad, self._times = on_bad, times
         self._serializer = None if serializer is None else serializer.get()
+        self.bytes_at_once: int = getattr(self._serializer, "bytes_at_once", 0)
+        """Bytes of events that a batch has best, where so many are there; 0 for any number."""
         self._mode = options.decode_mode
         # A registry's types that were not chosen have no rows; the reader makes them null.
         self._leave_out_nulls = options.registry_type is not None

@@ -41,6 +41,7 @@ from ..client import (
     read_slice,
     slices_between,
 )
+from ..client.slices import joined
 from ..errors import DataLossError
 from ..exchange import Exchanged
 from ..spark_calls import in_one_line
@@ -144,7 +145,7 @@ def read_rows(
         while at < piece.end:
             try:
                 with closing(read_slice(client.stores, replace(piece, start=at))) as events:
-                    for batch in events:
+                    for batch in joined(events, builder.bytes_at_once):
                         kept = batch if stop is None else _before(batch, stop)
                         if len(kept.events) and (rows := builder.build(kept)).num_rows:
                             yield rows

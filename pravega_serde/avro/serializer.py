@@ -13,7 +13,7 @@ from pravega_serde.avro.rows import RowReader
 from pravega_serde.avro.schema import SchemaLike, Type, load
 from pravega_serde.avro.write_columns import AvroColumnWriter
 from pravega_serde.avro.write_rows import RowWriter
-from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath, bytes_at_once
 
 __all__ = ["AvroSerializer"]
 
@@ -64,6 +64,11 @@ class AvroSerializer(ColumnSerializer):
         if not isinstance(node, RecordNode):
             return frozenset()
         return frozenset(step.name for step in node.steps if not may_be_null(step.node))
+
+    @cached_property
+    def bytes_at_once(self) -> int:
+        """Bytes of events that are best decoded together; 0 if that makes no difference."""
+        return bytes_at_once(self.arrow_type)
 
     def serialize(self, value: Any) -> bytes:
         """Event of a natural value."""

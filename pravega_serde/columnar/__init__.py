@@ -44,7 +44,14 @@ from pravega_serde.columnar.bad_rows import (
     per_row,
     written,
 )
-from pravega_serde.columnar.base import ColumnReader, ColumnSerializer, ColumnWriter, StagedWriter, unless_refused
+from pravega_serde.columnar.base import (
+    ColumnReader,
+    ColumnSerializer,
+    ColumnWriter,
+    StagedWriter,
+    bytes_at_once,
+    unless_refused,
+)
 from pravega_serde.columnar.cursor import Cursor
 from pravega_serde.columnar.limits import MemoryLimit, RoundBudget
 from pravega_serde.columnar.lowering import Lower, at_path, no_form
@@ -70,6 +77,7 @@ __all__ = [
     "bisecting",
     "bools_of",
     "bounds_of",
+    "bytes_at_once",
     "cut",
     "days_of",
     "decode_rows",

@@ -19,10 +19,22 @@ from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
 from pravega_serde.serializer import OnError
 
-__all__ = ["ColumnReader", "ColumnSerializer", "ColumnWriter", "StagedWriter", "Write", "unless_refused"]
+__all__ = [
+    "ColumnReader",
+    "ColumnSerializer",
+    "ColumnWriter",
+    "StagedWriter",
+    "Write",
+    "bytes_at_once",
+    "unless_refused",
+]
 
 #: Columns of at least so many rows are always read and written by the fast paths.
 FEW_ROWS: Final = 64
+
+#: Bytes of events that are best read together where items are read in rounds, one more of every row in each: a round
+#: costs the same for ten rows as for hundreds. (Orders with lists of up to 300: 4,000 at once 9.4 µs each, 64,000 1.3.)
+_BYTES_IN_ROUNDS: Final = 8 << 20
 
 #: Writes any slice of a column; see :func:`pravega_serde.columnar.written` for what it may raise.
 Write = Callable[[pa.Array], pa.BinaryArray]
@@ -97,6 +109,11 @@ class ColumnSerializer(ABC):
         return self._make_writer()
 
     @property
+    def bytes_at_once(self) -> int:
+        """Bytes of events that are best decoded together, where so many are there; 0 if that makes no difference."""
+        return 0
+
+    @property
     def never_null(self) -> frozenset[str]:
         """Fields of a struct that are null in no value that an event decodes to."""
         return frozenset()
@@ -119,6 +136,17 @@ class ColumnSerializer(ABC):
     def __repr__(self) -> str:
         shown = [f"{name}={value!r}" for name, value in self._arguments().items() if value is not None]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def bytes_at_once(kind: pa.DataType) -> int:
+    """:attr:`ColumnSerializer.bytes_at_once` of a format that reads the items of lists and maps in rounds."""
+    return _BYTES_IN_ROUNDS if _has_items(kind) else 0
+
+
+def _has_items(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_has_items(entry.type) for entry in kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_map(kind))
 
 
 def _rebuild(kind: type[Any], arguments: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from google.protobuf.message import Message
 
-from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath
+from pravega_serde.columnar import ColumnReader, ColumnSerializer, PlainPath, bytes_at_once
 from pravega_serde.errors import SerializationError
 from pravega_serde.protobuf.columns import fast_path
 from pravega_serde.protobuf.plan import arrow_type, plan
@@ -69,6 +69,11 @@ class ProtobufSerializer(ColumnSerializer):
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns; :class:`SchemaError` for a message that contains itself."""
         return arrow_type(self._plan)
+
+    @cached_property
+    def bytes_at_once(self) -> int:
+        """Bytes of events that are best decoded together; 0 if that makes no difference."""
+        return bytes_at_once(self.arrow_type)
 
     def serialize(self, value: Message | Mapping[str, Any]) -> bytes:
         """Event of a message, or of a mapping. Equal values have equal bytes: maps are sorted by their keys."""

@@ -143,6 +143,11 @@ class RegistryDeserializer:
         return found
 
     @property
+    def bytes_at_once(self) -> int:
+        """Bytes of events that are best decoded together; 0 if that makes no difference."""
+        return max(getattr(each.payloads, "bytes_at_once", 0) for each in self._columns.types)
+
+    @property
     def never_null(self) -> frozenset[str]:
         """Fields of the columns' only type that are null in no value; with several types each may be null."""
         if self._columns.per_type:
