@@ -370,6 +370,8 @@ def _collection_writer(declared: str, arrow_type: pa.DataType, shape: Shape | No
     make = _container(declared, shape)
 
     def write(value: list[Any]) -> Any:
+        if isinstance(value, str | bytes | Mapping):  # which could be gone through, too, as something else
+            raise SerializationError(f"{value!r:.80} is no list")
         return make([None if each is None else item(each) for each in value])
 
     return write
@@ -392,8 +394,11 @@ def _entries_writer(arrow_type: pa.DataType, shape: Shape | None) -> Callable[[A
     )
     name = shape.container_class if shape is not None and shape.container is JavaMap else None
 
-    def write(value: list[tuple[Any, Any]]) -> Any:
-        made = {key(k): None if v is None else item(v) for k, v in value}
+    def write(value: Mapping[Any, Any] | list[tuple[Any, Any]]) -> Any:
+        entries = list(value.items()) if isinstance(value, Mapping) else value  # of a row; of a column
+        if not isinstance(entries, list) or not all(isinstance(entry, tuple) for entry in entries):
+            raise SerializationError(f"{value!r:.80} is no map")
+        made = {key(k): None if v is None else item(v) for k, v in entries}
         return made if name is None else JavaMap(made, str(name))
 
     return write
@@ -451,6 +456,8 @@ def _object_writer(descriptor: ClassDescriptor, arrow_type: pa.DataType, shape: 
             special[name] = _value_writer(each.type, named[name], inside)
 
     def write(value: Mapping[str, Any]) -> JavaObject:
+        if not isinstance(value, Mapping):
+            raise SerializationError(f"{value!r:.80} is no object of {descriptor.name}: give a dict of its fields")
         # A null for a primitive field becomes Java's default; Java has no null there.
         given = {name: item for name, item in value.items() if item is not None}
         for name, convert in special.items():

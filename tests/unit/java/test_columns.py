@@ -403,6 +403,20 @@ def test_a_row_that_is_a_dict_is_an_object_of_the_class_as_in_a_column() -> None
     assert ANY.deserialize(ANY.serialize({"id": 4})) == {"id": 4}, "no class is known: a map"
 
 
+def test_a_row_with_a_map_is_written_as_in_a_column() -> None:
+    bag = ClassDescriptor.of("com.example.Bag", 5, {"id": "int", "prices": "java.util.Map", "tags": "java.util.List"})
+    sample = ANY.serialize(bag.new(id=1, prices={"tea": 1.5}, tags=["a"]))
+    serializer = JavaSerializer(sample=sample)
+    row = {"id": 2, "prices": {"e0": 0.25, "milk": None}, "tags": ["x", "y"]}
+    kind = serializer.arrow_type
+    (event,) = serializer.encode_column(pa.array([{**row, "prices": list(row["prices"].items())}], kind)).to_pylist()
+    assert serializer.serialize(row) == event
+    assert ANY.deserialize(event)["prices"] == {"e0": 0.25, "milk": None}
+    for wrong in ({"tags": "xy"}, {"tags": {"x": 1}}, {"prices": "ab"}, {"prices": ["ab"]}):
+        with pytest.raises(SerializationError, match=next(iter(wrong))):
+            serializer.serialize({**row, **wrong})
+
+
 @pytest.mark.parametrize("value", ["RED", 5, {"name": "RED"}])
 def test_a_field_of_an_own_class_takes_no_value_that_java_could_not_put_there(value: Any) -> None:
     with pytest.raises(SerializationError, match=r"com/example/Color.*JavaEnum"):
