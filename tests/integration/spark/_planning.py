@@ -7,6 +7,8 @@ from typing import Any
 
 from connector.source import PravegaStreamReader
 
+_LOOK_ENDS = 60.0  # seconds: far more than a look's longest wait
+
 
 def next_offset(reader: PravegaStreamReader, start: dict[str, Any]) -> dict[str, Any]:
     """The end of the next batch, as a look tells that began after this call; ``start`` if there is nothing.
@@ -15,9 +17,11 @@ def next_offset(reader: PravegaStreamReader, start: dict[str, Any]) -> dict[str,
     """
     for _ in range(2):  # the first look may have begun before
         end = reader.latestOffset(start, None)
-        while reader._look is not None:
-            wait([reader._look])
-            end = reader.latestOffset(start, None)
+        look = reader._look
+        if end == start and look is not None:
+            assert wait([look], _LOOK_ENDS).done, "a look did not end"
+            if look.exception() is not None or look.result() is not reader._looks_from:
+                end = reader.latestOffset(start, None)
         if end != start:
-            break
-    return end
+            return end
+    return start

@@ -1,0 +1,289 @@
+"""Let every kind of application read what every other one has written, in each format and mode, and count.
+
+Writers: Java, Flink by both of its interfaces, Rust, plain Python, Spark. Modes: ``plain``; ``transactions``, with one
+that is aborted; ``scaling``, from one segment to three and to two between the parts, while writers that can stay open
+do; ``watermarks``, with times noted. Each stream has the same trips, and each reader is to find just those, in order
+for each routing key.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from connector.client import PravegaClient
+from connector.local import LocalPravega, LocalSchemaRegistry
+from connector.wire import StreamName
+from tests.jvm import SOON_READY
+from tools.exchange._parties import Flink, Java, Party, Place, Python, Rust, Seen, Spark
+from tools.exchange._trips import FORMATS, Format, expected, key
+from tools.faults.exactly_once._summary import write_into
+
+_HERE: Final = Path(__file__).parent
+_DOCUMENT: Final = _HERE.parents[1] / "docs" / "exchange.md"
+_PATH: Final = click.Path(path_type=Path)
+_SCOPE: Final = "exchange"
+#: Parts of a stream, between which it is scaled, or a time is noted; in transactions each is one.
+_PARTS: Final = 3
+_EVENTS: Final = 60
+#: Flink's last watermark.
+_END_OF_TIME: Final = 2**63 - 1
+MODES: Final = ("plain", "transactions", "scaling", "watermarks")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One reader's look at one writer's stream."""
+
+    writer: str
+    reader: str
+    form: str
+    mode: str
+    events: int = 0
+    """How many were found and right."""
+    lacks: str = ""
+    """Why there can be none; whose limit it is stands before it."""
+    failure: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """What the cell is about."""
+        return self.writer, self.reader, self.form, self.mode
+
+
+class Exchange:
+    """Streams of all formats of one writer and one mode, and what the readers find there."""
+
+    def __init__(self, client: PravegaClient, parties: Sequence[Party], cells: list[Cell]) -> None:
+        self._client, self._parties, self.cells = client, parties, cells
+
+    def play(self, writer: Party, mode: str) -> Iterator[Cell]:
+        """Write, and let everybody read."""
+        known = {cell.place for cell in self.cells if not cell.failure}
+        todo = [
+            form
+            for form in FORMATS
+            if any((writer.name, party.name, form.name, mode) not in known for party in self._parties)
+        ]
+        failed = self._write(writer, mode, [form for form in todo if not _lacks(writer, form, mode, writing=True)])
+        for form in todo:
+            why = _lacks(writer, form, mode, writing=True)
+            for reader in self._parties:
+                place = (writer.name, reader.name, form.name, mode)
+                if place in known:
+                    continue
+                none = why or _lacks(reader, form, mode, writing=False)
+                if none:
+                    yield Cell(*place, lacks=none)
+                elif form in failed:
+                    yield Cell(*place, failure=failed[form])
+                else:
+                    yield self._read(reader, form, mode, Cell(*place))
+
+    def _stream(self, writer: str, form: Format, mode: str) -> StreamName:
+        words = f"{writer}-{mode}-{form.group}".replace(", ", "-")
+        return StreamName(_SCOPE, words)
+
+    def _write(self, writer: Party, mode: str, forms: list[Format]) -> dict[Format, str]:
+        """Write the parts of all streams; what has failed."""
+        streams = {form: self._stream(writer.name, form, mode) for form in forms}
+        failed: dict[Format, str] = {}
+        for stream in streams.values():
+            if self._client.stream_exists(stream):
+                self._client.delete_stream(stream)
+            self._client.create_stream(stream, 1 if mode == "scaling" else 2)
+        way = "transaction" if mode == "transactions" else "plain"
+        for part in range(_PARTS):
+            first, last = part * _EVENTS, (part + 1) * _EVENTS
+            for form, stream in streams.items():
+                if form in failed:
+                    continue
+                try:
+                    if mode == "transactions" and part == 1 and writer.aborts:
+                        writer.write(stream, form, 10_000, 10_000 + _EVENTS, "aborted")
+                    noted = last - 1 if mode == "watermarks" else None
+                    writer.write(stream, form, first, last, way, noted)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the cell has failed
+                    traceback.print_exc()
+                    failed[form] = f"write: {error}".splitlines()[0][:300]
+            if mode == "scaling" and part < 2:
+                for stream in streams.values():
+                    self._client.scale_stream(stream, 3 - part, timeout=60)
+            elif mode == "watermarks":
+                self._await_mark([stream for form, stream in streams.items() if form not in failed], last - 1)
+        writer.done()
+        return failed
+
+    def _await_mark(self, streams: list[StreamName], noted: int) -> None:
+        """Wait for the watermark; a time that is noted by a writer that then leaves may be seen with the next one."""
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            marks = [self._client.watermarks(stream) for stream in streams]
+            if all(found and found[-1].low >= noted for found in marks):
+                return
+            time.sleep(0.2)
+
+    def _read(self, reader: Party, form: Format, mode: str, cell: Cell) -> Cell:
+        stream, count = self._stream(cell.writer, form, mode), _PARTS * _EVENTS
+        try:
+            if mode == "scaling":
+                self._check_scaled(stream)
+            if mode == "watermarks" and not self._client.watermarks(stream):
+                raise AssertionError("the stream has no watermarks")
+            seen = reader.read(stream, form, count, timed=mode == "watermarks")
+            _check(seen, form, count, timed=mode == "watermarks")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the cell has failed
+            if not isinstance(error, AssertionError):
+                traceback.print_exc()
+            text = str(error).splitlines() or [type(error).__name__]
+            return Cell(*cell.place, failure=text[0][:300])
+        return Cell(*cell.place, events=count)
+
+    def _check_scaled(self, stream: StreamName) -> None:
+        """The proof of the scaling: each of the three epochs has events."""
+        epochs = {batch.segment_id >> 32 for batch in self._client.read_columns(stream) if len(batch.events)}
+        assert epochs == {0, 1, 2}, f"events are in epochs {sorted(epochs)} only"
+
+
+def _lacks(party: Party, form: Format, mode: str, *, writing: bool) -> str:
+    why = party.lacks(form, mode, writing=writing)
+    return f"{party.name}: {why}" if why else ""
+
+
+def _check(seen: Seen, form: Format, count: int, *, timed: bool) -> None:
+    """Every trip once, right, in order for its key, at a time that can be."""
+    assert len(seen.values) == count, f"{len(seen.values)} of {count} events"
+    numbers = {json.dumps(expected(form, number), sort_keys=True): number for number in range(count)}
+    last: dict[str, int] = {}
+    times: list[int] = []
+    for value in seen.values:
+        number = numbers.pop(json.dumps(value, sort_keys=True), None)
+        assert number is not None, f"found {value!r}, which is wrong or there twice"
+        assert last.get(key(number), -1) < number, f"trip {number} came after {last[key(number)]}"
+        last[key(number)] = number
+        times.append(number)
+    if timed:
+        bounds = [*seen.lows, *seen.highs, *seen.marks]
+        assert any(bound is not None for bound in bounds), "no event has a time, and there is no watermark"
+        assert not any(low > at for low, at in zip(seen.lows, times, strict=False) if low is not None), "a wrong low"
+        assert not any(high < at for high, at in zip(seen.highs, times, strict=False) if high is not None), (
+            "a wrong high"
+        )
+        assert all(mark < count or mark == _END_OF_TIME for mark in seen.marks), "a mark of a time that nobody noted"
+
+
+def _table(cells: Sequence[Cell]) -> str:
+    """For each mode, writers and formats down, readers across: how many events were found right."""
+    readers = list(dict.fromkeys(cell.reader for cell in cells))
+    writers = list(dict.fromkeys(cell.writer for cell in cells))
+    found = {cell.place: cell for cell in cells}
+    reasons: dict[str, int] = {}
+    lines: list[str] = []
+    right = [cell for cell in cells if cell.events]
+    failed = sum(bool(cell.failure) for cell in cells)
+    impossible = len(cells) - len(right) - failed
+    lines.append(
+        f"{len(right)} cells with {sum(cell.events for cell in right):,} events, each found once, right and in its "
+        f"key's order; {failed} failed; {impossible} cannot be, for the reasons below."
+    )
+    for mode in MODES:
+        lines += ["", f"### {mode.capitalize()}", "", f"| written by | format | {' | '.join(readers)} |"]
+        lines.append(f"|---|---|{'--:|' * len(readers)}")
+        for writer in writers:
+            for form in FORMATS:
+                row = [found.get((writer, reader, form.name, mode)) for reader in readers]
+                if any(row):
+                    shown = " | ".join(_shown(cell, reasons) for cell in row)
+                    lines.append(f"| {writer} | {form.name} | {shown} |")
+    lines += ["", *(f"({number}) {why}.  " for why, number in reasons.items())]
+    return "\n".join(lines)
+
+
+def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:
+    if cell is None:
+        return "not run"
+    if cell.events:
+        return str(cell.events)
+    return f"({reasons.setdefault(cell.lacks or 'failed: ' + cell.failure, len(reasons) + 1)})"
+
+
+@click.command(help=__doc__)
+@click.option("--only", multiple=True, help="Names of parties, or beginnings of names.")
+@click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), default=MODES)
+@click.option("--flink-jars", type=_PATH, help="Folder with jars of Flink, its Pravega connector, and all they need.")
+@click.option("--json", "file", type=_PATH, help="Keep the cells there; what is right there is not played again.")
+@click.option("--document", is_flag=True, help="Only write the tables of --json into docs/exchange.md.")
+def main(
+    only: tuple[str, ...],
+    modes: tuple[str, ...],
+    flink_jars: Path | None,
+    file: Path | None,
+    document: bool,
+) -> None:
+    cells = [Cell(**one) for one in json.loads(file.read_text())] if file is not None and file.exists() else []
+    if document:
+        write_into(_DOCUMENT, "exchange", _table(cells))
+        return
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="exchange-")))
+        server = stack.enter_context(LocalPravega(heap_mb=768, cache_mb=256, java_options=SOON_READY))
+        registry = stack.enter_context(LocalSchemaRegistry(java_options=SOON_READY))
+        place = Place(server.controller_uri, registry.uri, _SCOPE, _schemas(folder))
+        client = stack.enter_context(PravegaClient(server.config))
+        client.create_scope(_SCOPE)
+        parties = []
+        for party in _parties(place, folder, flink_jars):
+            stack.callback(party.close)
+            parties.append(party)
+        exchange = Exchange(client, parties, cells)
+        for mode in modes:
+            for writer in parties:
+                if only and not writer.name.startswith(only):
+                    continue
+                begin = time.monotonic()
+                for cell in exchange.play(writer, mode):
+                    cells[:] = [each for each in cells if each.place != cell.place] + [cell]
+                    if file is not None:
+                        file.write_text(json.dumps([asdict(each) for each in cells], indent=1) + "\n")
+                    if cell.failure:
+                        print("FAILED", " ".join(cell.place), cell.failure, flush=True)
+                print(f"{mode}, written by {writer.name}: {time.monotonic() - begin:.0f} s", flush=True)
+    sys.exit(any(cell.failure for cell in cells))
+
+
+def _schemas(folder: Path) -> Path:
+    made = folder / "schemas"
+    made.mkdir()
+    (made / "trip.avsc").write_text((_HERE / "trip.avsc").read_text())
+    options = [f"-I{_HERE}", f"--descriptor_set_out={made / 'trip.pb'}", "trip.proto"]
+    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options], check=True, timeout=120)
+    return made
+
+
+def _parties(place: Place, folder: Path, jars: Path | None) -> Iterator[Party]:
+    """Java first: it registers the schemas, as the applications do that own the streams."""
+    java = Java(place, folder / "java")
+    yield java
+    java.register([form for form in FORMATS if form.registry])
+    python = Python(place, java.sample())
+    yield python
+    yield Spark(place, folder / "warehouse", java.sample())
+    yield Rust(place, folder, python)
+    if jars is not None:
+        for api in ("legacy", "FLIP-27"):
+            yield Flink(place, folder / f"flink-{api}", jars, api)
+
+
+if __name__ == "__main__":
+    main()
