@@ -57,6 +57,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=f"needs real servers: {marker.args[0]}"))
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name what failed at once: a run that is ended from outside prints no summary."""
+    if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
+        print(f"\n{report.nodeid} failed in its {report.when}: {report.longreprtext.strip().splitlines()[-1]}")
+
+
 @pytest.fixture(scope="session")
 def on_kit(request: pytest.FixtureRequest) -> bool:
     """Whether the servers are those of connector.testing."""

@@ -144,7 +144,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "StreamCut.parse(str(client.tail('s/x')))": "write StreamCut.from_text(text)",
         "client.read('s/x', start=str(client.head('s/x')))": None,
         "client.config.options()": None,
-        "client.lag(client.head('s/x'))": "write connector.insight.stream_lag(client, cut)",
+        "client.lag(client.head('s/x'))": "connector.insight.stream_lag(client, cut)",
         "with client.writer('s/x', 'string') as w: w.write('a', key='k')": "did you mean 'routing_key'?",
         "with client.writer('s/x', 'string') as w: w.write('a', routing_key='k')": None,
         "with client.writer('s/x', 'string') as w: w.write_event('a')": "write write(value, routing_key=…)",
