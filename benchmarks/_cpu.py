@@ -14,23 +14,30 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 def cpu_seconds(pid: int) -> float:
     """CPU time that a process has taken so far, its ended children included."""
-    return sum(map(int, _stat(pid)[11:15])) / _TICKS
+    return _cpu_time(_stat(pid))
 
 
 def tree_cpu_seconds(pid: int) -> float:
     """CPU time of a process and of all that descend from it."""
     children = defaultdict(list)
+    times = {pid: cpu_seconds(pid)}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            children[int(_stat(int(folder.name))[1])].append(int(folder.name))
+            stat = _stat(int(folder.name))
         except OSError:
             continue  # it has ended meanwhile; its parent has its time
+        times[int(folder.name)] = _cpu_time(stat)
+        children[int(stat[1])].append(int(folder.name))
     total, pending = 0.0, [pid]
     while pending:
         process = pending.pop()
         pending += children[process]
-        total += cpu_seconds(process)
+        total += times[process]
     return total
+
+
+def _cpu_time(stat: list[str]) -> float:
+    return sum(map(int, stat[11:15])) / _TICKS
 
 
 def _stat(pid: int) -> list[str]:

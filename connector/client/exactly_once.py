@@ -277,7 +277,11 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
     def _check(self) -> None:
         if self._broken:
             raise ConfigError(f"reader {self.id} has failed or is closed: make a new one of its group")
-        self._keeper.check()
+        try:
+            self._keeper.check()
+        except ConnectorError:
+            self._broken = True
+            raise
 
     def _gone(self) -> tuple[Segment, ...]:
         """Segments that the group has done with, and that the ledger need not know any longer."""

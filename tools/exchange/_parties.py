@@ -32,6 +32,18 @@ Mode = str
 _HERE: Final = Path(__file__).parent
 _INTEROP: Final = _HERE.parents[1] / "tests" / "interop"
 _ASK_SECONDS: Final = 240.0
+#: Packages whose objects Flink's serializers look into.
+_OPENED: Final = (
+    "lang",
+    "lang.invoke",
+    "math",
+    "net",
+    "text",
+    "time",
+    "util",
+    "util.concurrent",
+    "util.concurrent.atomic",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +338,7 @@ class Flink(_Asked):
         self.name, self._api = f"Flink, {api}", api
         sources = [_HERE / "java" / "Trip.java", _HERE / "java" / "Trips.java", _HERE / "flink" / "FlinkPeer.java"]
         compile_java(find_java(), [*sources, _INTEROP / "java" / "JsonPeer.java"], folder, jars)
-        opens = [f"--add-opens=java.base/java.{each}=ALL-UNNAMED" for each in ("lang", "util", "net", "time")]
+        opens = [f"--add-opens=java.base/java.{each}=ALL-UNNAMED" for each in _OPENED]
         super().__init__(place, "FlinkPeer", folder, [f"{jars}/*"], *opens)
 
     def write(

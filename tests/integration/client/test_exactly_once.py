@@ -20,6 +20,7 @@ from connector.client.reader_group import ReaderGroup
 from connector.config import PravegaConfig
 from connector.errors import ConfigError, ReaderOfflineError, TransactionAbortedError
 from connector.groups.ledger import Ledger, LedgerUpdate
+from tests.conftest import Eventually
 
 ROOT = Path(__file__).parents[3]
 
@@ -210,16 +211,23 @@ def test_a_reset_begins_again(client: PravegaClient, orders: StreamName, bills: 
         copy(late, lambda: False)
 
 
+@pytest.mark.parametrize("seen", ["by the commit", "by a ping"])
 def test_a_reader_that_failed_is_done_with(
-    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup, eventually: Eventually, seen: str
 ) -> None:
     expected = write(client, orders, 0, 20)
     with group.exactly_once("r1", "string", to=bills, output="string", interval=1000.0) as reader:
         while not reader.poll(1.0):
             pass
         reader.write("lost", routing_key="0")
-        assert reader._transaction is not None
-        client.transaction(bills, reader._transaction.id).abort()
+        transaction, keeper = reader._transaction, reader._keeper
+        assert transaction is not None
+        if seen == "by the commit":
+            keeper.discard(transaction)
+        client.transaction(bills, transaction.id).abort()
+        if seen == "by a ping":
+            keeper.add(transaction)
+            eventually(lambda: keeper.failures)
         with pytest.raises(TransactionAbortedError):
             reader.commit()
         with pytest.raises(ConfigError, match="make a new one"):
