@@ -50,6 +50,8 @@ import org.apache.flink.util.CloseableIterator;
  * API is "legacy" (FlinkPravegaReader and -Writer) or "FLIP-27" (PravegaSource and -Sink). Asked as JsonPeer says.
  */
 public final class FlinkPeer extends JsonPeer {
+    /** How often a reader looks for a checkpoint: by default every three seconds. */
+    private static final Time REFRESH = Time.milliseconds(300);
     private static final Gson GSON = new GsonBuilder().serializeNulls().create();
 
     private FlinkPeer() {
@@ -84,7 +86,12 @@ public final class FlinkPeer extends JsonPeer {
         Configuration configuration = new Configuration();
         configuration.setString("rest.port", "0");
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1, configuration);
-        environment.enableCheckpointing(500, CheckpointingMode.EXACTLY_ONCE);
+        environment.enableCheckpointing(2_000, CheckpointingMode.EXACTLY_ONCE);
+        // A checkpoint that begins before the reader is in its group is done there without it. The reader is not told
+        // then, and Flink waits for it until a timeout, which by default is ten minutes.
+        environment.getCheckpointConfig().setMinPauseBetweenCheckpoints(2_000);
+        environment.getCheckpointConfig().setCheckpointTimeout(10_000);
+        environment.getCheckpointConfig().setTolerableCheckpointFailureNumber(100);
         environment.setRestartStrategy(RestartStrategies.noRestart());
         return environment;
     }
@@ -203,14 +210,16 @@ public final class FlinkPeer extends JsonPeer {
         DataStream<String> events;
         if (text(request, "api").equals("legacy")) {
             FlinkPravegaReader.Builder<String> builder = FlinkPravegaReader.<String>builder().withPravegaConfig(config)
-                    .forStream(text(request, "stream")).withDeserializationSchema(schema);
+                    .forStream(text(request, "stream")).withDeserializationSchema(schema)
+                    .withReaderGroupRefreshTime(REFRESH);
             if (request.get("timed").getAsBoolean()) {
                 builder = builder.withTimestampAssigner(new Times());
             }
             events = environment.addSource(builder.build());
         } else {
             events = environment.fromSource(PravegaSource.<String>builder().withPravegaConfig(config)
-                    .forStream(text(request, "stream")).withDeserializationSchema(schema).build(),
+                    .forStream(text(request, "stream")).withDeserializationSchema(schema)
+                    .withReaderGroupRefreshTime(REFRESH).build(),
                     WatermarkStrategy.noWatermarks(), "trips");
         }
         boolean timed = request.get("timed").getAsBoolean() && text(request, "api").equals("legacy");
