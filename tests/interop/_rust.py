@@ -30,10 +30,10 @@ class RustPeer:
         dump_events(file, events)
         self._run("write", stream, file)
 
-    def read(self, stream: StreamName, count: int) -> list[bytes]:
-        """`count` payloads in the order of arrival, through a reader group."""
+    def read(self, stream: StreamName, count: int, group: str = "") -> list[bytes]:
+        """`count` payloads in the order of arrival, through a reader group: a new one, or of that name."""
         file = self._file()
-        self._run("read", stream, file, str(count))
+        self._run("read", stream, file, str(count), *filter(None, [group]))
         return [event.payload for event in load_read(file)]
 
     def _run(self, command: str, stream: StreamName, file: Path, *more: str) -> None:

@@ -1,6 +1,7 @@
 """What an application on the official Rust client does: a program of its own, because that client can hang.
 
-``write CONTROLLER SCOPE STREAM FILE`` or ``read CONTROLLER SCOPE STREAM FILE COUNT``; the files are those of _files.py.
+``write CONTROLLER SCOPE STREAM FILE`` or ``read CONTROLLER SCOPE STREAM FILE COUNT [GROUP]``; the files are those of
+_files.py.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ def write(manager: Any, scope: str, stream: str, file: str) -> None:
     writer.flush()
 
 
-async def read(manager: Any, scope: str, stream: str, file: str, count: str) -> None:
+async def read(manager: Any, scope: str, stream: str, file: str, count: str, group: str = "") -> None:
     """Read `count` events from the head of the stream, in the order of arrival."""
-    reader = manager.create_reader_group(f"rust{uuid.uuid4().hex}", scope, stream).create_reader("reader")
+    reader = manager.create_reader_group(group or f"rust{uuid.uuid4().hex}", scope, stream).create_reader("reader")
     events = [ReadEvent(-1, -1, payload) async for payload in _payloads(reader, int(count))]
     dump_read(Path(file), events)
 

@@ -12,6 +12,7 @@ from connector.errors import ControllerError
 from connector.local import LocalPravega
 from connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
+from tests.interop._rust import RustPeer
 
 
 class JavaGroups(JavaProgram):
@@ -115,3 +116,24 @@ def test_the_group_follows_a_stream_that_is_made_anew(client: PravegaClient, jav
     java.publish(tail, subscriber.group)
     with pytest.raises(ControllerError, match="a later position was published"):
         subscriber.publish(client.head(stream_name))
+
+
+def test_a_group_of_the_rust_client_is_kept_apart(
+    client: PravegaClient, stream_name: StreamName, rust: RustPeer
+) -> None:
+    """Its state is in a format of its own, and in a place of its own: not even the same name makes it one group."""
+    client.create_stream(stream_name, 2)
+    write(client, stream_name, 100)
+    name = f"{stream_name.scope}/apart"
+    found = []
+    with client.reader_group(name, stream_name, refresh=0.5) as group, group.reader("ours", "bytes") as reader:
+        while len(found) < 30:
+            found += [(event.segment, event.offset) for event in reader.poll(5.0) if not event.is_checkpoint]
+        before = group.state
+        assert len(rust.read(stream_name, 100, group="apart")) == 100
+        assert group.online_readers() == ["ours"]
+        assert group.state.positions.keys() == before.positions.keys()
+        while len(found) < 100:
+            found += [(event.segment, event.offset) for event in reader.poll(5.0) if not event.is_checkpoint]
+    assert len(set(found)) == 100
+    assert len(rust.read(stream_name, 100, group="apart2")) == 100

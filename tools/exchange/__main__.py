@@ -156,6 +156,30 @@ class Exchange:
         assert epochs == {0, 1, 2}, f"events are in epochs {sorted(epochs)} only"
 
 
+def _read_beside_a_group(client: PravegaClient, writer: Party, readers: Sequence[Party]) -> None:
+    """Let everybody read a stream in the middle of which a reader group of ours is: none disturbs the other."""
+    stream, form, count = StreamName(_SCOPE, "beside"), FORMATS[0], _PARTS * _EVENTS
+    client.create_stream(stream, 2)
+    writer.write(stream, form, 0, count, "plain")
+    writer.done()
+    seen: list[tuple[object, int]] = []
+    with client.reader_group(f"{_SCOPE}/ours", stream, refresh=0.5) as group, group.reader("ours", "bytes") as reader:
+
+        def take(least: int) -> None:
+            end = time.monotonic() + 60
+            while len(seen) < least and time.monotonic() < end:
+                seen.extend((event.segment, event.offset) for event in reader.poll(1.0) if not event.is_checkpoint)
+
+        take(1)
+        for party in readers:
+            _check(party.read(stream, form, count, timed=False), form, count, timed=False)
+            assert group.online_readers() == ["ours"], f"after {party.name} the group has {group.online_readers()}"
+        take(count)
+    assert len(seen) == len(set(seen)) == count, f"our group had {len(seen)} events, {len(set(seen))} of them different"
+    names = ", ".join(party.name for party in readers)
+    print(f"a reader group of ours beside {names}: {count} events each, once", flush=True)
+
+
 def _lacks(party: Party, form: Format, mode: str, *, writing: bool) -> str:
     why = party.lacks(form, mode, writing=writing)
     return f"{party.name}: {why}" if why else ""
@@ -259,6 +283,8 @@ def main(
                     if cell.failure:
                         print("FAILED", " ".join(cell.place), cell.failure, flush=True)
                 print(f"{mode}, written by {writer.name}: {time.monotonic() - begin:.0f} s", flush=True)
+        if "plain" in modes:
+            _read_beside_a_group(client, parties[1], parties)
     sys.exit(any(cell.failure for cell in cells))
 
 
