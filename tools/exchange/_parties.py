@@ -26,23 +26,19 @@ from tests.interop._rust import RustPeer
 from tests.jvm import SOON_READY
 from tools.exchange._trips import FORMATS, Format, expected, key
 
-__all__ = ["Flink", "Java", "Mode", "Party", "Place", "Python", "Rust", "Seen", "Spark"]
+__all__ = ["FLINK_OPENS", "Flink", "Java", "Mode", "Party", "Place", "Python", "Rust", "Seen", "Spark"]
 
 Mode = str
 _HERE: Final = Path(__file__).parent
 _INTEROP: Final = _HERE.parents[1] / "tests" / "interop"
 _ASK_SECONDS: Final = 240.0
-#: Packages whose objects Flink's serializers look into.
-_OPENED: Final = (
-    "lang",
-    "lang.invoke",
-    "math",
-    "net",
-    "text",
-    "time",
-    "util",
-    "util.concurrent",
-    "util.concurrent.atomic",
+#: Options of Java for Flink's serializers, which look into objects of these packages.
+FLINK_OPENS: Final = tuple(
+    f"--add-opens=java.base/java.{package}=ALL-UNNAMED"
+    for package in (
+        *("lang", "lang.invoke", "math", "net", "text", "time", "util"),
+        *("util.concurrent", "util.concurrent.atomic"),
+    )
 )
 
 
@@ -338,8 +334,7 @@ class Flink(_Asked):
         self.name, self._api = f"Flink, {api}", api
         sources = [_HERE / "java" / "Trip.java", _HERE / "java" / "Trips.java", _HERE / "flink" / "FlinkPeer.java"]
         compile_java(find_java(), [*sources, _INTEROP / "java" / "JsonPeer.java"], folder, jars)
-        opens = [f"--add-opens=java.base/java.{each}=ALL-UNNAMED" for each in _OPENED]
-        super().__init__(place, "FlinkPeer", folder, [f"{jars}/*"], *opens)
+        super().__init__(place, "FlinkPeer", folder, [f"{jars}/*"], *FLINK_OPENS)
 
     def write(
         self, stream: StreamName, form: Format, first: int, last: int, mode: Mode, time: int | None = None

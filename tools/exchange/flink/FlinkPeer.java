@@ -51,7 +51,7 @@ import org.apache.flink.util.CloseableIterator;
  */
 public final class FlinkPeer extends JsonPeer {
     /** How often a reader looks for a checkpoint: by default every three seconds. */
-    private static final Time REFRESH = Time.milliseconds(300);
+    static final Time REFRESH = Time.milliseconds(300);
     private static final Gson GSON = new GsonBuilder().serializeNulls().create();
 
     private FlinkPeer() {
@@ -82,7 +82,7 @@ public final class FlinkPeer extends JsonPeer {
         return registry == null ? config : config.withSchemaRegistryURI(URI.create(registry));
     }
 
-    private static StreamExecutionEnvironment environment() {
+    static StreamExecutionEnvironment environment() {
         Configuration configuration = new Configuration();
         configuration.setString("rest.port", "0");
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.createLocalEnvironment(1, configuration);
