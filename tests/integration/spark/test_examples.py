@@ -2,6 +2,7 @@
 
 import json
 import socket
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,12 +18,16 @@ from pyspark.sql import SparkSession
 from connector.cli import command_line
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
+from connector.local import pravega_jars
+from connector.local.jvm import find_java
 from connector.wire import StreamName
 from examples import event_counter
 from examples.alerts import orders, raise_alerts, show_alerts
+from examples.invoices import write_invoices
 from examples.word_count import count_words, text_writer
 from pravega_serde import JavaSerializer
 from pravega_serde.registry import deserializer
+from tests.interop._javac import compile_java
 
 START = datetime(2026, 11, 21, 12, 0, 3, tzinfo=UTC)
 LINES = ["To be, or not to be", "that is the question:", "", "Whether 'tis nobler", "ЖИТЬ, жить — be"] * 8
@@ -115,6 +120,34 @@ def test_counts_of_java_strings_go_on_after_a_restart(
         event_counter.main(arguments)
     counts = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("batch ")]
     assert counts == ["left 2", "right 1", "left 3", "right 2", "жест 1"]
+
+
+def test_a_java_service_reads_invoices_of_its_orders(
+    spark: SparkSession, config: PravegaConfig, client: PravegaClient, stream_name: StreamName, checkpoint: str,
+    tmp_path: Path,
+):  # fmt: skip
+    target = StreamName(stream_name.scope, f"{stream_name.stream}-invoices")
+    sources = Path(write_invoices.__file__).parent.glob("src/main/java/**/*.java")
+    compile_java(find_java(), sources, tmp_path, pravega_jars())
+
+    def service(do: str, stream: StreamName, count: int) -> list[str]:
+        command = [find_java().path, "-cp", f"{tmp_path}:{pravega_jars()}/*", "com.example.orders.OrderService"]
+        arguments = [do, config.controller, stream.scope, stream.stream, str(count)]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=True)
+        return done.stdout.splitlines()
+
+    query = ["--controller", config.controller, "--source", str(stream_name), "--target", str(target),
+             "--checkpoint", checkpoint, "--once"]  # fmt: skip
+    assert service("orders", stream_name, 40)[-1].startswith("40 orders written")
+    write_invoices.main(query)
+    write_invoices.main(query)  # nothing is left to do
+    found = [json.loads(line) for line in service("invoices", target, 30) if line.startswith("{")]
+    assert sorted(found, key=lambda invoice: invoice["id"]) == [
+        {"id": i, "customer": f"customer {i % 5}", "amount": sum(n * (2.5 + i) for n in range(1, i % 3 + 2))}
+        for i in range(40)
+        if i % 4 != 3
+    ]
+    assert len(list(client.read(target))) == 30
 
 
 def test_each_alert_comes_once(
