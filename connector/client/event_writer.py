@@ -6,6 +6,7 @@ import contextlib
 import math
 import time
 import uuid
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
@@ -56,6 +57,23 @@ _LINGER: Final = 0.01
 _GOODBYE_SECONDS: Final = 5.0
 
 
+class _Rows:
+    """Events that wait until there are enough of them. It has no hints, which make each look-up of a name slower."""
+
+    __slots__ = ("closed", "events", "keys", "lock", "max_event_size", "serialize", "since", "size")
+
+    def __init__(self, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
+        """Without ``serialize`` events are bytes already."""
+        self.serialize, self.max_event_size = serialize, max_event_size
+        self.lock = waiting.lock()
+        self.events: list[bytes] = []
+        self.keys: list[str | None] = []
+        self.size = 0
+        self.since = math.inf
+        """When the oldest one came (monotonic seconds)."""
+        self.closed = False
+
+
 class EventWriter(HintedNames, Generic[T]):
     """Writes events to one stream; thread safe, one background thread.
 
@@ -92,17 +110,11 @@ class EventWriter(HintedNames, Generic[T]):
         self._noted = False  # whether watermarks wait for it
         self._stores = stores
         self._serializer, self._router = serializer, router
-        self._serialize = serializer.serialize
-        self._max_event_size = max_event_size
         self._timeout = timeout
         self._random = np.random.default_rng()
         self._routes = Routes(stream, destination.ranges())
-        self._lock = waiting.lock()
-        self._events: list[bytes] = []
-        self._keys: list[str | None] = []
-        self._size = 0
-        self._since = math.inf  # when the oldest waiting row came
-        self._closed = False
+        raw = isinstance(serializer, RawEvents)
+        self._rows = _Rows(None if raw else serializer.serialize, max_event_size)
         self._overdue = False  # the last flush was not done in time
         self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
 
@@ -117,24 +129,27 @@ class EventWriter(HintedNames, Generic[T]):
             arguments.only("write", ["key"], ["value", "routing_key"])
         if routing_key is None and self._router is not None:
             routing_key = self._router.key(value)
-        event = self._serialize(value)
+        rows = self._rows
+        event = value if rows.serialize is None else rows.serialize(value)
         if type(event) is not bytes:
-            event = as_bytes(event, raw=isinstance(self._serializer, RawEvents))
-        if len(event) > self._max_event_size:
-            raise self._too_large(len(event))
-        if routing_key is not None:
+            event = as_bytes(event, raw=rows.serialize is None)
+        size = len(event)
+        if size > rows.max_event_size:
+            raise self._too_large(size)
+        if routing_key is not None and not (type(routing_key) is str and routing_key.isascii()):
             check_key(routing_key)
-        with self._lock:
-            self._check_open()
-            first = not self._events
-            if not first and (self._size + len(event) > _ROW_BYTES or len(self._events) >= _ROW_COUNT):
+        with rows.lock:
+            if rows.closed:
+                raise writer_closed(self.stream)
+            first = not rows.events
+            if not first and (rows.size + size > _ROW_BYTES or len(rows.events) >= _ROW_COUNT):
                 self._submit_rows(self._stores.deadline(self._timeout))
                 first = True
-            self._events.append(event)
-            self._keys.append(routing_key)
-            self._size += len(event)
+            rows.events.append(event)
+            rows.keys.append(routing_key)
+            rows.size += size
             if first:
-                self._since = time.monotonic()
+                rows.since = time.monotonic()
         if first:
             self._loop.wake()
 
@@ -180,7 +195,7 @@ class EventWriter(HintedNames, Generic[T]):
             row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
             raise NullEventError.at_row(row)
         lengths = pa.compute.binary_length(events).to_numpy()
-        if (longest := int(lengths.max())) > self._max_event_size:
+        if (longest := int(lengths.max())) > self._rows.max_event_size:
             raise self._too_large(longest)
         for first, last in pieces_of(lengths):
             try:
@@ -191,7 +206,7 @@ class EventWriter(HintedNames, Generic[T]):
                 raise type(error)(f"{error.message} (the first {first} rows of the column were taken before)") from None
 
     def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
-        with self._lock:
+        with self._rows.lock:
             self._check_open()
             deadline = self._stores.deadline(self._timeout)
             self._submit_rows(deadline)
@@ -206,9 +221,9 @@ class EventWriter(HintedNames, Generic[T]):
         After a DeadlineExceededError the events are still on their way; flush may be called again.
         """
         deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
-        began, idle = time.monotonic(), not self._events and self._loop.is_durable
+        began, idle = time.monotonic(), not self._rows.events and self._loop.is_durable
         # Another thread may hold the lock while it waits for room.
-        while not self._lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
+        while not self._rows.lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
             pass
         try:
             self._check_open()
@@ -217,7 +232,7 @@ class EventWriter(HintedNames, Generic[T]):
             self._overdue = True
             raise
         finally:
-            self._lock.release()
+            self._rows.lock.release()
         try:
             self._loop.flush(deadline)
         except (DeadlineExceededError, KeyboardInterrupt):
@@ -245,7 +260,7 @@ class EventWriter(HintedNames, Generic[T]):
 
         Watermarks do not wait for this writer any longer.
         """
-        if self._closed:
+        if self._rows.closed:
             return
         try:
             self.flush(timeout)
@@ -258,7 +273,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""
-        self._closed = True
+        self._rows.closed = True
         self._loop.close()
 
     def __enter__(self) -> EventWriter[T]:
@@ -278,44 +293,45 @@ class EventWriter(HintedNames, Generic[T]):
     @property
     def is_free(self) -> bool:
         """Whether a write does not wait now."""
-        return not self._lock.locked() and self._loop.has_room(self._size)
+        return not self._rows.lock.locked() and self._loop.has_room(self._rows.size)
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._rows.closed:
             raise writer_closed(self.stream)
 
     def _too_large(self, size: int) -> EventTooLargeError:
         return EventTooLargeError(
-            f"an event of {size} bytes is over the limit of {self._max_event_size} bytes for stream {self.stream}; "
-            "raise max_event_size if all readers of the stream can take it"
+            f"an event of {size} bytes is over the limit of {self._rows.max_event_size} bytes for stream "
+            f"{self.stream}; raise max_event_size if all readers of the stream can take it"
         )
 
     def _collect(self) -> float:
         """Hand waiting rows to the loop when they are due; return when to come again."""
         # A caller that holds the lock is about to hand them over itself, or waits for the loop that asks here.
-        if not self._lock.acquire(blocking=False):
+        if not self._rows.lock.acquire(blocking=False):
             return time.monotonic() + _LINGER
         try:
-            due = self._since + _LINGER
+            due = self._rows.since + _LINGER
             if due > time.monotonic():
                 return due
-            if not self._loop.has_room(self._size):
+            if not self._loop.has_room(self._rows.size):
                 return time.monotonic() + _LINGER
             self._loop.push(self._take_rows())
             return math.inf
         finally:
-            self._lock.release()
+            self._rows.lock.release()
 
     def _submit_rows(self, deadline: Deadline) -> None:
         """Hand over the waiting rows when there is room; if that fails they go on waiting."""
-        if self._events:
-            self._loop.wait_for_room(self._size, deadline)
+        if self._rows.events:
+            self._loop.wait_for_room(self._rows.size, deadline)
             self._loop.push(self._take_rows())
             self._loop.wake()
 
     def _take_rows(self) -> list[tuple[int, Block]]:
-        events, keys = pa.array(self._events, pa.large_binary()), self._keys
-        self._events, self._keys, self._size, self._since = [], [], 0, math.inf
+        rows = self._rows
+        events, keys = pa.array(rows.events, pa.large_binary()), rows.keys
+        rows.events, rows.keys, rows.size, rows.since = [], [], 0, math.inf
         if all(key is None for key in keys):
             return self._route(events, None)
         return self._route(events, pa.array(keys, pa.string()))

@@ -280,8 +280,8 @@ def test_flush_does_not_wait_longer_for_another_thread_that_waits_for_room(clien
     waiting = threading.Thread(target=writer.write_column, args=(pa.array([b"b"]),))
     waiting.start()
     began = time.monotonic()
-    while writer._lock.acquire(blocking=False):
-        writer._lock.release()
+    while writer._rows.lock.acquire(blocking=False):
+        writer._rows.lock.release()
     with pytest.raises(DeadlineExceededError):
         writer.flush(0.2)
     assert time.monotonic() - began < 5
