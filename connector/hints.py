@@ -185,6 +185,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "subscribe": "write reader(id, serializer), which comes into the group",
         "commit": "checkpoint(name) has all readers take one; it is done by itself every checkpoint_interval seconds",
         "initiate_checkpoint": "write checkpoint(name)",
+        "get_current_time_window": "write time_window(stream)",
         "generate_stream_cuts": "write stream_cuts()",
         "get_stream_cuts": "write stream_cuts()",
         "reset_reader_group": _RESET,
@@ -205,7 +206,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "seek": f"a reader has no place of its own: of the group, {_RESET}",
         "subscribe": "the group's streams are named by client.reader_group(name, streams)",
         "unsubscribe": "write close()",
-        "get_current_time_window": "write client.time_window(cut), of a cut of group.stream_cuts()",
+        "get_current_time_window": "the group has it: group.time_window(stream)",
     },
     "StreamCut": {
         "as_text": "write to_text()",

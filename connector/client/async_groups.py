@@ -70,6 +70,7 @@ class AsyncReaderGroup(Opened[ReaderGroup]):
     stream_cuts = as_coroutine(ReaderGroup.stream_cuts)
     reset = as_coroutine(ReaderGroup.reset)
     unread_bytes = as_coroutine(ReaderGroup.unread_bytes)
+    time_window = as_coroutine(ReaderGroup.time_window)
     update_retention_cut = as_coroutine(ReaderGroup.update_retention_cut)
     delete = as_coroutine(ReaderGroup.delete)
 

@@ -54,6 +54,7 @@ from .synchronizer import StateSynchronizer
 if TYPE_CHECKING:
     from .exactly_once import ExactlyOnceReader
     from .pravega_client import PravegaClient
+    from .watermarks import TimeWindow
 
 __all__ = ["GroupCheckpoint", "ReaderGroup", "open_group"]
 
@@ -374,6 +375,20 @@ class ReaderGroup(HintedNames):
             pieces = slices_between(self._client.stores, StreamCut(stream, known), end, skip_lost=True)
             total += sum(piece.end - piece.start for piece in pieces)
         return total
+
+    def time_window(self, stream: Stream) -> TimeWindow:
+        """Event times around where the slowest reader of a stream is, as ``getCurrentTimeWindow`` of Java's readers.
+
+        Readers of both languages tell their positions every few seconds; events that were taken since may be later.
+        Raises ReaderGroupError for a stream that the group does not read.
+        """
+        name = self._client.name(stream)
+        told = self._fetched().last_read_of(name).positions
+        if not told:
+            raise ReaderGroupError(
+                f"reader group {self.scope}/{self.name} reads nothing of stream {name}, or no longer"
+            )
+        return self._client.time_window(by_stream(told)[name])
 
     def update_retention_cut(self, cuts: Iterable[StreamCut]) -> None:
         """Let the streams be truncated up to these cuts. Raises ReaderGroupError unless retention is manual."""

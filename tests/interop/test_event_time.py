@@ -43,9 +43,11 @@ def test_java_readers_see_our_times(client: PravegaClient, java: JavaTimePeer, s
         transaction.commit(3000)
         cuts.append(await_time(client, stream_name, 3000, eventually))
     assert [client.time_window(cut).low for cut in cuts] == [None, 1000, 2000, 3000]
-    for cut in cuts:
+    for number, cut in enumerate(cuts):
         window = client.time_window(cut)
         assert java.window(cut, window) == window
+        with client.reader_group(f"{stream_name.scope}/from{number}", stream_name, start=cut) as group:
+            assert group.time_window(stream_name) == window
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from connector.client import controller_methods as calls
 from connector.client._proto import controller_pb2 as pb
 from connector.client.controller_methods import stream_message
 from connector.config import PravegaConfig
-from connector.errors import ConfigError, StreamNotFoundError, TimeUnknownError
+from connector.errors import ConfigError, ReaderGroupError, StreamNotFoundError, TimeUnknownError
 from connector.wire import StreamName
 
 
@@ -24,7 +24,7 @@ def marked(client: PravegaClient, stream_name: StreamName, eventually) -> Callab
     return wait
 
 
-def test_times_that_a_writer_notes_are_found_again(client, stream_name, marked) -> None:
+def test_times_that_a_writer_notes_are_found_again(client, stream_name, marked, eventually) -> None:
     client.create_stream(stream_name, 2)
     assert client.watermarks(stream_name) == []
     head, tails = client.head(stream_name), {}
@@ -41,6 +41,12 @@ def test_times_that_a_writer_notes_are_found_again(client, stream_name, marked) 
     assert client.time_window(head) == TimeWindow(None, 1000)
     assert client.time_window(tails[1000]) == TimeWindow(1000, 2000)
     assert client.time_window(tails[3000]) == TimeWindow(3000, None)
+    with client.reader_group(f"{stream_name.scope}/times", stream_name, refresh=0.2) as group:
+        assert group.time_window(stream_name) == TimeWindow(None, 1000)
+        with group.reader("reader") as reader:
+            eventually(lambda: not reader.poll(0.1) and group.time_window(stream_name) == TimeWindow(3000, None))
+        with pytest.raises(ReaderGroupError, match=f"reads nothing of stream {stream_name.scope}/other"):
+            group.time_window(f"{stream_name.scope}/other")
     # With a client that has read nothing yet.
     with PravegaClient(client.config) as other:
         found = {time: other.cut_at(stream_name, time) for time in (-5, 1000, 2000, 2001, 3000, 3001, 10**15)}
