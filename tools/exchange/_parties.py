@@ -71,6 +71,8 @@ class Party(ABC):
     name: str
     aborts = False
     """Whether it can abort a transaction on request."""
+    bounds_above = True
+    """Whether the times it notes are those of its last events; else they are earlier."""
 
     @abstractmethod
     def write(
@@ -329,6 +331,8 @@ class Java(_Asked):
 
 class Flink(_Asked):
     """Jobs of a Flink mini cluster with the Pravega connector, by one of its two interfaces."""
+
+    bounds_above = False  # it notes the job's watermark, behind which later events than it have been written
 
     def __init__(self, place: Place, folder: Path, jars: Path, api: str) -> None:
         self.name, self._api = f"Flink, {api}", api

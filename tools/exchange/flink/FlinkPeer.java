@@ -52,6 +52,7 @@ import org.apache.flink.util.CloseableIterator;
 public final class FlinkPeer extends JsonPeer {
     /** How often a reader looks for a checkpoint: by default every three seconds. */
     static final Time REFRESH = Time.milliseconds(300);
+    private static final long WATERMARK_MILLIS = 20;
     private static final Gson GSON = new GsonBuilder().serializeNulls().create();
 
     private FlinkPeer() {
@@ -167,7 +168,12 @@ public final class FlinkPeer extends JsonPeer {
         DataStream<Long> numbers = environment.fromSequence(request.get("first").getAsLong(),
                 request.get("last").getAsLong() - 1);
         if (timed) {
-            numbers = numbers.assignTimestampsAndWatermarks(WatermarkStrategy.<Long>forMonotonousTimestamps()
+            // The writer notes the watermark that it has with an event, and Flink makes one only now and then.
+            environment.getConfig().setAutoWatermarkInterval(WATERMARK_MILLIS);
+            numbers = numbers.map(number -> {
+                Thread.sleep(2 * WATERMARK_MILLIS);
+                return number;
+            }).returns(Types.LONG).assignTimestampsAndWatermarks(WatermarkStrategy.<Long>forMonotonousTimestamps()
                     .withTimestampAssigner((number, before) -> number));
         }
         if (text(request, "api").equals("legacy")) {
