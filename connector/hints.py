@@ -13,6 +13,7 @@ _FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream
 _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reader(id, serializer) reads"
 _CONSUMER: Final = f"{_FOLLOW}; processes that share the work: client.reader_group('scope/group', streams)"
 _RESET: Final = "reset(place) has the group begin again: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
+_CHANGES: Final = "reset(streams=…, retention=…, checkpoint_interval=…) changes it, and has the group begin again"
 _COMMITS: Final = "nothing is to be committed: with each call, all that was handed out before counts as done with"
 _TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
 _CREATE: Final = "write client.create_stream(stream, segments)"
@@ -182,13 +183,18 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "lag": "write unread_bytes(); pravega-serde group lag SCOPE/GROUP has it for each stream",
         "consumer": "write reader(id, serializer)",
         "create_reader": "write reader(id, serializer)",
-        "subscribe": "write reader(id, serializer), which comes into the group",
+        "subscribe": "write reader(id, serializer), which comes into the group; reset(streams=…) has it read others",
+        "update": _CHANGES,
+        "update_config": _CHANGES,
+        "set_config": _CHANGES,
+        "add_stream": _CHANGES,
+        "remove_stream": _CHANGES,
         "commit": "checkpoint(name) has all readers take one; it is done by itself every checkpoint_interval seconds",
         "initiate_checkpoint": "write checkpoint(name)",
         "get_current_time_window": "write time_window(stream)",
         "generate_stream_cuts": "write stream_cuts()",
         "get_stream_cuts": "write stream_cuts()",
-        "reset_reader_group": _RESET,
+        "reset_reader_group": f"{_RESET}; streams=… and other settings as for client.reader_group",
         "reset_readers_to_checkpoint": _RESET,
         "reset_offsets": _RESET,
         "seek": _RESET,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from connector.config import PravegaConfig
 from connector.local import LocalPravega, LocalSchemaRegistry
@@ -22,9 +22,10 @@ from tests.spark_home import spark_home
 from tools.processes import stat_of
 
 _TESTS = Path(__file__).parent
-# How long an example takes says nothing on a machine that has other work; pytest's own limit catches what hangs.
-settings.register_profile("tests", deadline=None)
-settings.register_profile("short", deadline=None, max_examples=30)  # ./run test; the usual number is 100
+# How long examples take says nothing on a machine that has other work; pytest's own limit catches what hangs.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# ./run test; the usual number is 100
+settings.register_profile("short", settings.get_profile("tests"), max_examples=30)
 settings.load_profile("tests")
 
 # For every Spark application that a test starts, here or in another process.

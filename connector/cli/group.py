@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.table import Table
 from ..client import PravegaClient, StreamName
 from ..client.reader_group import ReaderGroup
 from ..errors import ReaderGroupError, ReaderGroupNotFoundError
-from ..groups import Segment
+from ..groups import Retention, Segment
 from ..insight import GroupView, group_lag, group_view
 from . import arguments
 from .lag import tell, told
@@ -22,6 +22,7 @@ from .place_argument import PLACES, place
 __all__ = ["group"]
 
 _name = click.argument("name", metavar="SCOPE/GROUP")
+_OPEN: Final = "unbounded"
 
 
 @click.group()
@@ -79,19 +80,75 @@ def lag(name: str, **given: Any) -> None:
     multiple=True,
     metavar=PLACES,
     help="Where to begin again: earliest, latest, a time, or a stream cut; several cuts for several streams.  "
-    "[default: the last checkpoint]",
+    "[default: the last checkpoint; the head of a stream that is new]",
+)
+@click.option(
+    "--stream",
+    "streams",
+    multiple=True,
+    metavar="SCOPE/STREAM",
+    help="Read this stream from now on, and no others but those that are named so too.  [default: as before]",
+)
+@click.option(
+    "--end", multiple=True, metavar=PLACES, help=f"Where to end, as --at; {_OPEN}: nowhere.  [default: as before]"
+)
+@click.option(
+    "--retention",
+    type=click.Choice([each.name.lower() for each in Retention]),
+    help="What of its streams may be truncated.  [default: as before]",
+)
+@click.option(
+    "--checkpoint-interval",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Between automatic checkpoints; 0: none.  [default: as before]",
+)
+@click.option(
+    "--refresh",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Between two looks of a reader at the state.  [default: as before]",
+)
+@click.option(
+    "--max-outstanding",
+    type=click.IntRange(1),
+    metavar="COUNT",
+    help="Checkpoints that may be asked for while none is complete.  [default: as before]",
 )
 @arguments.yes
 @arguments.controller
-def reset(name: str, at: tuple[str, ...], controller: str | None, *, yes: bool) -> None:
-    """Have a group begin again; its readers are offline then, and each has to come back as a new one."""
+def reset(
+    name: str,
+    at: tuple[str, ...],
+    streams: tuple[str, ...],
+    end: tuple[str, ...],
+    controller: str | None,
+    *,
+    yes: bool,
+    **settings: Any,
+) -> None:
+    """Have a group begin again, with the same configuration or another.
+
+    Its readers are offline then, and each has to come back as a new one.
+    """
     with arguments.client_of(controller) as client:
         view = _with_state(client, name)
-        cuts = [place(client, stream, text) for stream, text in _places(view, at)]
+        read = [client.require_stream(stream) for stream in streams] or list(view.config.start)
+        cuts = [place(client, stream, text) for stream, text in _places(read, at, "--at")]
+        changes = {option: value for option, value in settings.items() if value is not None}
+        if settings["checkpoint_interval"] == 0:
+            changes["checkpoint_interval"] = None
+        if streams:
+            changes["streams"] = read
+        if end:
+            ends = [] if end == (_OPEN,) else _places(read, end, "--end")
+            changes["end"] = [place(client, stream, text, end=True) for stream, text in ends] or None
         where = " ".join(at) if at else "its last checkpoint"
-        arguments.confirmed(f"Reset reader group {view} to {where}, with its {_readers(view)} offline", yes=yes)
+        reading = f" in {', '.join(map(str, read))}" if streams else ""
+        question = f"Reset reader group {view} to {where}{reading}, with its {_readers(view)} offline"
+        arguments.confirmed(question, yes=yes)
         with ReaderGroup(client, view.scope, view.name) as opened:
-            opened.reset(cuts or None)
+            opened.reset(cuts or None, **changes)
 
 
 @group.command()
@@ -114,14 +171,13 @@ def _with_state(client: PravegaClient, name: str) -> GroupView:
     return view
 
 
-def _places(view: GroupView, given: tuple[str, ...]) -> list[tuple[StreamName, str]]:
+def _places(streams: list[StreamName], given: tuple[str, ...], option: str) -> list[tuple[StreamName, str]]:
     """Streams and the places for them: one place for all, or as many cuts as there are streams."""
-    streams = list(view.config.start)
     if len(given) <= 1:
         return [(stream, text) for text in given for stream in streams]
     if len(given) != len(streams):
         raise click.UsageError(
-            f"--at is given {len(given)} times: give it once, or for each of {', '.join(map(str, streams))} in turn"
+            f"{option} is given {len(given)} times: give it once, or for each of {', '.join(map(str, streams))} in turn"
         )
     return list(zip(streams, given, strict=True))
 

@@ -9,11 +9,11 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
 from ..errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
 from ..groups import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from .pravega_client import PravegaClient
     from .watermarks import TimeWindow
 
-__all__ = ["GroupCheckpoint", "ReaderGroup", "open_group"]
+__all__ = ["GroupChanges", "GroupCheckpoint", "ReaderGroup", "open_group"]
 
 _log: Final = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5  # between looks for a checkpoint that readers are to take
@@ -83,6 +83,23 @@ class GroupCheckpoint:
         return cls(*decode_checkpoint(data))
 
 
+class GroupChanges(TypedDict, total=False):
+    """Settings of a group that :meth:`ReaderGroup.reset` changes; the others stay."""
+
+    streams: Streams
+    """All that the group reads from now on."""
+    end: Place | None
+    """Where the group ends; None is no end. Without it the streams that it reads still end where they did."""
+    retention: str
+    """``none``, ``manual``, or ``automatic`` at each checkpoint."""
+    checkpoint_interval: float | None
+    """Seconds between automatic checkpoints; None is no such checkpoints."""
+    refresh: float
+    """Seconds between two looks of a reader at the state."""
+    max_outstanding: int
+    """Checkpoints that may be asked for while none of them is complete."""
+
+
 def open_group(
     client: PravegaClient,
     name: Stream,
@@ -104,35 +121,58 @@ def open_group(
             raise ReaderGroupNotFoundError(f"there is no reader group {found}: name the streams that it is to read")
         return _opened(client, scope, group, there)
     names = arguments.stream_names(streams, client.config.scope)
-    if retention.upper() not in Retention.__members__:
-        raise ConfigError(f"argument 'retention' must be 'none', 'manual' or 'automatic', not {retention!r}")
-    arguments.seconds("checkpoint_interval", checkpoint_interval)
-    arguments.seconds("refresh", refresh, optional=False)
+    settings: GroupChanges = {
+        "retention": retention,
+        "checkpoint_interval": checkpoint_interval,
+        "refresh": refresh,
+        "max_outstanding": max_outstanding,
+    }
     config = GroupConfig(
         start=_bounds(client, names, start, "start"),
-        end={} if end is None else _bounds(client, names, end, "end"),
-        checkpoint_ms=-1 if checkpoint_interval is None else round(checkpoint_interval * 1000),
-        refresh_ms=round(refresh * 1000),
-        max_outstanding=max_outstanding,
-        retention=Retention[retention.upper()],
+        end=_bounds(client, names, end, "end"),
         generation=0,
         id=uuid.uuid4(),
+        **_fields(settings),
     )
     config.check()
     there = client.controller.create_group(scope, group, config)
     if there.settings != config.settings:
         raise ReaderGroupError(
-            f"reader group {found} is there with another configuration: join it without 'streams', or reset it"
+            f"reader group {found} is there with another configuration: join it without 'streams'; reset(streams=…), "
+            "which takes the other settings as well, changes it"
         )
     return _opened(client, scope, group, there)
 
 
 def _bounds(
-    client: PravegaClient, streams: list[StreamName], place: Place | None, what: str
+    client: PravegaClient, streams: Collection[StreamName], place: Place | None, what: str
 ) -> dict[StreamName, Bound]:
-    if what == "start" and place in (None, "earliest", "head"):  # wherever that is when the group begins
+    # Without an end Java's builder names each stream as well; and the head is wherever it is when the group begins.
+    if place is None or (what == "start" and place in ("earliest", "head")):
         return {stream: Bound() for stream in streams}
-    return {cut.stream: Bound(cut) for cut in cuts_of(client, streams, place, what, default="head")}
+    return {cut.stream: Bound(cut) for cut in cuts_of(client, list(streams), place, what, default="head")}
+
+
+def _fields(given: GroupChanges) -> dict[str, Any]:
+    """Fields of a configuration, but for streams and places, for the arguments that are given. Raises ConfigError."""
+    fields: dict[str, Any] = {}
+    if "retention" in given:
+        if (name := str(given["retention"]).upper()) not in Retention.__members__:
+            raise ConfigError(
+                f"argument 'retention' must be 'none', 'manual' or 'automatic', not {given['retention']!r}"
+            )
+        fields["retention"] = Retention[name]
+    if "checkpoint_interval" in given:
+        interval = given["checkpoint_interval"]
+        arguments.seconds("checkpoint_interval", interval)
+        fields["checkpoint_ms"] = -1 if interval is None else round(interval * 1000)
+    if "refresh" in given:
+        arguments.seconds("refresh", given["refresh"], optional=False)
+        fields["refresh_ms"] = round(given["refresh"] * 1000)
+    if "max_outstanding" in given:
+        arguments.count("max_outstanding", given["max_outstanding"], 1)
+        fields["max_outstanding"] = given["max_outstanding"]
+    return fields
 
 
 def _opened(client: PravegaClient, scope: str, group: str, config: GroupConfig) -> ReaderGroup:
@@ -316,52 +356,90 @@ class ReaderGroup(HintedNames):
         self._log.update_state(lambda state: [] if _is_first(state, name) else managing.clear_before(name))
         return positions
 
-    def reset(self, to: GroupCheckpoint | Place | Mapping[StreamName, StreamCut] | None = None) -> None:
+    def reset(
+        self,
+        to: GroupCheckpoint | Place | Mapping[StreamName, StreamCut] | None = None,
+        **changes: Unpack[GroupChanges],
+    ) -> None:
         """Have the group begin again at a checkpoint or a place, else at its last checkpoint; its readers are offline.
 
-        A place is one as in :meth:`PravegaClient.read`, for all streams, or a list of cuts; a stream of which it has
-        none begins where the group was told to begin last. What :meth:`stream_cuts` gave will do. Without a place and
-        any checkpoint the group begins where it began first. Durable on return. Raises ReaderGroupError,
-        MalformedStreamCutError, TimeUnknownError, ConfigError.
+        A place is one as in :meth:`PravegaClient.read`, for all streams, or a list of cuts. What :meth:`stream_cuts`
+        gave will do. A stream of which it has none begins at the last checkpoint; without any, where the group was told
+        to begin last; a new one at its head.
+
+        ``changes`` are other settings, those of :meth:`PravegaClient.reader_group`: ``streams``, ``end``,
+        ``retention``, ``checkpoint_interval``, ``refresh``, ``max_outstanding`` (:class:`GroupChanges`). What is not
+        named stays; cuts of streams that the group leaves are not used. Durable on return. Raises ReaderGroupError,
+        StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError.
         """
-        cuts = self._cuts_of(to)
+        arguments.only("reset", changes, ("to", *GroupChanges.__annotations__))
+        fields, streams = _fields(changes), self._streams_of(changes)
+        before = self._fetched()
+        read = before.config.start.keys() if streams is None else streams
+        cuts, last = self._cuts_of(to, read), managing.last_cuts(before)
+        ends = _bounds(self._client, read, changes["end"], "end") if "end" in changes else None
         for _ in range(_RESET_ATTEMPTS):
             config = self._fetched().config
-            if strange := cuts.keys() - config.start.keys():
+            wanted = managing.changed_config(config, streams=streams, at=cuts, last=last, end=ends, **fields)
+            if strange := cuts.keys() - wanted.start.keys() - config.start.keys():
                 raise ReaderGroupError(
                     f"reader group {self.scope}/{self.name} does not read {', '.join(map(str, sorted(strange)))}"
                 )
-            wanted = replace(config, start={**config.start, **{s: Bound(cut) for s, cut in cuts.items()}})
+            # What cannot be is an error before anything is changed.
+            self._check_left(config, wanted)
+            start, end = self._begin_and_end(wanted)
             self._log.update_state(partial(managing.announce_change, seen=config))
             changed = self._controller.update_group(self.scope, self.name, wanted)
             now = changed or self._controller.group_config(self.scope, self.name)
             if now is None:
                 raise ReaderGroupError(f"there is no reader group {self.scope}/{self.name} any more")
-            init = init_of(self._controller, now)
-            begin = dict(init.start.positions)
-            begin |= managing.missing_from(begin, self._predecessors(cuts))
-            self._log.update_state(partial(managing.reset, config=now, start=Ranged.of(begin), end=init.end))
+            if changed is None:
+                start, end = self._begin_and_end(now)
+            self._log.update_state(partial(managing.reset, config=now, start=start, end=end))
             if changed is not None:
                 return
         raise ReaderGroupError(f"reader group {self.scope}/{self.name} is being reset by others all the time")
 
-    def _cuts_of(self, to: Any) -> dict[StreamName, StreamCut]:
+    def _streams_of(self, changes: GroupChanges) -> list[StreamName] | None:
+        if "streams" not in changes:
+            return None
+        names = arguments.stream_names(changes["streams"], self._client.config.scope)
+        return [self._client.require_stream(name) for name in names]
+
+    def _cuts_of(self, to: Any, streams: Collection[StreamName]) -> dict[StreamName, StreamCut]:
         if to is None:
-            return managing.last_cuts(self._fetched())
+            return {}
         if isinstance(to, GroupCheckpoint | Mapping):
             return dict(to.cuts if isinstance(to, GroupCheckpoint) else to)
         if not isinstance(to, str):
             return arguments.own_cuts(to, "to")
-        streams = list(self._fetched().config.start)
-        return {cut.stream: cut for cut in cuts_of(self._client, streams, to, "to", default="head")}
+        return {cut.stream: cut for cut in cuts_of(self._client, list(streams), to, "to", default="head")}
 
-    def _predecessors(self, cuts: Mapping[StreamName, StreamCut]) -> dict[Segment, tuple[int, ...]]:
-        return {
+    def _check_left(self, config: GroupConfig, wanted: GroupConfig) -> None:
+        """Raise ReaderGroupError for a stream that forgot its subscriber: the server would look for it for ever."""
+        if config.retention is Retention.NONE:
+            return
+        kept = () if wanted.retention is Retention.NONE else wanted.start.keys()
+        group = f"{self.scope}/{self.name}"
+        for stream in config.start.keys() - kept:
+            if not self._controller.stream_exists(stream) or group not in self._controller.subscribers(stream):
+                raise ReaderGroupError(
+                    f"reader group {group} cannot leave stream {stream}, which was deleted: a group with retention "
+                    "leaves a stream before that; make a group of another name"
+                )
+
+    def _begin_and_end(self, config: GroupConfig) -> tuple[Ranged, Positions]:
+        """Positions in which a group begins with a configuration, and where it ends."""
+        init = init_of(self._controller, config)
+        begin = dict(init.start.positions)
+        predecessors = {
             Segment(stream, after.range.id): tuple(after.predecessors)
-            for stream, cut in cuts.items()
-            for number in cut.positions
+            for stream, bound in config.start.items()
+            if bound.cut is not None
+            for number in bound.cut.positions
             for after in self._controller.successors(stream, number)
         }
+        return Ranged.of(begin | managing.missing_from(begin, predecessors)), init.end
 
     def unread_bytes(self) -> int:
         """Number of bytes between the last checkpoint and the ends of the streams, or of the group."""

@@ -7,11 +7,13 @@ somebody else was faster. (Java: ``ReaderGroupImpl``.)
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
 
 from ..errors import ReaderGroupError
 from ..wire import StreamCut, StreamName
-from .state import END_OF_SEGMENT, SILENT, GroupConfig, GroupState, Positions, Ranged, Segment, by_stream
+from .state import END_OF_SEGMENT, SILENT, Bound, GroupConfig, GroupState, Positions, Ranged, Segment, by_stream
 from .updates import (
     ClearCheckpointsBefore,
     CreateCheckpoint,
@@ -24,6 +26,7 @@ from .updates import (
 __all__ = [
     "announce_change",
     "begin_checkpoint",
+    "changed_config",
     "checkpoint_positions",
     "clear_before",
     "last_cuts",
@@ -99,6 +102,30 @@ def missing_from(positions: Positions, predecessors: Mapping[Segment, tuple[int,
         for before in ids
     }
     return {segment: -1 for segment in sorted(needed) if segment not in positions}
+
+
+def changed_config(
+    config: GroupConfig,
+    *,
+    streams: Collection[StreamName] | None = None,
+    at: Mapping[StreamName, StreamCut],
+    last: Mapping[StreamName, StreamCut],
+    end: Mapping[StreamName, Bound] | None = None,
+    **settings: Any,
+) -> GroupConfig:
+    """Configuration with which a group begins again: ``config`` with other ``settings``, its fields, and streams.
+
+    Each stream begins at its cut ``at``; else at the ``last`` checkpoint; else where it was told to begin before, a new
+    one at its head. Without ``streams`` the group reads the same; without ``end`` those that it reads still end where
+    they did. Cuts of others are left out. Raises ConfigError for one that Java's clients do not take.
+    """
+    read = config.start if streams is None else streams
+    cuts = {**last, **at}
+    start = {stream: Bound(cuts[stream]) if stream in cuts else config.start.get(stream, Bound()) for stream in read}
+    ends = {stream: config.end.get(stream, Bound()) for stream in start} if end is None else end
+    changed = replace(config, start=start, end=ends, **settings)
+    changed.check()
+    return changed
 
 
 def announce_change(state: GroupState, seen: GroupConfig) -> list[StateUpdate]:

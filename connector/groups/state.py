@@ -177,9 +177,13 @@ class GroupConfig(Written):
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """All but generation and id, to compare with what a user asks for (``ReaderGroupConfig.equals``)."""
+        """All but generation and id, to compare with what a user asks for.
+
+        (``ReaderGroupConfig.equals``, which also tells no end from an end that is unbounded.)
+        """
         fixed = self.checkpoint_ms, self.refresh_ms, self.max_outstanding, self.retention
-        return dict(self.start), dict(self.end), *fixed
+        ends = {stream: bound for stream, bound in self.end.items() if bound.cut is not None}
+        return dict(self.start), ends, *fixed
 
     def check(self) -> None:
         """Raise ConfigError for a configuration that stops Java's clients (``ReaderGroupConfigBuilder.build``)."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import java
@@ -59,7 +59,7 @@ def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     """Random values, to be verified by one JVM together."""
     found: list[Any] = []
 
-    @settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=count, database=None, phases=[Phase.generate])
     @given(strategy)
     def keep(value: Any) -> None:
         found.append(value)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from benchmarks._drive import PeerError
 from connector.client import PravegaClient
 from connector.client.group_member import GroupMember
 from connector.errors import ReaderOfflineError
-from connector.groups import Segment, decode_checkpoint, decode_position, encode_position
+from connector.groups import Retention, Segment, decode_checkpoint, decode_position, encode_position
 from connector.local import LocalPravega
 from connector.wire import StreamName
 from tests.interop._java_readers import JavaEvent, JavaReaders, JavaTaken
@@ -159,6 +160,83 @@ def test_both_go_on_to_what_follows_segments(
         eventually(lambda: go_on() and sorted(java.look().segments.values()) == [1, 2])
     java.leave("java")
     assert java.look().readers == []
+    java.delete()
+
+
+def test_both_read_on_after_either_has_changed_streams_and_settings(
+    client: PravegaClient, java: JavaReaders, scope: str, eventually: Eventually
+) -> None:
+    one, two, three = (StreamName(scope, name) for name in ("one", "two", "three"))
+    for first, stream in enumerate((one, two, three)):
+        client.create_stream(stream, 2)
+        write(client, stream, first * EVENTS)
+
+    def written(*streams: StreamName) -> list[bytes]:
+        return sorted(event for stream in streams for event in client.read(stream))
+
+    def read_by_java(reader: str, count: int) -> list[bytes]:
+        java.open(reader)
+        found: list[bytes] = []
+
+        def is_read() -> bool:
+            found.extend(item.payload for item in read_all(java, reader)[0] if isinstance(item, JavaEvent))
+            return len(found) >= count
+
+        eventually(is_read, seconds=90)
+        java.leave(reader)
+        return sorted(found)
+
+    def read_by_python(reader: str, count: int) -> list[bytes]:
+        found: list[bytes] = []
+        with group.reader(reader) as python:
+            eventually(lambda: found.extend(e.value for e in python.poll(0.2)) or len(found) >= count, seconds=90)
+        return sorted(found)
+
+    assert java.create([one, two], checkpoint_ms=-1, refresh_ms=100)
+    assert read_by_java("before", 2 * EVENTS) == written(one, two)
+    with client.reader_group(f"{scope}/{java.group}") as group:
+        outside = group.reader("outside")
+
+        # By Python: a stream stays, with its place; one goes; one comes.
+        at = client.tail(one)
+        write(client, one, 3 * EVENTS)
+        group.reset(at, streams=[one, three], retention="manual", refresh=0.2)
+        assert java.look().readers == []
+        same = {one: (at, None), three: (None, None)}
+        assert not java.create(same, checkpoint_ms=-1, refresh_ms=200, retention=Retention.MANUAL)
+        with pytest.raises(PeerError, match="ConfigMismatch"):
+            java.create(same, checkpoint_ms=-1, refresh_ms=200)
+        added = sorted(client.read(one, start=at))
+        assert read_by_java("java-1", 2 * EVENTS) == sorted([*added, *written(three)])
+        with pytest.raises(ReaderOfflineError):
+            eventually(lambda: outside.poll(0.1))
+        outside.close()
+
+        # By Java.
+        java.reset({two: (None, None), three: (client.tail(three), None)}, checkpoint_ms=-1, refresh_ms=300)
+        config = group.config
+        assert sorted(config.start) == [three, two]
+        assert (config.generation, config.refresh_ms, config.retention) == (2, 300, Retention.NONE)
+        assert read_by_python("python-1", EVENTS) == written(two)
+
+        # By Python again, which goes on from what Java has set.
+        group.reset("earliest", streams=[two, one], end=[client.tail(two), client.tail(one)])
+        assert group.config.refresh_ms == 300
+        assert read_by_java("java-2", 3 * EVENTS) == written(one, two)
+    java.delete()
+
+
+def test_java_takes_a_group_of_ours_for_one_that_it_has_made_alike(
+    client: PravegaClient, java: JavaReaders, stream_name: StreamName
+) -> None:
+    client.create_stream(stream_name)
+    name = f"{java.scope}/{java.group}"
+    with client.reader_group(name, stream_name, checkpoint_interval=None, refresh=0.1) as made:
+        assert java.create([stream_name], checkpoint_ms=-1, refresh_ms=100)
+        assert made.config.generation == 0
+    java.delete()
+    assert java.create([stream_name], checkpoint_ms=-1, refresh_ms=100)
+    client.reader_group(name, stream_name, checkpoint_interval=None, refresh=0.1).close()
     java.delete()
 
 

@@ -43,6 +43,7 @@ VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), P
         (PravegaClient("h"), "to_pandas", "write client.read_columns(stream, serializer), which has to_pandas"),
         (ReaderGroup, "lag", "write unread_bytes()"),
         (ReaderGroup, "resetReaderGroup", "reset(place) has the group begin again: 'earliest'"),
+        (ReaderGroup, "addStream", "reset(streams=…, retention=…"),
         (GroupReader, "commit", "nothing is to be committed"),
         (CUT, "asText", "write to_text()"),
         (StreamCut, "UNBOUNDED", "StreamCut has no 'UNBOUNDED': leave start or end out"),

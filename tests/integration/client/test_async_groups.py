@@ -311,3 +311,20 @@ def test_what_a_cancelled_poll_brought_is_not_committed(run, config, stream, gro
 
     run(main)
     assert_exact(outputs(config, bills), expected)
+
+
+def test_a_group_is_reset_to_other_streams_and_settings(run, config, stream, group_name):
+    other = f"{stream}-other"
+    write(config, stream, 0, 5)
+    expected = write(config, other, 5, 5, seal=True)
+
+    async def main():
+        async with AsyncPravegaClient(config) as client, client.reader_group(group_name, stream) as group:
+            await group.reset(streams=[other], checkpoint_interval=0.2, refresh=0.1)
+            async with group.reader("r", "string") as reader:
+                found = [event.value async for event in reader if not event.is_checkpoint]
+            return found, (await group.config()).refresh_ms
+
+    found, refresh = run(main)
+    assert sorted(found) == sorted(expected)
+    assert refresh == 100

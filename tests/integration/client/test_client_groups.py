@@ -18,9 +18,10 @@ from connector.errors import (
     ReaderGroupError,
     ReaderOfflineError,
     ReaderOnlineError,
+    StreamNotFoundError,
     TimeUnknownError,
 )
-from connector.groups import Ranged
+from connector.groups import Bound, Ranged, Retention
 from pravega_serde.errors import DeserializationError
 
 
@@ -279,6 +280,104 @@ def test_a_group_is_reset_to_places_as_people_write_them(client: PravegaClient, 
         with pytest.raises(TimeUnknownError):
             group.reset("timestamp:2026-01-01T00:00:00Z")
         assert group.unread_bytes() == 0
+
+
+def test_a_group_is_reset_to_other_streams_and_settings(client: PravegaClient, stream_name: StreamName) -> None:
+    other, third = (StreamName(stream_name.scope, f"{stream_name.stream}-{which}") for which in ("other", "third"))
+    for stream in (stream_name, other, third):
+        client.create_stream(stream, 2)
+    write(client, stream_name, 0, 10)
+    others, thirds = write(client, other, 10, 10), write(client, third, 20, 10)
+    name = StreamName(stream_name.scope, "g")
+    with client.reader_group(name, [stream_name, other], checkpoint_interval=None, refresh=0.2) as group:
+        before = group.config
+        run = Collector(group)
+        run.join("r1")
+        run.until(lambda: len(run.events) == 20)
+        with ThreadPoolExecutor(1) as pool:
+            taking = pool.submit(group.checkpoint, "before", 30.0)
+            run.until(taking.done)
+        more = write(client, stream_name, 30, 10)
+
+        # Nothing is changed by what cannot be.
+        for error, wrong in (
+            (StreamNotFoundError, {"streams": f"{stream_name}-missing"}),
+            (ConfigError, {"retention": "forever"}),
+            (ConfigError, {"refresh": None}),
+            (ConfigError, {"max_outstanding": 0}),
+            (ConfigError, {"start": "earliest"}),
+            (ConfigError, {"streams": stream_name, "end": client.head(stream_name)}),
+        ):
+            with pytest.raises(error):
+                group.reset(**wrong)  # type: ignore[arg-type]
+        with pytest.raises(ReaderGroupError, match=f"does not read {third}"):
+            group.reset(client.tail(third))
+        assert (group.config, group.state.updating, group.online_readers()) == (before, False, ["r1"])
+
+        # One stays, and goes on at the checkpoint; one goes; one comes, and begins at its head.
+        group.reset(streams=[stream_name, third], retention="manual", checkpoint_interval=0.3, max_outstanding=5)
+        now = group.config
+        assert (list(now.start), now.generation, now.id) == ([stream_name, third], before.generation + 1, before.id)
+        assert (now.retention, now.checkpoint_ms) == (Retention.MANUAL, 300)
+        assert (now.refresh_ms, now.max_outstanding) == (200, 5)
+        assert client.controller.group_config(name.scope, name.stream) == now
+        subscribers = client.controller.subscribers
+        assert [subscribers(each) for each in (stream_name, other, third)] == [[str(name)], [], [str(name)]]
+        with pytest.raises(ReaderOfflineError):
+            poll_on(run.readers["r1"])
+        run.close()
+        again = Collector(group)
+        again.join("r1", "r2")
+        again.until(lambda: len(again.events) == 20)
+        assert sorted(again.values) == sorted([*more, *thirds])
+        again.close()
+
+        # The checkpoint has cuts of one that comes back and of one that stays: at these they begin.
+        group.reset(taking.result(), streams=[stream_name, other], retention="none")
+        last = Collector(group)
+        last.join("r3")
+        last.until(lambda: len(last.events) == 10)
+        assert sorted(last.values) == sorted(more)
+        last.close()
+        assert [subscribers(each) for each in (stream_name, third)] == [[], []]
+
+        # It ends where it is told to, and then nowhere again.
+        end = client.tail(other)
+        group.reset("earliest", streams=other, end=end)
+        write(client, other, 40, 10)
+        with group.reader("r4", str) as reader:
+            assert sorted(str(event.value) for event in reader if not event.is_checkpoint) == sorted(others)
+        group.reset("latest", streams=[other, third], end=None)
+        assert group.config.end == {other: Bound(), third: Bound()}
+        assert group.unread_bytes() == 0
+
+
+@pytest.mark.parametrize("retention", ["none", "manual"])
+def test_a_deleted_stream_is_left_only_without_retention(
+    client: PravegaClient, stream_name: StreamName, retention: str
+) -> None:
+    """With it the server would look for its subscriber for ever."""
+    gone = StreamName(stream_name.scope, f"{stream_name.stream}-gone")
+    for stream in (stream_name, gone):
+        client.create_stream(stream)
+    name = StreamName(stream_name.scope, f"g-{retention}")
+    with client.reader_group(name, [stream_name, gone], retention=retention) as group:
+        client.delete_stream(gone)
+        with pytest.raises(StreamNotFoundError):
+            group.reset()
+        if retention == "none":
+            group.reset(streams=stream_name)
+            assert list(group.config.start) == [stream_name]
+        else:
+            refusal = f"cannot leave stream {gone}, which was deleted"
+            with pytest.raises(ReaderGroupError, match=refusal):
+                group.reset(streams=stream_name)
+            client.create_stream(gone)
+            for changes in ({"streams": stream_name}, {"retention": "none"}):
+                with pytest.raises(ReaderGroupError, match=refusal):
+                    group.reset(**changes)  # type: ignore[arg-type]
+            assert group.config.generation == 0
+        assert not group.state.updating
 
 
 def test_a_group_ends_where_it_was_told_to(client: PravegaClient, stream_name: StreamName) -> None:

@@ -211,6 +211,21 @@ def test_a_reset_begins_again(client: PravegaClient, orders: StreamName, bills: 
         copy(late, lambda: False)
 
 
+def test_a_stream_is_added_without_a_repetition(
+    client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup
+) -> None:
+    """The readers leave first: then the group begins where the output ends."""
+    returns = StreamName(orders.scope, "returns")
+    client.create_stream(returns)
+    expected = write(client, orders, 0, 50) + write(client, returns, 50, 30)
+    with group.exactly_once("r1", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 20)
+    group.reset(group.stream_cuts(), streams=[orders, returns])
+    with group.exactly_once("r1", "string", to=bills, output="string") as reader:
+        copy(reader, lambda: len(output(client, bills)) >= 80)
+    assert sorted(output(client, bills)) == sorted(expected)
+
+
 @pytest.mark.parametrize("seen", ["by the commit", "by a ping"])
 def test_a_reader_that_failed_is_done_with(
     client: PravegaClient, orders: StreamName, bills: StreamName, group: ReaderGroup, eventually: Eventually, seen: str

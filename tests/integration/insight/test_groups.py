@@ -132,6 +132,18 @@ def test_groups_are_listed_described_reset_and_deleted(
     assert json.loads(run("group", "lag", name, "--json").output)["bytes"] == 0
     assert "--at is given 2 times" in run("group", "reset", name, "--at", "earliest", "--at", "x", code=2).stderr
 
+    client.create_stream(f"{scope}/returns")
+    run("group", "reset", name, "--stream", stream, "--stream", f"{scope}/returns", "--end", "latest",
+        "--retention", "manual", "--checkpoint-interval", "0", "--refresh", "2", "--yes")  # fmt: skip
+    shown = json.loads(run("group", "describe", name, "--json").output)
+    assert (shown["streams"], shown["start"][f"{scope}/returns"]) == ([str(stream), f"{scope}/returns"], None)
+    assert shown["end"] == {each: str(client.tail(each)) for each in shown["streams"]}
+    assert (shown["retention"], shown["checkpoint_interval"], shown["refresh"]) == ("manual", None, 2.0)
+    assert "--end is given 3 times" in run("group", "reset", name, *("--end", "latest") * 3, code=2).stderr
+    run("group", "reset", name, "--end", "unbounded", "--stream", stream, "--max-outstanding", 7, "--yes")
+    shown = json.loads(run("group", "describe", name, "--json").output)
+    assert (shown["streams"], shown["end"], shown["max_outstanding"]) == ([str(stream)], {}, 7)
+
     run("group", "delete", name, "--yes")
     for command in ("describe", "lag", "delete"):
         assert "PRAVEGA-READER-GROUP-NOT-FOUND" in run("group", command, name, code=4).stderr

@@ -29,6 +29,7 @@ from pravega_serde import JavaSerializer
 from pravega_serde.registry import deserializer
 from tests.interop._javac import compile_java
 
+LOGBACK = Path(__file__).parents[2] / "interop" / "java" / "logback.xml"
 START = datetime(2026, 11, 21, 12, 0, 3, tzinfo=UTC)
 LINES = ["To be, or not to be", "that is the question:", "", "Whether 'tis nobler", "ЖИТЬ, жить — be"] * 8
 
@@ -131,8 +132,10 @@ def test_a_java_service_reads_invoices_of_its_orders(
     compile_java(find_java(), sources, tmp_path, pravega_jars())
 
     def service(do: str, stream: StreamName, count: int) -> list[str]:
-        command = [find_java().path, "-cp", f"{tmp_path}:{pravega_jars()}/*", "com.example.orders.OrderService"]
-        arguments = [do, config.controller, stream.scope, stream.stream, str(count)]
+        # The controller's jar is among the server's: its logging would write a file below the current folder.
+        logging = f"-Dlogback.configurationFile={LOGBACK}"
+        command = [find_java().path, logging, "-cp", f"{tmp_path}:{pravega_jars()}/*"]
+        arguments = ["com.example.orders.OrderService", do, config.controller, stream.scope, stream.stream, str(count)]
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=True)
         return done.stdout.splitlines()
 

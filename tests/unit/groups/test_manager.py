@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from connector.errors import ReaderGroupError
+from connector.errors import ConfigError, ReaderGroupError
 from connector.groups import manager
-from connector.groups.state import Ranged, Segment, by_stream
+from connector.groups.state import Bound, GroupConfig, Ranged, Retention, Segment, by_stream
 from connector.groups.updates import CheckpointReader, Init, RemoveReader, UpdatingConfig
+from connector.wire import StreamCut, StreamName
 
 from ._group import STREAM, Group, segment
 
@@ -78,6 +79,61 @@ def test_another_beginning():
     assert write(group, manager.reset(group.state, renewed, init.start, init.end)) == [init]
     assert (group.state.unassigned, group.state.end, group.state.updating) == ({segment(1): 3}, {segment(1): 8}, False)
     assert manager.reset(group.state, renewed, init.start, init.end) == []
+
+
+OTHER, NEW = StreamName("a", "c"), StreamName("a", "d")
+READING = GroupConfig(
+    start={STREAM: Bound(StreamCut(STREAM, {0: 1})), OTHER: Bound()},
+    end={STREAM: Bound(), OTHER: Bound(StreamCut(OTHER, {0: 90}))},
+    generation=4,
+    id=uuid.UUID(int=7),
+)
+
+
+def cuts(offset, *streams):
+    return {stream: StreamCut(stream, {0: offset}) for stream in streams}
+
+
+def bounds(given):
+    return {stream: Bound(cut) for stream, cut in given.items()}
+
+
+def test_a_group_begins_at_what_is_given_then_at_its_last_checkpoint_then_where_it_was_told_to():
+    assert manager.changed_config(READING, at={}, last={}).settings == READING.settings
+    changed = manager.changed_config(READING, at=cuts(5, STREAM), last=cuts(3, STREAM, OTHER))
+    assert changed == replace(READING, start=bounds(cuts(5, STREAM) | cuts(3, OTHER)))
+    assert manager.changed_config(READING, at=cuts(5, OTHER), last={}).start == READING.start | bounds(cuts(5, OTHER))
+
+
+def test_a_group_is_given_other_streams():
+    """One comes, at its head or a cut, and one goes, with its end; the generation is the controller's to change."""
+    for at, begin in ({}, Bound()), (cuts(8, NEW), Bound(StreamCut(NEW, {0: 8}))):
+        changed = manager.changed_config(READING, streams=[NEW, STREAM], at=at, last=cuts(3, STREAM, OTHER))
+        assert list(changed.start.items()) == [(NEW, begin), (STREAM, Bound(StreamCut(STREAM, {0: 3})))]
+        assert changed.end == {NEW: Bound(), STREAM: Bound()}
+        assert (changed.generation, changed.id) == (4, READING.id)
+    changed = manager.changed_config(READING, streams=[OTHER, NEW], at={}, last={})
+    assert (changed.start, changed.end) == ({OTHER: Bound(), NEW: Bound()}, {NEW: Bound(), OTHER: READING.end[OTHER]})
+
+
+def test_a_group_is_given_other_settings():
+    changed = manager.changed_config(READING, at={}, last={}, refresh_ms=5, retention=Retention.MANUAL)
+    assert changed == replace(READING, refresh_ms=5, retention=Retention.MANUAL)
+    assert manager.changed_config(READING, at={}, last={}, end={}).end == {}
+    ends = bounds(cuts(9, STREAM))
+    assert manager.changed_config(READING, at={}, last={}, end=ends).end == ends
+
+
+def test_a_configuration_that_java_does_not_take_is_refused():
+    for wrong in (
+        {"at": cuts(91, OTHER)},
+        {"end": bounds(cuts(0, STREAM))},
+        {"end": bounds(cuts(9, NEW))},
+        {"streams": []},
+        {"max_outstanding": 0},
+    ):
+        with pytest.raises(ConfigError, match=r"a reader group (ends|reads|allows)"):
+            manager.changed_config(READING, **({"at": {}, "last": {}} | wrong))
 
 
 def test_a_checkpoint_between_the_ends_of_two_that_are_merged_can_be_a_beginning():

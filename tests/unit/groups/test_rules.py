@@ -332,3 +332,5 @@ def test_a_state_says_nothing_of_its_order():
     assert isinstance(START, GroupState)
     settings = replace(CONFIG, generation=9, id=uuid.UUID(int=3)).settings
     assert settings == CONFIG.settings != replace(CONFIG, refresh_ms=1).settings
+    unbounded = dict.fromkeys(CONFIG.start, Bound())
+    assert replace(CONFIG, end=unbounded).settings == replace(CONFIG, end={}).settings

@@ -539,7 +539,7 @@ def test_a_message_whose_imports_java_left_out_needs_its_class() -> None:
 MIXED = st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**31), 2**31 - 1), st.text(max_size=5)), max_size=40)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(MIXED, st.randoms())
 def test_columns_are_the_rows_in_any_mixture(uri: str, given_values: Any, chance: random.Random) -> None:
     events: list[bytes | None] = []

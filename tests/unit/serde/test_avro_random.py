@@ -12,7 +12,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError
@@ -170,9 +170,6 @@ def examples(draw: Any, most: int = 8) -> tuple[Any, list[Any]]:
     return schema, draw(st.lists(values, min_size=1, max_size=most))
 
 
-RANDOM = settings(suppress_health_check=list(HealthCheck), deadline=None)
-
-
 def unlabelled(value: Any) -> Any:
     if isinstance(value, tuple):
         return unlabelled(value[1])
@@ -185,7 +182,6 @@ def by_fastavro(schema: Any, data: bytes) -> Any:
     return fastavro.schemaless_reader(io.BytesIO(data), fastavro.parse_schema(schema), None)
 
 
-@RANDOM
 @given(examples())
 def test_rows_survive_and_fastavro_reads_them(example: tuple[Any, list[Any]]) -> None:
     schema, values = example
@@ -205,7 +201,6 @@ def _ambiguous(schema: Any) -> bool:
     return any(text.count(word) for word in ("int", "float", "bytes", "string", "long", "map"))
 
 
-@RANDOM
 @given(examples())
 def test_columns_read_as_rows_do(example: tuple[Any, list[Any]]) -> None:
     schema, values = example
@@ -224,7 +219,6 @@ def test_columns_read_as_rows_do(example: tuple[Any, list[Any]]) -> None:
     assert serializer.decode_column(column.slice(1)).equals(expected.slice(1))
 
 
-@RANDOM
 @given(examples())
 def test_columns_write_as_rows_do(example: tuple[Any, list[Any]]) -> None:
     schema, values = example
@@ -309,7 +303,6 @@ def nested_examples(draw: Any) -> tuple[Any, list[Any]]:
     return schema, draw(st.lists(values, min_size=1, max_size=8))
 
 
-@RANDOM
 @given(flat_examples() | nested_examples())
 def test_the_compiled_writer_writes_the_same(example: tuple[Any, list[Any]]) -> None:
     schema, values = example
@@ -325,7 +318,6 @@ def test_the_compiled_writer_writes_the_same(example: tuple[Any, list[Any]]) -> 
     assert writer.fast(stored).equals(events)
 
 
-@RANDOM
 @given(examples(3), st.data())
 def test_damaged_events_are_found_alike_by_rows_and_columns(example: tuple[Any, list[Any]], data: Any) -> None:
     schema, values = example
@@ -360,7 +352,6 @@ def shown(serializer: AvroSerializer, column: pa.Array) -> str:
     return str(lowering(serializer._writer, column.type)(column).to_pylist())
 
 
-@RANDOM
 @given(examples(1), st.data())
 def test_every_truncation_is_an_error_or_a_value(example: tuple[Any, list[Any]], data: Any) -> None:
     schema, values = example

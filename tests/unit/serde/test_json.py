@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
@@ -287,10 +287,6 @@ def as_python(kind: pa.DataType, value: Any) -> Any:
     return np.float32(value) if kind == pa.float32() else value
 
 
-RANDOM = settings(suppress_health_check=list(HealthCheck), deadline=None)
-
-
-@RANDOM
 @given(columns())
 def test_columns_write_as_rows_do(column: pa.Array) -> None:
     serializer = JsonSerializer(arrow_type=column.type)
@@ -302,7 +298,6 @@ def test_columns_write_as_rows_do(column: pa.Array) -> None:
     assert serializer.encode_column(column.slice(1)).to_pylist() == expected[1:]
 
 
-@RANDOM
 @given(columns())
 def test_columns_read_what_they_wrote(column: pa.Array) -> None:
     serializer = JsonSerializer(arrow_type=column.type)
@@ -316,7 +311,6 @@ def test_columns_read_what_they_wrote(column: pa.Array) -> None:
     assert pa.array(by_rows, column.type).equals(column)
 
 
-@RANDOM
 @given(columns(), st.data())
 def test_damaged_events_are_found_alike_by_rows_and_columns(column: pa.Array, data: Any) -> None:
     serializer = JsonSerializer(arrow_type=column.type)
@@ -465,7 +459,6 @@ def events_of_one_program(draw: Any) -> list[bytes]:
     return found
 
 
-@RANDOM
 @given(events_of_one_program(), st.data())
 def test_rows_and_columns_agree_on_events_of_one_program(found: list[bytes], data: Any) -> None:
     damaged = []

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_serde import DeserializationError, SerializationError
@@ -14,7 +14,7 @@ from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.protobuf.storage import lowering
 from tests.interop.java_proto._descriptors import everything, older
 
-RANDOM = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+RANDOM = settings(max_examples=60)
 
 SIGNED_32, SIGNED_64 = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 UNSIGNED_32, UNSIGNED_64 = st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1)
