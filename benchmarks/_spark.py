@@ -24,11 +24,12 @@ from benchmarks._drive import Peer, PeerError
 from benchmarks._exactly_once import AT_LEAST_ONCE, EXACTLY_ONCE, micro_batch_case, steps, write_modes
 from benchmarks._server import SCOPE, Server
 from benchmarks._spark_data import KEYS, KINDS, Kind, Place, fill
+from benchmarks._spark_nothing import feed, prepare, unfeed
 from benchmarks._spark_peer import HOW_TO_POINT, ScalaPeer
 from benchmarks._spark_results import Measured, Results
-from benchmarks._spark_rows import ROWS, Row, Work
+from benchmarks._spark_rows import NOTHING, ROWS, Row, Work
 from benchmarks._stats import Result
-from connector.client import PravegaClient
+from connector.client import EventWriter, PravegaClient
 from connector.local import LocalSchemaRegistry
 from connector.wire import StreamName
 
@@ -37,6 +38,9 @@ __all__ = ["SparkPlan", "run_spark"]
 _SIZE: Final = 100  # of the events that are written
 _SCALA: Final = "Scala connector"
 _OURS: Final = "ours"
+#: Heap of each side's application: with 6 GB of the server they fit into 24. The Scala connector's grows by some 50 MB
+#: with each exactly-once query; the one that does nothing holds nothing.
+_MEMORY: Final = {_SCALA: "6g", _OURS: "6g", NOTHING: "3g"}
 _START_SECONDS: Final = 300.0
 _RUN_SECONDS: Final = 900.0
 _WARM_UPS: Final = 2  # a JVM with its Spark needs more than one
@@ -76,7 +80,7 @@ def run_spark(scala: ScalaPeer | None, plan: SparkPlan, note: Note) -> Iterator[
     A row that fails is told and left out; the others go on with fresh applications and servers. PeerError at the end.
     """
     results, failed = Results(plan.results), []
-    peers = {_OURS} if scala is None else {_SCALA, _OURS}
+    peers = {_OURS, NOTHING} if scala is None else {_SCALA, _OURS, NOTHING}
     if scala is None:
         note(HOW_TO_POINT)
     with _Suite(scala, note) as suite:
@@ -112,6 +116,7 @@ class _Suite:
         self._server = Server(note)
         self._filled: dict[tuple[str, int], tuple[int, StreamName]] = {}
         self._kinds: dict[str, Kind] = {}
+        self._prepared: dict[str, dict[str, str]] = {}
         self._registry: LocalSchemaRegistry | None = None
         self._folder: Path | None = None
         self.checked: Mapping[str, Any] = {}
@@ -147,18 +152,19 @@ class _Suite:
         asks = {name: self._ask_for(name, row, kind, stream) for name in self._peers()}
         # The Scala connector ships five columns in any case: it is compared by those that ours ships.
         alone = row.ours.get("columns") == "event"
-        self._agree(
-            row.events,
-            {
-                name: peer.ask(
-                    "checksum",
-                    timeout=_RUN_SECONDS,
-                    **(ask | {"only": ["event"]} if alone else ask),
-                    absent_is_default=kind.absent_is_default,
-                )
-                for (name, peer), ask in zip(self._peers().items(), asks.values(), strict=True)
-            },
-        )
+        found = {
+            name: peer.ask(
+                "checksum",
+                timeout=_RUN_SECONDS,
+                **(asks[name] | {"only": ["event"]} if alone else asks[name]),
+                absent_is_default=kind.absent_is_default,
+            )
+            for name, peer in self._peers().items()
+        }
+        nothing = found.pop(NOTHING)  # it repeats its rows
+        self._agree(row.events, found)
+        if nothing["rows"] != row.events:
+            raise PeerError(f"{NOTHING}: {nothing['rows']} rows of {row.events}")
         more: dict[str, Any] = {"count": True} if row.work is Work.COUNT else {}
         do = "available_now" if row.work is Work.AVAILABLE_NOW else "read"
         if do == "available_now":
@@ -171,7 +177,16 @@ class _Suite:
     def _ask_for(self, side: str, row: Row, kind: Kind, stream: StreamName) -> dict[str, Any]:
         if side == _SCALA:
             return {"options": self._options(stream, row.theirs), "decode": kind.theirs}
-        return {"options": self._options(stream, {**kind.ours, **row.ours}), "columns": kind.columns}
+        ours = {"options": self._options(stream, {**kind.ours, **row.ours}), "columns": kind.columns}
+        return ours if side == _OURS else {"options": self._nothing(row, row.events, **ours)}
+
+    def _nothing(self, row: Row, rows: int, options: Mapping[str, str], columns: str | None = None) -> dict[str, str]:
+        """Options of the source that does nothing, for rows as ours reads them with these; made once."""
+        if row.name not in self._prepared:
+            schema = self._peers()[_OURS].ask("schema", options=options, columns=columns)["schema"]
+            folder = self._scratch() / f"nothing-{len(self._prepared)}"
+            self._prepared[row.name] = prepare(folder, options, schema, rows)
+        return self._prepared[row.name]
 
     def _kind(self, name: str) -> Kind:
         """Events of a kind; made once."""
@@ -209,9 +224,13 @@ class _Suite:
 
     def _write_once(self, side: str, row: Row, parquet: str, expected: Mapping[str, Any]) -> Mapping[str, Any]:
         """One write to a new stream, which is read back by our side, and dropped."""
+        streaming = row.work is Work.WRITE_STREAM
+        if side == NOTHING:
+            options = {"rows": str(row.events)}  # its sink counts them itself
+            more = {"parquet": parquet, "events": row.events, "stream": streaming}
+            return self._timed(self._peers()[side], "write", options=options, **more)
         stream = self._server.stream(row.events, _SIZE, segments=row.segments)
         options = self._options(stream, row.theirs if side == _SCALA else row.ours)
-        streaming = row.work is Work.WRITE_STREAM
         if side == _OURS and not streaming and options["writer_mode"] == EXACTLY_ONCE:
             options |= {"txn_app_id": f"benchmark-{uuid.uuid4()}", "txn_version": "1"}
         peer = self._peers()[side]
@@ -240,24 +259,23 @@ class _Suite:
     # ---- micro-batches -----------------------------------------------------------------------------------------------
 
     def _latency(self, row: Row) -> tuple[int, dict[str, Callable[[], Mapping[str, Any]]]]:
-        return _SIZE, {name: partial(self._latency_once, name, row) for name in self._peers()}
+        once = {name: partial(self._latency_once, name, row) for name in self._peers()}
+        return _SIZE, once | {NOTHING: partial(self._nothing_once, row)}
 
     def _latency_once(self, side: str, row: Row) -> Mapping[str, Any]:
         """One query from stream to stream, which has ten new events whenever it has done with the last."""
-        peer, feeds = self._peers()[side], _FIRST_BATCHES + row.events
+        feeds = _FIRST_BATCHES + row.events
         source, sink = self._pair(feeds * _FEED, row.segments)
         mode = row.theirs if side == _SCALA else row.ours
         columns = {} if side == _SCALA else {"columns": "event"}
-        cpu, server = peer.cpu_seconds(), self._server.cpu_seconds()
-        peer.ask("start_query", source=self._options(source, columns), sink=self._options(sink, mode))
         with PravegaClient(self._server.uri) as client, client.writer(source) as writer:
-            for feed in range(feeds):
-                events = pa.array([b"%0100d" % (feed * _FEED + event) for event in range(_FEED)])
-                writer.write_column(events, pa.array([str(event) for event in range(_FEED)]))
-                writer.flush()
-                peer.ask("drain_query")
-        answer = peer.ask("stop_query", skip=_FIRST_BATCHES)
-        cpu, server = peer.cpu_seconds() - cpu, self._server.cpu_seconds() - server
+            answer = self._fed(
+                side,
+                feeds,
+                partial(_write_feed, writer),
+                source=self._options(source, columns),
+                sink=self._options(sink, mode),
+            )
         checked = [
             self._peers()[_OURS].ask("checksum", options=self._options(stream, {"columns": "event"}))
             for stream in (source, sink)
@@ -265,11 +283,43 @@ class _Suite:
         self._agree(feeds * _FEED, {"fed": checked[0], f"{side} wrote": checked[1]})
         for stream in (source, sink):
             self._server.drop(stream)
-        took = answer["batch_ms"]
-        all_batches = len(took) + _FIRST_BATCHES
+        return answer
+
+    def _nothing_once(self, row: Row) -> Mapping[str, Any]:
+        """The same query between a source and a sink that do nothing."""
+        source = self._prepared.get(row.name) or self._nothing_fed(row)
+        folder = Path(source["folder"])
+        unfeed(folder)
+        feeds = _FIRST_BATCHES + row.events
+        answer = self._fed(NOTHING, feeds, lambda _: feed(folder), source=source, sink={"rows": str(_FEED)})
+        if answer["rows"] != feeds * _FEED:
+            raise PeerError(f"{NOTHING}: {answer['rows']} rows of {feeds * _FEED}")
+        return answer
+
+    def _nothing_fed(self, row: Row) -> dict[str, str]:
+        """Options of the source that does nothing, for the events of one micro-batch."""
+        stream = self._server.stream(_FEED, _SIZE, segments=row.segments)
+        with PravegaClient(self._server.uri) as client, client.writer(stream) as writer:
+            _write_feed(writer, 0)
+        options = self._nothing(row, _FEED, self._options(stream, {"columns": "event"}))
+        self._server.drop(stream)
+        return options
+
+    def _fed(self, side: str, feeds: int, feed_once: Callable[[int], None], **query: Any) -> dict[str, Any]:
+        """Run a query that is fed so many times; its time is that of the batches that count."""
+        peer = self._peers()[side]
+        cpu, server = peer.cpu_seconds(), self._server.cpu_seconds()
+        peer.ask("start_query", **query)
+        for number in range(feeds):
+            feed_once(number)
+            peer.ask("drain_query")
+        answer = peer.ask("stop_query", skip=_FIRST_BATCHES)
+        cpu, server = peer.cpu_seconds() - cpu, self._server.cpu_seconds() - server
+        batches = answer["batch_ms"]
         # The processes' time is of the whole query, so of the first batches and its start, too.
-        part = len(took) / all_batches
-        return {"seconds": sum(took) / 1000, "events": len(took), "cpu": cpu * part, "server_cpu": server * part}
+        part = len(batches) / (len(batches) + _FIRST_BATCHES)
+        took = {"seconds": sum(batches) / 1000, "events": len(batches), "rows": answer["rows"], "cpu": cpu * part}
+        return took if side == NOTHING else took | {"server_cpu": server * part}
 
     def _pair(self, events: int, segments: int) -> tuple[StreamName, StreamName]:
         """Two new streams of one server: it may be replaced for the second."""
@@ -326,12 +376,14 @@ class _Suite:
         if not self._started:
             if self._scala is not None:
                 jars = self._scala.jars(self._scratch())
-                self._start(_SCALA, [str(self._scala.python), "-m", "benchmarks.peers.spark_app", jars])
-            self._start(_OURS, [sys.executable, "-m", "benchmarks.peers.spark_app"])
+                self._start(_SCALA, str(self._scala.python), "pravega", "--jars", jars)
+            self._start(_OURS, sys.executable, "pravega")
+            self._start(NOTHING, sys.executable, "nothing")
             self._note("; ".join(f"{peer.name}: {peer.version}" for peer in self._started.values()))
         return self._started
 
-    def _start(self, name: str, command: list[str]) -> None:
+    def _start(self, name: str, python: str, *arguments: str) -> None:
+        command = [python, "-m", "benchmarks.peers.spark_app", *arguments, "--memory", _MEMORY[name]]
         self._started[name] = self._stack.enter_context(Peer(name, command, start_timeout=_START_SECONDS))
 
     def _scratch(self) -> Path:
@@ -343,7 +395,8 @@ class _Suite:
         self._server.settle()
         server, cpu = self._server.cpu_seconds(), peer.cpu_seconds()
         answer = peer.ask(do, timeout=_RUN_SECONDS, **request)
-        return {**answer, "cpu": peer.cpu_seconds() - cpu, "server_cpu": self._server.cpu_seconds() - server}
+        answer |= {"cpu": peer.cpu_seconds() - cpu}
+        return answer if peer.name == NOTHING else answer | {"server_cpu": self._server.cpu_seconds() - server}
 
     def _options(self, stream: StreamName, more: Mapping[str, str]) -> dict[str, str]:
         return {"controller": self._server.uri, "scope": SCOPE, "stream": stream.stream, **more}
@@ -353,6 +406,7 @@ class _Suite:
         self._started, self._registry, self._folder = {}, None, None
         self._filled.clear()
         self._kinds.clear()
+        self._prepared.clear()
         self._stack.close()
         self._server.close()
 
@@ -361,6 +415,12 @@ class _Suite:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+def _write_feed(writer: EventWriter[bytes], number: int) -> None:
+    events = pa.array([b"%0100d" % (number * _FEED + event) for event in range(_FEED)])
+    writer.write_column(events, pa.array([str(event) for event in range(_FEED)]))
+    writer.flush()
 
 
 def _title(row: Row) -> str:

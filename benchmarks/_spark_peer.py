@@ -15,9 +15,9 @@ from connector.local.jvm import find_java
 __all__ = ["HOW_TO_POINT", "ScalaPeer"]
 
 HOW_TO_POINT: Final = (
-    "The Scala connector is left out. To compare with it, build pravega/spark-connectors for Spark 3.5 into one jar "
-    "with its dependencies, make a virtual environment with pyspark 3.5, and give both: --peer-jar JAR and "
-    "--peer-python PYTHON, or the variables PRAVEGA_PEER_JAR and PRAVEGA_PEER_PYTHON."
+    "The Scala connector is left out. To compare with it, build its jar and make an environment with PySpark 3.5, as "
+    "benchmarks/README.md says, and give both: --peer-jar JAR and --peer-python PYTHON, or the variables "
+    "PRAVEGA_PEER_JAR and PRAVEGA_PEER_PYTHON."
 )
 _ROOT: Final = Path(__file__).parent
 #: Spark's own functions for Avro and Protobuf, which are no part of PySpark. Of spark-protobuf there is no 3.5 on Maven

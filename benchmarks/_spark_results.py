@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from benchmarks._spark_rows import FAR, MARGINAL_AIM, NEAR, ROWS, Row
+from benchmarks._spark_rows import FAR, MARGINAL_AIM, NEAR, NOTHING, ROWS, Row
 from benchmarks._stats import Result, Runs
 
 __all__ = ["Measured", "Results", "document", "plot"]
@@ -25,6 +25,11 @@ _PLOT: Final = _DOCS / "spark-benchmark.svg"
 _MARGINAL: Final = "AvailableNow, 16 M less 4 M"
 _BEGIN: Final = "<!-- generated spark: by ./run bench spark --document -->\n"
 _END: Final = "<!-- end of generated -->"
+_BOUND_SAYS: Final = (
+    "“Does nothing” is the ratio of a Python data source that has no server and hands out prepared batches, as many "
+    "rows of the same columns, or of a sink that takes the rows and returns: the most that any in Python can reach. "
+    "An aim above it is out of reach. CPU time is that of an event, or of a micro-batch, with the server's."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +101,7 @@ class Results:
         known = self._rows.get(row.name)
         if known is None or known.events != row.events or known.rounds < rounds:
             return None
-        own = row.name.startswith("own ")
-        return known if own or peers <= known.result.runs.keys() else None
+        return known if row.is_own or peers <= known.result.runs.keys() else None
 
     def any_of(self, row: Row) -> Measured | None:
         """The row's result, however it was got."""
@@ -122,6 +126,15 @@ class _Line:
     ours: str
     ratio: tuple[float, float, float]
     aim: float | None
+    bound: float | None = None
+    """Ratio of the source or sink that does nothing, if it was measured."""
+    cpu: tuple[str, ...] = ()
+    """CPU time of each side, if it was measured."""
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether the aim is above what does nothing."""
+        return self.aim is not None and self.bound is not None and self.bound < self.aim
 
 
 def document(results: Results) -> None:
@@ -141,10 +154,12 @@ def _lines(results: Results) -> Iterator[_Line]:
         if measured is None:
             continue
         result = measured.result
+        bound = result.ratio(NOTHING) if NOTHING in result.runs else None
+        cpu = tuple(_cpu(runs, row.in_batches) for runs in result.runs.values())
         for peer in result.runs:
-            if (ratio := result.ratio(peer)) is not None:
+            if peer != NOTHING and (ratio := result.ratio(peer)) is not None:
                 shown = [_shown(result.runs[name].median, row.in_batches) for name in (result.baseline, peer)]
-                yield _Line(row.name, shown[0], shown[1], ratio, row.aim)
+                yield _Line(row.name, *shown, ratio, row.aim, None if bound is None else bound[0], cpu)
         if row.name == FAR and (line := _marginal(results)) is not None:
             yield line
 
@@ -155,18 +170,24 @@ def _marginal(results: Results) -> _Line | None:
     near, far = pair[NEAR], pair[FAR]
     if near is None or far is None or near.events >= far.events:
         return None
-    names = [name for name in far.result.runs if name in near.result.runs]
-    if len(names) < 2:
-        return None
     turns = range(_rounds(near, far))
-    times = {name: [_seconds(far, name, turn) - _seconds(near, name, turn) for turn in turns] for name in names}
-    if min(map(min, times.values())) <= 0:
+    times = {
+        name: [_seconds(far, name, turn) - _seconds(near, name, turn) for turn in turns]
+        for name in far.result.runs
+        if name in near.result.runs
+    }
+    sides = [name for name in times if name != NOTHING]
+    if len(sides) < 2 or min(min(times[name]) for name in sides) <= 0:
         return None
-    baseline, ours = names
-    ratios = [theirs / mine for theirs, mine in zip(times[baseline], times[ours], strict=True)]
-    rates = [(far.events - near.events) / statistics.median(times[name]) for name in names]
-    ratio = statistics.median(ratios), min(ratios), max(ratios)
-    return _Line(_MARGINAL, _shown(rates[0], False), _shown(rates[1], False), ratio, MARGINAL_AIM)
+
+    def ratios(name: str) -> list[float]:
+        return [theirs / mine for theirs, mine in zip(times[sides[0]], times[name], strict=True)]
+
+    rates = [(far.events - near.events) / statistics.median(times[name]) for name in sides]
+    ours = ratios(sides[1])
+    ratio = statistics.median(ours), min(ours), max(ours)
+    bound = statistics.median(ratios(NOTHING)) if min(times.get(NOTHING, [0])) > 0 else None
+    return _Line(_MARGINAL, _shown(rates[0], False), _shown(rates[1], False), ratio, MARGINAL_AIM, bound)
 
 
 def _rounds(*measured: Measured) -> int:
@@ -183,6 +204,14 @@ def _shown(rate: float, in_batches: bool) -> str:
     return f"{rate / 1e6:.2f} M/s" if rate >= 1e6 else f"{rate / 1e3:.0f} k/s"
 
 
+def _cpu(runs: Runs, in_batches: bool) -> str:
+    """Median CPU time of the side with the server's, for an event or a batch; nothing where it is not known."""
+    if not runs.cpu:
+        return ""
+    seconds = statistics.median(runs.cpu) + (statistics.median(runs.server_cpu) if runs.server_cpu else 0)
+    return f"{seconds * 1e3:.0f} ms" if in_batches else f"{seconds * 1e6:.2f} µs"
+
+
 def _table(results: Results, lines: Sequence[_Line]) -> str:
     kept = [each for row in ROWS if (each := results.any_of(row)) is not None]
     versions = sorted({f"{name}: {version}" for each in kept for name, version in each.versions.items()})
@@ -195,14 +224,18 @@ def _table(results: Results, lines: Sequence[_Line]) -> str:
         "",
         f"![Ratios to the Scala connector]({_PLOT.name})",
         "",
-        "| row | compared with | ours | ratio (range) | aim |",
-        "|---|--:|--:|---|---|",
+        _BOUND_SAYS,
+        "",
+        "| row | compared with | ours | ratio (range) | aim | does nothing | CPU: compared with, ours, does nothing |",
+        "|---|--:|--:|---|---|--:|---|",
     ]
     rows = []
     for line in lines:
         median, least, most = line.ratio
         ratio = f"{median:.2f} ({least:.2f}–{most:.2f})"
-        rows.append(f"| {line.name} | {line.baseline} | {line.ours} | {ratio} | {_aim(line)} |")
+        bound = "" if line.bound is None else f"{line.bound:.2f}"
+        figures = (line.name, line.baseline, line.ours, ratio, _aim(line), bound, ", ".join(filter(None, line.cpu)))
+        rows.append(f"| {' | '.join(figures)} |")
     if {NEAR, FAR} <= {line.name for line in lines} and _MARGINAL not in {line.name for line in lines}:
         rows += ["", f"{_MARGINAL}: in some round the larger query took no longer, so there is no ratio to tell."]
     return "\n".join((*head, *rows))
@@ -211,7 +244,9 @@ def _table(results: Results, lines: Sequence[_Line]) -> str:
 def _aim(line: _Line) -> str:
     if line.aim is None:
         return ""
-    return f"≥ {line.aim:g}{'' if line.ratio[0] >= line.aim else ', missed'}"
+    if line.ratio[0] >= line.aim:
+        return f"≥ {line.aim:g}"
+    return f"≥ {line.aim:g}, missed{', out of reach' * line.is_out_of_reach}"
 
 
 # ---- the plot --------------------------------------------------------------------------------------------------------
@@ -221,12 +256,16 @@ _WIDTH: Final = 760
 _STEP: Final = 20
 _TOP: Final = 44
 _FONT: Final = 'font-family="sans-serif" font-size="12"'
+_LEGEND: Final = "times as fast: dot median, line range, bar aim, diamond does nothing"
 _TICKS: Final = (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def plot(lines: Sequence[_Line]) -> str:
-    """An SVG: each row's median ratio as a dot in its range, its aim as a bar, on a logarithmic scale."""
-    shown = [value for line in lines for value in (*line.ratio, line.aim or 1)]
+    """An SVG: each row's median ratio as a dot in its range, its aim as a bar, what does nothing as a diamond.
+
+    The scale is logarithmic.
+    """
+    shown = [value for line in lines for value in (*line.ratio, line.aim or 1, line.bound or 1)]
     ticks = [tick for tick in _TICKS if min(shown) / 1.5 <= tick <= max(shown) * 1.5] or [1]
     low, high = math.log(min(*shown, ticks[0]) / 1.05), math.log(max(*shown, ticks[-1]) * 1.05)
     bottom = _TOP + _STEP * len(lines)
@@ -238,7 +277,7 @@ def plot(lines: Sequence[_Line]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom + 12}" role="img" {_FONT}>',
         "<title>Ratios to the Scala connector, more than 1 is faster</title>",
         f'<rect width="{_WIDTH}" height="{bottom + 12}" fill="#fff"/>',
-        f'<text x="{_LEFT}" y="16" fill="#333">times as fast: dot median, line range, bar aim</text>',
+        f'<text x="{_LEFT}" y="16" fill="#333">{_LEGEND}</text>',
     ]
     for tick in ticks:
         colour, width = ("#333", 1.5) if tick == 1 else ("#ddd", 1)
@@ -253,6 +292,9 @@ def plot(lines: Sequence[_Line]) -> str:
         parts.append(f'<text x="{_LEFT - 10}" y="{y + 4}" text-anchor="end" fill="#333">{escape(line.name)}</text>')
         if line.aim is not None:
             parts.append(f'<path d="M{x(line.aim)} {y - 7}v14" stroke="#555" stroke-width="2"/>')
+        if line.bound is not None:
+            at = f"M{x(line.bound)} {y - 5}l5 5l-5 5l-5 -5z"
+            parts.append(f'<path class="bound" d="{at}" fill="none" stroke="#3d6ba8" stroke-width="1.5"/>')
         parts.append(f'<path d="M{x(least)} {y}H{x(most)}" stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<circle cx="{x(median)}" cy="{y}" r="4" fill="{colour}"/>')
     return "\n".join((*parts, "</svg>", ""))

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FAR", "MARGINAL_AIM", "NEAR", "ROWS", "Row", "Work"]
+__all__ = ["FAR", "MARGINAL_AIM", "NEAR", "NOTHING", "ROWS", "Row", "Work"]
+
+#: The side whose source and sink do nothing: what it reaches is the most that any in Python can.
+NOTHING: Final = "does nothing"
 
 
 class Work(StrEnum):
@@ -45,6 +48,11 @@ class Row:
     def in_batches(self) -> bool:
         """Whether the rate is one of batches, so that its inverse is what is of interest."""
         return self.work is Work.LATENCY
+
+    @property
+    def is_own(self) -> bool:
+        """Whether only our own modes are compared."""
+        return self.work in (Work.OWN_WRITE, Work.OWN_LATENCY)
 
 
 _EXACTLY_ONCE: Final = ({"writer_mode": "exactly_once"}, {"exactly_once": "true", "transaction_timeout_ms": "120000"})

@@ -1,10 +1,11 @@
-"""One warm Spark application that reads and writes with a connector named ``pravega``: ours, or the Scala one in a jar.
+"""One warm Spark application that reads and writes with one connector: ours, the Scala one in a jar, or none at all.
 
-It runs under either side's Python and PySpark, so it imports nothing else.
+It runs under each side's Python and PySpark, so it imports nothing else, but for ``format("nothing")``.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -43,13 +44,14 @@ _WARM_BATCHES = 5  # the first ones start processes and import
 class Application:
     """A session with two cores, as on the smallest executor, and the runs that are timed in it."""
 
-    def __init__(self, jars: str | None) -> None:
+    def __init__(self, connector: str, memory: str, jars: str | None) -> None:
+        self._connector = connector
         builder = (
             SparkSession.builder.master("local[2]")
             .appName("benchmark")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.driver.memory", "3g")
+            .config("spark.driver.memory", memory)
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.log.level", "ERROR")
@@ -58,6 +60,10 @@ class Application:
         if jars is not None:
             builder = builder.config("spark.jars", jars)
         self.spark = builder.getOrCreate()
+        if connector == "nothing":
+            from benchmarks.peers.nothing import NothingDataSource  # noqa: PLC0415  # not in every side's PySpark
+
+            self.spark.dataSource.register(NothingDataSource)
         self._query: StreamingQuery | None = None
         self._checkpoint: tempfile.TemporaryDirectory[str] | None = None
 
@@ -83,7 +89,7 @@ class Application:
     def available_now(self, options: dict[str, str], events: int) -> dict[str, Any]:
         """Time a whole query of what is there, from its start to its end, into Spark's own empty sink."""
         with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
-            source = self.spark.readStream.format("pravega").options(**options, start_stream_cut="earliest")
+            source = self.spark.readStream.format(self._connector).options(**options, start_stream_cut="earliest")
             start = time.perf_counter()
             writer = source.load().writeStream.format("noop").option("checkpointLocation", checkpoint)
             query = writer.trigger(availableNow=True).start()
@@ -93,6 +99,10 @@ class Application:
         if found != events:
             raise AssertionError(f"the query had {found} rows of {events}")
         return {"seconds": seconds, "events": events}
+
+    def schema(self, options: dict[str, str], columns: str | None = None) -> dict[str, Any]:
+        """The columns of a read, as Spark's JSON; not timed."""
+        return {"schema": self._frame(options, columns=columns).schema.jsonValue()}
 
     def check(self, options: dict[str, str]) -> dict[str, Any]:
         """Count what is in the stream; not timed."""
@@ -119,7 +129,7 @@ class Application:
     def _frame(
         self, options: dict[str, str], decode: dict[str, Any] | None = None, columns: str | None = None
     ) -> DataFrame:
-        reader = self.spark.read.format("pravega").options(**options)
+        reader = self.spark.read.format(self._connector).options(**options)
         frame = (reader if columns is None or decode is not None else reader.schema(columns)).load()
         if decode is None:
             return frame
@@ -156,12 +166,12 @@ class Application:
         frame = self.spark.read.parquet(parquet)
         if not stream:
             start = time.perf_counter()
-            frame.write.format("pravega").options(**options).mode("append").save()
+            frame.write.format(self._connector).options(**options).mode("append").save()
             return {"seconds": time.perf_counter() - start, "events": events}
         with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
             start = time.perf_counter()
             source = self.spark.readStream.schema(frame.schema).parquet(parquet)
-            writer = source.writeStream.format("pravega").options(**options, checkpointLocation=checkpoint)
+            writer = source.writeStream.format(self._connector).options(**options, checkpointLocation=checkpoint)
             writer.trigger(availableNow=True).start().awaitTermination()
             return {"seconds": time.perf_counter() - start, "events": events}
 
@@ -170,7 +180,7 @@ class Application:
         source = self.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
         frame = source.option("numPartitions", 2).load().selectExpr(*_KEY_AND_EVENT)
         with tempfile.TemporaryDirectory(prefix="benchmark-") as checkpoint:
-            writer = frame.writeStream.format("pravega").options(**options, checkpointLocation=checkpoint)
+            writer = frame.writeStream.format(self._connector).options(**options, checkpointLocation=checkpoint)
             query = writer.start()
             try:
                 while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < _WARM_BATCHES + batches:
@@ -188,9 +198,9 @@ class Application:
     def start_query(self, source: dict[str, str], sink: dict[str, str]) -> dict[str, Any]:
         """Start a query that copies each event of one stream to another as soon as it is there."""
         self._checkpoint = tempfile.TemporaryDirectory(prefix="benchmark-")
-        frame = self.spark.readStream.format("pravega").options(**source, start_stream_cut="earliest").load()
+        frame = self.spark.readStream.format(self._connector).options(**source, start_stream_cut="earliest").load()
         copied = frame.selectExpr("event", "CAST(event AS STRING) AS routing_key")
-        writer = copied.writeStream.format("pravega").options(**sink, checkpointLocation=self._checkpoint.name)
+        writer = copied.writeStream.format(self._connector).options(**sink, checkpointLocation=self._checkpoint.name)
         self._query = writer.start()
         return {}
 
@@ -266,10 +276,15 @@ if __name__ == "__main__":
     # This interpreter and its PySpark: each side has its own, and workers would take the python3 of PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)
-    application = Application(sys.argv[1] if len(sys.argv) > 1 else None)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("connector", choices=["pravega", "nothing"], help="name of its format")
+    parser.add_argument("--memory", required=True, help="heap of its JVM")
+    parser.add_argument("--jars")
+    application = Application(**vars(parser.parse_args()))
     names = (
         "read",
         "available_now",
+        "schema",
         "check",
         "checksum",
         "checksum_of_parquet",

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from benchmarks import _spark_results
 from benchmarks._spark import SparkPlan, run_spark
 from benchmarks._spark_data import KINDS, Place
+from benchmarks._spark_nothing import feed, prepare, unfeed
 from benchmarks._spark_results import Measured, Results, document
-from benchmarks._spark_rows import FAR, NEAR, ROWS, Row, Work
+from benchmarks._spark_rows import FAR, NEAR, NOTHING, ROWS, Row, Work
 from benchmarks._stats import Result, Runs
+from benchmarks.peers.nothing import NothingDataSource
+from connector.client import PravegaClient, StreamName
+from connector.testing import InProcessPravega
 from pravega_serde.serializer import FORMATS
 
 BEGIN = "<!-- generated spark: by ./run bench spark --document -->"
 END = "<!-- end of generated -->"
 BOTH = {"Scala connector", "ours"}
+SVG = "{http://www.w3.org/2000/svg}"
+EVENTS = 30_000
 
 
-def measured(row: Row, theirs: Sequence[float], ours: Sequence[float]) -> Measured:
+def measured(
+    row: Row, theirs: Sequence[float], ours: Sequence[float], nothing: Sequence[float] | None = None
+) -> Measured:
+    """A result; without the side that does nothing it is one of an earlier run."""
     runs = {"Scala connector": Runs(theirs, 100), "ours": Runs(ours, 100, cpu=(0.5,))}
+    if nothing is not None:
+        runs |= {NOTHING: Runs(nothing, 100, cpu=(0.25,), server_cpu=(0.125,))}
     result = Result(row.name, "Scala connector", runs, {"ours": 1.5}, ("a remark",))
     return Measured.now(row, result, len(ours), {"ours": "spark 4"}, {"rows": row.events, "hash": "1"}, 3.0, 0.5)
 
@@ -74,14 +88,19 @@ def test_a_row_with_fewer_events_or_rounds_or_sides_does_not_count(tmp_path: Pat
     assert results.get(first, 1, {"ours"})
     assert results.get(first, 3, BOTH) is None
     assert results.get(replace(first, events=10), 2, BOTH) is None
-    assert results.get(first, 2, {*BOTH, "another"}) is None
+    assert results.get(first, 2, {*BOTH, NOTHING}) is None
+    results.keep(first, measured(first, [1.0, 2.0], [3.0, 5.0], [6.0, 10.0]))
+    assert results.get(first, 2, {*BOTH, NOTHING})
+    own = row("own batch write, exactly once")
+    results.keep(own, measured(own, [1.0], [1.0]))
+    assert results.get(own, 1, {*BOTH, NOTHING})
 
 
 def test_what_is_kept_is_not_measured_again(tmp_path: Path) -> None:
     plan = SparkPlan(results=tmp_path / "spark.json", rounds=2, only="decode flat")
     results, notes = Results(plan.results), list[str]()
     for each in plan.rows():
-        results.keep(each, measured(each, [1.0, 1.0], [2.0, 2.0]))
+        results.keep(each, measured(each, [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]))
     found = [result.case for result in run_spark(None, plan, notes.append)]  # would take minutes, and servers
     assert found == ["decode flat Avro", "decode flat Protobuf", "decode flat JSON"]
     assert sum("measured already" in note for note in notes) == 3
@@ -114,11 +133,32 @@ def test_the_page_gets_a_table_and_a_plot(tmp_path: Path, monkeypatch: pytest.Mo
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nx")
     assert "old" not in text
-    assert f"| {NEAR} | 1.00 M/s | 2.00 M/s | 2.00 (2.00–2.00) | ≥ 0.95 |" in text
-    assert "| AvailableNow, 16 M less 4 M | 2.00 M/s | 4.00 M/s | 2.00 (2.00–2.00) | ≥ 1.4 |" in text
-    assert "| micro-batch, 1 segment, exactly once | 250 ms | 167 ms | 1.50 (1.00–2.00) | ≥ 1.25 |" in text
+    assert f"| {NEAR} | 1.00 M/s | 2.00 M/s | 2.00 (2.00–2.00) | ≥ 0.95 |  | 500000.00 µs |" in text
+    assert "| AvailableNow, 16 M less 4 M | 2.00 M/s | 4.00 M/s | 2.00 (2.00–2.00) | ≥ 1.4 |  |  |" in text
+    assert "| micro-batch, 1 segment, exactly once | 250 ms | 167 ms | 1.50 (1.00–2.00) | ≥ 1.25 |  | 500 ms |" in text
     drawn = ElementTree.parse(picture).getroot()
-    assert len(drawn.findall("{http://www.w3.org/2000/svg}circle")) == 4
+    assert len(drawn.findall(f"{SVG}circle")) == 4
+    assert not drawn.findall(f"{SVG}path[@class='bound']")
+
+
+def test_what_does_nothing_stands_beside_the_aim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, picture = tmp_path / "performance.md", tmp_path / "plot.svg"
+    page.write_text(f"{BEGIN}\n{END}")
+    monkeypatch.setattr(_spark_results, "_PAGE", page)
+    monkeypatch.setattr(_spark_results, "_PLOT", picture)
+    results = Results(tmp_path / "spark.json")
+    # 4 M in 4, 4 and 2 s, 16 M in 10, 10 and 4 s.
+    results.keep(row(NEAR), measured(row(NEAR), [1e6, 1e6], [1e6, 1e6], [2e6, 2e6]))
+    results.keep(row(FAR), measured(row(FAR), [1.6e6, 1.6e6], [1.6e6, 1.6e6], [4e6, 4e6]))
+    in_reach, beyond = row("read 100 B, event alone"), row("decode nested Avro")
+    results.keep(in_reach, measured(in_reach, [1.0, 1.0], [1.0, 1.0], [4.0, 2.0]))
+    results.keep(beyond, measured(beyond, [1.0, 1.0], [1.0, 1.0], [1.9, 1.8]))
+    document(Results(tmp_path / "spark.json"))
+    text = page.read_text()
+    assert "| 1.00 (1.00–1.00) | ≥ 1.8, missed | 3.00 | 500000.00 µs, 375000.00 µs |" in text
+    assert "| 1.00 (1.00–1.00) | ≥ 2, missed, out of reach | 1.85 | 500000.00 µs, 375000.00 µs |" in text
+    assert "| AvailableNow, 16 M less 4 M | 2.00 M/s | 2.00 M/s | 1.00 (1.00–1.00) | ≥ 1.4, missed | 3.00 |  |" in text
+    assert len(ElementTree.parse(picture).getroot().findall(f"{SVG}path[@class='bound']")) == 5
 
 
 def test_a_difference_that_noise_hides_is_said_to_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,3 +171,67 @@ def test_a_difference_that_noise_hides_is_said_to_be_hidden(tmp_path: Path, monk
     results.keep(row(FAR), measured(row(FAR), [1.6e6, 1.6e6], [3.2e6, 3.2e6]))
     document(results)
     assert "16 M less 4 M: in some round the larger query took no longer" in page.read_text()
+
+
+# ---- the side that does nothing --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Options of the source that does nothing, for twice the events of a stream of two segments."""
+    folder = tmp_path_factory.mktemp("nothing") / "rows"
+    schema = StructType([StructField("event", BinaryType(), False)]).jsonValue()
+    with InProcessPravega() as pravega, PravegaClient(pravega.config) as client:
+        stream = StreamName("bench", "nothing")
+        client.create_stream(stream, 2)
+        with client.writer(stream) as writer:
+            events = pa.array([b"%0100d" % number for number in range(EVENTS)])
+            writer.write_column(events, pa.array([str(number) for number in range(EVENTS)]))
+            writer.flush()
+        options = {"controller": pravega.uri, "scope": "bench", "stream": "nothing", "columns": "event"}
+        return prepare(folder, options, schema, 2 * EVENTS + 1)
+
+
+def test_as_many_rows_as_are_wanted_come_in_batches_and_tasks_as_ours(prepared: dict[str, str]) -> None:
+    source = NothingDataSource(prepared)
+    reader = source.reader(source.schema())
+    partitions = reader.partitions()
+    assert len(partitions) == int(prepared["tasks"]) == 2
+    batches = [list(reader.read(partition)) for partition in partitions]
+    counts = [sum(batch.num_rows for batch in of_task) for of_task in batches]
+    assert sum(counts) == 2 * EVENTS + 1
+    assert max(counts) - min(counts) == 1
+    assert {batch.schema.names[0] for batch in itertools.chain(*batches)} == {"event"}
+    # The first task of ours has one segment, so a part of the events, in mebibytes.
+    assert batches[0][0].num_rows > 4_000
+    assert set(batches[0][0].column(0).to_pylist()) <= {b"%0100d" % number for number in range(EVENTS)}
+
+
+def test_a_query_has_the_rows_whenever_it_is_fed(prepared: dict[str, str]) -> None:
+    folder = Path(prepared["folder"])
+    source = NothingDataSource(prepared)
+    unfeed(folder)
+    reader = source.streamReader(source.schema())
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, None) == start
+    assert not reader.partitions(start, start)
+    feed(folder)
+    feed(folder)
+    end = reader.latestOffset(start, None)
+    rows = [sum(batch.num_rows for batch in reader.read(part)) for part in reader.partitions(start, end)]
+    assert sum(rows) == 2 * (2 * EVENTS + 1)
+    reader.prepareForTriggerAvailableNow()
+    feed(folder)
+    assert reader.latestOffset(end, None) == end
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_sink_that_lost_rows_says_so(streaming: bool) -> None:
+    source, schema = NothingDataSource({"rows": "5"}), StructType()
+    writer = source.streamWriter(schema, False) if streaming else source.writer(schema, False)
+    batch = pa.record_batch({"event": [b"a", b"b"]})
+    messages = [writer.write(iter([batch, batch])), None, writer.write(iter([batch.slice(1)]))]
+    more = (7,) if streaming else ()
+    writer.commit(messages, *more)
+    with pytest.raises(ValueError, match="4 rows of 5"):
+        writer.commit(messages[:2], *more)

@@ -1,0 +1,162 @@
+"""``format("nothing")``: a source of prepared rows and a sink that takes rows and does nothing with them.
+
+What they reach is Spark's own part alone, which no source or sink in Python can do without. Every task of Spark imports
+this module, so it imports nothing but PySpark and Arrow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+__all__ = ["BATCHES", "FED", "SCHEMA", "NothingDataSource"]
+
+# What the folder of a source holds.
+#: Spark's schema as JSON.
+SCHEMA: Final = "schema.json"
+#: Record batches as an Arrow file; tasks hand them out again and again.
+BATCHES: Final = "batches.arrow"
+#: A byte for each time that a query is to get the rows.
+FED: Final = "fed"
+
+# Of this process, which Spark uses for many tasks.
+_loaded: Final[dict[str, list[pa.RecordBatch]]] = {}
+
+
+class NothingDataSource(DataSource):  # type: ignore[misc]
+    """Source and sink of these options.
+
+    Of the source: ``folder``, and the ``rows`` and ``tasks`` of a read. Of the sink: the ``rows`` of each commit.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "nothing"
+
+    def schema(self) -> StructType:
+        """The prepared rows' columns."""
+        return StructType.fromJson(json.loads(Path(self.options["folder"], SCHEMA).read_text()))
+
+    def reader(self, schema: StructType) -> _BatchReader:  # noqa: ARG002
+        """Reader of a batch query."""
+        return _BatchReader(self.options)
+
+    def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: ARG002, N802
+        """Reader of a streaming query."""
+        return _StreamReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> _BatchWriter:  # noqa: ARG002
+        """Writer of a batch query."""
+        return _BatchWriter(int(self.options["rows"]))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: ARG002, N802
+        """Writer of a streaming query."""
+        return _StreamWriter(int(self.options["rows"]))
+
+
+@dataclass(frozen=True)
+class _Part(InputPartition):  # type: ignore[misc]
+    """Rows of one task."""
+
+    rows: int
+
+
+class _Reader:
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.folder, self.rows, self.tasks = options["folder"], int(options["rows"]), int(options["tasks"])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The prepared batches, from the first one again after the last one."""
+        if not isinstance(partition, _Part):
+            return  # Spark asks once, for None, when there are no partitions
+        left = partition.rows
+        for batch in itertools.cycle(_batches(self.folder)):
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+    def parts(self, rows: int) -> Sequence[InputPartition]:
+        """A partition for each task, as even as can be."""
+        ends = [task * rows // self.tasks for task in range(self.tasks + 1)]
+        return [_Part(end - start) for start, end in itertools.pairwise(ends) if end > start]
+
+
+class _BatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
+    def partitions(self) -> Sequence[InputPartition]:
+        return self.parts(self.rows)
+
+
+class _StreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    _end: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return {FED: 0}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002, N802
+        return {FED: self._fed() if self._end is None else self._end}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._end = self._fed()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return self.parts(self.rows * (end[FED] - start[FED]))
+
+    def _fed(self) -> int:
+        return Path(self.folder, FED).stat().st_size
+
+
+def _batches(folder: str) -> list[pa.RecordBatch]:
+    if folder not in _loaded:
+        reader = pa.ipc.open_file(pa.memory_map(str(Path(folder, BATCHES))))
+        _loaded[folder] = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    return _loaded[folder]
+
+
+@dataclass(frozen=True)
+class _Taken(WriterCommitMessage):  # type: ignore[misc]
+    rows: int
+
+
+class _Writer:
+    """``rows`` is how many each commit has to have."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return _Taken(sum(batch.num_rows for batch in iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: ARG002, N803
+        taken = sum(message.rows for message in messages if isinstance(message, _Taken))
+        if taken != self.rows:
+            raise ValueError(f"the sink got {taken} rows of {self.rows}")
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int = 0) -> None:  # noqa: N803
+        """Nothing was done."""
+
+
+class _BatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
+    pass
+
+
+class _StreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
+    pass
