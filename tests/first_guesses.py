@@ -208,6 +208,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "next(client.follow('s/x', 'string', start='earliest').poll(1.0))": "'list' object is not an iterator",
         "client.read('s/x', 'string', start='earlyest')": "did you mean 'earliest'?",
         "client.read('s/x', 'jsn')": "did you mean 'json'?",
+        "client.read('s/x', start='2026-11-21T10:00:00Z')": "write 'timestamp:2026-11-21T10:00:00Z'",
         "client.read('s/x', start=5)": "argument 'start' takes 'earliest', 'latest', a StreamCut or its text",
         "client.writer('s/x', value_serializer='string')": "did you mean 'serializer'?",
         "client.beginning_offsets('s/x')": "write client.head(stream)",
