@@ -14,6 +14,7 @@ _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reade
 _CONSUMER: Final = f"{_FOLLOW}; processes that share the work: client.reader_group('scope/group', streams)"
 _RESET: Final = "reset(place) has the group begin again: 'earliest', a cut, 'timestamp:2026-11-21T10:00:00Z'"
 _CHANGES: Final = "reset(streams=…, retention=…, checkpoint_interval=…) changes it, and has the group begin again"
+_OF_THE_GROUP: Final = f"a reader has no place of its own: of the group, {_RESET}"
 _COMMITS: Final = "nothing is to be committed: with each call, all that was handed out before counts as done with"
 _TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
 _CREATE: Final = "write client.create_stream(stream, segments)"
@@ -24,7 +25,13 @@ _DELETE: Final = "write client.delete_stream(stream)"
 _MANAGER: Final = "the client itself has create_stream, delete_stream, streams, scopes, describe"
 _METRICS: Final = "connector.metrics.snapshot() has them, and connector.serve_metrics(port) shows them to Prometheus"
 _START: Final = "positions are given to begin with: client.follow(stream, serializer, start='earliest')"
+_STREAMS_READ: Final = "the streams are named to begin with: client.follow([stream, …], serializer)"
 _WRITE: Final = "write write(value, routing_key=…)"
+_DELIVERED: Final = "a writer sends by itself, and flush() waits until what was written is durable"
+_EXACTLY_ONCE: Final = (
+    "write client.reader_group('scope/group', streams), "
+    "whose exactly_once(reader_id, serializer, to=stream) writes as well"
+)
 _FRAMES: Final = "write client.read_columns(stream, serializer), which has to_pandas, to_polars and to_arrow"
 _KEYS: Final = (
     "Pravega's key-value tables are not supported; client.synchronizer(stream, …) shares a state between processes"
@@ -86,6 +93,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "consumer": _CONSUMER,
         "subscribe": _CONSUMER,
         "consumer_group": _GROUPS,
+        "send_offsets_to_transaction": _EXACTLY_ONCE,
         "list_consumer_groups": "write client.reader_groups(scope)",
         "assign": _FOLLOW,
         "send": "write client.write(stream, value, serializer)",
@@ -130,6 +138,10 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "write_event_bytes": "write write(data, routing_key=…) of a writer without a serializer",
         "send": _WRITE,
         "produce": _WRITE,
+        "send_and_wait": f"{_WRITE}, and flush()",
+        "poll": _DELIVERED,
+        "on_delivery": _DELIVERED,
+        "send_offsets_to_transaction": _EXACTLY_ONCE,
         "begin": "write client.transactions(stream, serializer).begin()",
         "begin_txn": "write client.transactions(stream, serializer).begin()",
         "begin_transaction": "write client.transactions(stream, serializer).begin()",
@@ -155,6 +167,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "get_status": "write status()",
         "rollback": "write abort()",
         "close": "write commit() or abort(); detach() leaves it open",
+        "send_offsets_to_transaction": _EXACTLY_ONCE,
         "write": "client.transaction(stream, id) only ends a transaction: whoever began it writes to it",
     },
     "TailReader": {
@@ -174,6 +187,14 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
     "ValueReader": {
         "read_next_event": "write poll(timeout)",
         "consume": "write poll(timeout)",
+        "getone": "write poll(timeout)",
+        "getmany": "write poll(timeout)",
+        "subscribe": _STREAMS_READ,
+        "assign": _STREAMS_READ,
+        "assignment": "it reads all segments of its streams: position has them",
+        "beginning_offsets": "write client.head(stream)",
+        "end_offsets": "write client.tail(stream)",
+        "offsets_for_times": "write client.cut_at(stream, millis)",
         "seek": _START,
         "seek_to_beginning": _START,
         "commit": "keep position, or publish it: client.subscriber(stream, name).publish(cut)",
@@ -209,7 +230,11 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "read": "write poll(timeout)",
         "consume": "write poll(timeout)",
         "commit": _COMMITS,
-        "seek": f"a reader has no place of its own: of the group, {_RESET}",
+        "getone": "write poll(timeout)",
+        "getmany": "write poll(timeout)",
+        "assignment": "write position, which has the segments that it owns",
+        "seek": _OF_THE_GROUP,
+        "seek_to_beginning": _OF_THE_GROUP,
         "subscribe": "the group's streams are named by client.reader_group(name, streams)",
         "unsubscribe": "write close()",
         "get_current_time_window": "the group has it: group.time_window(stream)",

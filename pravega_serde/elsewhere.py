@@ -39,8 +39,13 @@ _ERRORS: Final = "every error is a `PravegaError`, one of servers, streams or se
 #: Where names come from -> names, separated by blanks -> what they are called here.
 ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
     "Kafka's clients": {
-        "Producer KafkaProducer SerializingProducer AIOKafkaProducer": _WRITER,
-        "Consumer KafkaConsumer DeserializingConsumer AIOKafkaConsumer": _CONSUMER,
+        "Producer KafkaProducer SerializingProducer": _WRITER,
+        "Consumer KafkaConsumer DeserializingConsumer": _CONSUMER,
+        "AIOKafkaProducer": "`AsyncPravegaClient.writer(stream, serializer)` makes a writer for asyncio",
+        "AIOKafkaConsumer": "`AsyncPravegaClient.follow` goes on as events arrive; processes that share the work are "
+        "readers of an `AsyncPravegaClient.reader_group`",
+        "ConsumerRebalanceListener": "a segment changes its reader only behind a checkpoint, which "
+        "`GroupReader.poll` hands out beside events; `GroupReader.position` has what it owns",
         "AdminClient KafkaAdminClient": _MANAGE,
         "NewTopic": "use `PravegaClient.create_stream(stream, segments)`",
         "TopicPartition OffsetAndMetadata": _CUT,

@@ -27,7 +27,7 @@ _OPEN: Final = "unbounded"
 
 @click.group()
 def group() -> None:
-    """List, describe, reset and delete reader groups, and show how far they are behind."""
+    """List, describe, reset and delete reader groups, show how far they are behind, take out readers that have died."""
 
 
 @group.command("list")
@@ -50,7 +50,7 @@ def describe(name: str, controller: str | None, *, as_json: bool) -> None:
     """Show what a group reads, who reads which segments from where, and its checkpoints.
 
     Offsets are those that the readers have told, which they do every few seconds; -1 is the end of a segment that has
-    ended. A reader that has died is among them until it is taken offline.
+    ended. A reader that has died is among them until it is taken out (pravega-serde group offline).
     """
     with arguments.client_of(controller) as client:
         view = group_view(client, name)
@@ -149,6 +149,26 @@ def reset(
         arguments.confirmed(question, yes=yes)
         with ReaderGroup(client, view.scope, view.name) as opened:
             opened.reset(cuts or None, **changes)
+
+
+@group.command()
+@_name
+@click.argument("readers", metavar="READER...", nargs=-1, required=True)
+@arguments.yes
+@arguments.controller
+def offline(name: str, readers: tuple[str, ...], controller: str | None, *, yes: bool) -> None:
+    """Take readers that have died out of a group.
+
+    Others read on from where the last checkpoint of each was. One that lives has to come back as a new one.
+    """
+    with arguments.client_of(controller) as client:
+        view = _with_state(client, name)
+        arguments.confirmed(f"Take {', '.join(readers)} out of reader group {view}", yes=yes)
+        with ReaderGroup(client, view.scope, view.name) as opened:
+            missing = [reader for reader in readers if not opened.reader_offline(reader)]
+            there = ", ".join(opened.online_readers()) or "nobody"
+    if missing:
+        raise ReaderGroupError(f"reader group {view} has no reader {', '.join(missing)}: in it is {there}")
 
 
 @group.command()

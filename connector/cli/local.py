@@ -85,6 +85,8 @@ def up(
         click.echo("Starting Pravega ...", err=True)
     server = start_detached(wanted)
     click.echo(f"Pravega {_is_up(before)} at {server.uri}")
+    if before is not None and wanted.port and f":{wanted.port}" not in server.uri:
+        click.echo(f"There is one per user, so none on port {wanted.port}: 'local down' ends it", err=True)
     if not server.uri.endswith(f":{_USUAL_PORT}"):
         click.echo(f"export PRAVEGA_CONTROLLER_URI={server.uri}")
     if registry:
@@ -143,7 +145,9 @@ def down() -> None:
     if registry is not None:
         click.echo(f"The schema registry at {registry.uri} is down")
     server = stop_detached()
-    click.echo("No Pravega server was up" if server is None else f"Pravega at {server.uri} is down")
+    click.echo(
+        "No Pravega server was up" if server is None else f"Pravega at {server.uri} is down, and what it stored is gone"
+    )
 
 
 def _registry_up(options: RegistryOptions) -> None:

@@ -122,7 +122,10 @@ def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
     else:
         given = [None]
     if not all(isinstance(each, StreamCut | str) for each in given):
-        kinds = "takes 'earliest', 'latest', a StreamCut or its text, or a list with a cut for each stream"
+        kinds = (
+            "takes 'earliest', 'latest', a StreamCut or its text, 'timestamp:2026-11-21T10:00:00Z', or a list with a "
+            "cut for each stream"
+        )
         raise ConfigError(_is_kind(place, f"argument {what!r} {kinds}"))
     return {cut.stream: cut for cut in (StreamCut.from_text(e) if isinstance(e, str) else e for e in given)}
 

@@ -166,6 +166,7 @@ class GroupReader(HintedNames, Generic[T]):
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
         """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
 
+        It takes its turn in the group first: while servers are away, that may last up to the client's failover_timeout.
         Raises ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what
         comes next was truncated: the next call goes on where the segment begins now), and what
         :meth:`TailReader.poll` does.

@@ -56,6 +56,8 @@ def parse_place(
     try:
         cut = StreamCut.from_text(text, stream)
     except MalformedStreamCutError as error:
+        if _is_time(text):
+            raise MalformedStreamCutError(f"{what} has no place {text!r}; write 'timestamp:{text}'") from error
         if len(text) > _LONGEST_WORD:
             raise
         known = (*_HEAD, *_TAIL, *([_OPEN] if may_be_open else []))
@@ -111,6 +113,14 @@ def _millis(text: str, what: str) -> int:
         raise ConfigError(
             f"{what} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or milliseconds since 1970"
         ) from None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ConfigError:
+        return False
+    return True
 
 
 def parse_time(text: str) -> int:

@@ -459,7 +459,8 @@ Reader.looks = {
 def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
     if reader.id in state.assigned:
         raise ReaderOnlineError(
-            f"the group has a reader {reader.id} already: choose another id, or take it offline if it has died"
+            f"the group has a reader {reader.id} already: choose another id, or take it offline if it has died, by "
+            f"group.reader_offline({reader.id!r}) or pravega-serde group offline"
         )
     return [AddReader(reader.id)]
 

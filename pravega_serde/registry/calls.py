@@ -337,7 +337,8 @@ def add_schema(group: str, schema: SchemaInfo) -> Call[VersionInfo]:
         changes=True,
         refusals={
             400: "the schema is malformed, or it does not describe that type",
-            409: "the schema is incompatible with those of the group, or of another type where only one is allowed",
+            409: "the schema is incompatible with those of the group, or of another type where only one is allowed; "
+            "pravega-serde registry check says why",
             417: f"the group does not accept the format {schema.format.full_type_name}",
         },
     )

@@ -45,6 +45,8 @@ VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), P
         (ReaderGroup, "resetReaderGroup", "reset(place) has the group begin again: 'earliest'"),
         (ReaderGroup, "addStream", "reset(streams=…, retention=…"),
         (GroupReader, "commit", "nothing is to be committed"),
+        (GroupReader, "seek_to_beginning", "of the group, reset(place) has the group begin again"),
+        (GroupReader, "assignment", "write position, which has the segments"),
         (CUT, "asText", "write to_text()"),
         (StreamCut, "UNBOUNDED", "StreamCut has no 'UNBOUNDED': leave start or end out"),
         (ScalingPolicy, "byEventRate", "write by_events("),

@@ -9,6 +9,7 @@ from click.testing import Result
 from connector.client import PravegaClient, ScalingPolicy
 from connector.client.group_reader import GroupReader
 from connector.client.reader_group import ReaderGroup
+from connector.errors import ReaderOfflineError, ReaderOnlineError
 from connector.insight import StreamWatch, group_lag, group_view
 from connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
@@ -148,6 +149,28 @@ def test_groups_are_listed_described_reset_and_deleted(
     for command in ("describe", "lag", "delete"):
         assert "PRAVEGA-READER-GROUP-NOT-FOUND" in run("group", command, name, code=4).stderr
     assert json.loads(run("group", "list", scope, "--json").output) == [f"{scope}/published"]
+
+
+def test_a_reader_that_has_died_is_taken_out(
+    client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run
+) -> None:
+    name = f"{stream.scope}/billing"
+    write_events(client, stream, 10)
+    dead = group.reader("r1")  # is not called any more, and never leaves
+    told(dead, lambda: len(group.state.assigned["r1"]) == 2)
+    with pytest.raises(ReaderOnlineError, match=r"by group.reader_offline\('r1'\) or pravega-serde group offline"):
+        group.reader("r1")
+    assert "nobody is there to say yes" in run("group", "offline", name, "r1", code=2).stderr
+    assert group.online_readers() == ["r1"]
+    with group.reader("r2") as reader:
+        run("group", "offline", name, "r1", "--yes")
+        read(reader, 10)
+        refused = run("group", "offline", name, "r1", "r2", "r3", "--yes", code=1).stderr
+    assert "has no reader r1, r3: in it is nobody" in refused
+    assert group.online_readers() == []
+    with pytest.raises(ReaderOfflineError):
+        told(dead, lambda: False)  # it hears of it within a refresh
+    dead.close()
 
 
 def test_the_live_view_knows_who_reads(client: PravegaClient, stream: StreamName, group: ReaderGroup, run: Run) -> None:

@@ -43,8 +43,10 @@ def test_up_status_down(cli, is_gone, eventually):
     with PravegaClient(uri) as client:
         client.create_stream("detached/stream")
 
-    code, output, _ = cli("up")
+    code, output, errors = cli("up")
     assert (code, output.splitlines()[0]) == (0, f"Pravega was up already at {uri}")
+    assert errors == "There is one per user, so none on port 9090: 'local down' ends it\n"
+    assert cli("up", "--port", "0")[2] == ""
 
     code, output, _ = cli("status")
     assert code == 0
@@ -55,7 +57,7 @@ def test_up_status_down(cli, is_gone, eventually):
     pid = int(Path(log).with_name("pid").read_text())
     assert not is_gone(pid)
 
-    assert cli("down") == (0, f"Pravega at {uri} is down\n", "")
+    assert cli("down") == (0, f"Pravega at {uri} is down, and what it stored is gone\n", "")
     assert is_gone(pid)
     assert not Path(log).parent.exists()
     assert cli("down") == (0, "No Pravega server was up\n", "")

@@ -1,6 +1,7 @@
 """Arguments of a wrong kind: one line at the call says what it takes, before anything is asked of a server."""
 
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 
@@ -23,6 +24,10 @@ WRONG = {
     "a format that needs options": (lambda c: c.read("s/x", "avro"), "format 'avro' needs the option 'schema'"),
     "a cut for a serializer": (lambda c: c.follow("s/x", CUT), "write start=cut"),
     "a start by a number": (lambda c: c.read("s/x", start=5), "argument 'start' takes 'earliest', 'latest'"),
+    "a start by a time": (
+        lambda c: c.read("s/x", start=datetime.now(UTC)),
+        "'timestamp:2026-11-21T10:00:00Z', or a list",
+    ),
     "an unknown place": (lambda c: c.follow("s/x", start="earlyest"), "did you mean 'earliest'?"),
     "an end that is unknown": (lambda c: c.read("s/x", start=CUT, end="unbound"), "did you mean 'unbounded'?"),
     "a time that is none": (
