@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import enum
 import functools
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from numbers import Number
 from typing import Any, Final, Self
 
 from pravega_serde.errors import SerializationError
@@ -39,6 +42,9 @@ _PRIMITIVE_NAMES: Final = {
     "long": "J",
     "short": "S",
 }
+_NAMES_OF_PRIMITIVES: Final = {code: name for name, code in _PRIMITIVE_NAMES.items()}
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
 _MAX_UID: Final = 1 << 63
 
 
@@ -58,6 +64,13 @@ class Field:
     """Its name in the class."""
     type: str
     """Its signature: one of ``BCDFIJSZ``, ``Ljava/lang/String;``, ``[I``, ..."""
+
+    @property
+    def source_type(self) -> str:
+        """Its type as Java source writes it: ``long``, ``java.lang.String``, ``int[]``."""
+        element = self.type.lstrip("[")
+        name = _NAMES_OF_PRIMITIVES.get(element) or element[1:-1].replace("/", ".")
+        return name + "[]" * (len(self.type) - len(element))
 
     @property
     def primitive(self) -> bool:
@@ -312,9 +325,27 @@ class JavaObject(Instance):
     def __iter__(self) -> Iterator[str]:
         return iter(self.descriptor.field_names)
 
+    def keys(self) -> tuple[str, ...]:
+        """Names of the fields, so that ``dict(order)`` is possible; objects inside stay as they are."""
+        return self.descriptor.field_names
+
     def __repr__(self) -> str:
-        # Only the names: the values may hold this object again, or be huge.
-        return f"<{type(self).__name__} {self.class_name} ({', '.join(self.descriptor.field_names)})>"
+        # Short values only: others may hold this object again, or be huge.
+        fields = ", ".join(f"{name}={_short(value)}" for name, value in self.fields.items())
+        return f"<{type(self).__name__} {self.class_name} ({fields})>"
+
+
+def _short(value: Any) -> str:
+    """Text of a field's value: of an enum's constant the name, of other objects the class, of collections nothing."""
+    if isinstance(value, JavaEnum):
+        return value.name
+    if isinstance(value, JavaObject):
+        return f"<{value.class_name}>"
+    if isinstance(value, str):
+        return _SHORT.repr_str(value, 1)
+    if value is None or isinstance(value, Number | date | time | timedelta):
+        return _SHORT.repr_instance(value, 1)  # also of a number that has too many digits for a text
+    return "…"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

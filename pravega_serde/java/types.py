@@ -264,8 +264,9 @@ def struct_of(descriptor: ClassDescriptor, shape: Shape | None, wanted: list[str
         found = _value_type(each.type, shape.fields.get(name) if shape else None)
         if found is None:
             msg = (
-                f"no Arrow type follows from the type {each.type} of {descriptor.name}.{each.name}; give arrow_type=, "
-                "a struct of the fields that you need, or a sample= in which that field is neither null nor empty"
+                f"no Arrow type follows from the type {each.source_type} of {descriptor.name}.{each.name}; "
+                'give arrow_type=, a struct of the fields that you need (in Spark .schema("…")), or a '
+                "sample= (java_sample) in which that field is neither null nor empty"
             )
             raise SchemaError(msg)
         fields.append(pa.field(name, found))

@@ -273,7 +273,7 @@ def _misfit(part: _Part, values: Sequence[Any]) -> SerializationError:
         try:
             struct.pack(">" + STRUCT_CODES[each.type], ord(value) if each.type == "C" else value)
         except (struct.error, TypeError, OverflowError) as error:
-            where = f"field {each.name} of {part.owner.name} is of Java's type {each.type}"
+            where = f"field {each.name} of {part.owner.name} is of Java's type {each.source_type}"
             return SerializationError(f"{where} and cannot hold {value!r}: {error}")
     raise AssertionError(part)
 

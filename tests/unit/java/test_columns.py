@@ -378,7 +378,7 @@ def test_what_a_sample_does_not_tell_is_asked_for_only_where_it_is_written() -> 
     empty = JavaSerializer(sample=ANY.serialize(CART.new(id=1)))
     (event,) = empty.encode_column(pa.array([{"id": 5}], pa.struct([("id", pa.int32())]))).to_pylist()
     assert ANY.deserialize(event)["id"] == 5
-    with pytest.raises(SchemaError, match=r"com\.example\.Cart\.color.*neither null nor empty"):
+    with pytest.raises(SchemaError, match=r"type com\.example\.Color of .*Cart\.color.*neither null nor empty"):
         empty.check_encodable(pa.struct([("color", pa.string())]))
     # A string in place of a constant would be an event that Java cannot read.
     with pytest.raises(SchemaError, match=r"com\.example\.Cart\.color.*only an event tells"):

@@ -75,6 +75,23 @@ def test_modified_utf8_reads_as_java_or_fails(raw: bytes) -> None:
     assert results[0] == results[1]
 
 
+def test_records_show_what_is_short() -> None:
+    color = ClassDescriptor("a.Color", 0, 0x12, (), ClassDescriptor("java.lang.Enum", 0, 0x12))
+    types = {"id": "long", "text": "java.lang.String", "color": "a.Color", "tags": "java.util.List", "next": "a.Node"}
+    node = ClassDescriptor.of("a.Node", 1, types)
+    assert {each.source_type for each in node.fields} == set(types.values())
+    assert ClassDescriptor.of("a.B", 1, {"x": "int[][]", "y": "a.B[]"}).fields[0].source_type == "int[][]"
+    made = node.new(id=7, text="x" * 1000, color=java.JavaEnum(color, "RED"), tags=["a"])
+    made["next"] = made
+    shown = repr(again(made))
+    assert shown.startswith("<JavaObject a.Node (id=7, ")
+    assert "color=RED" in shown
+    assert "tags=…" in shown
+    assert "next=<a.Node>" in shown
+    assert len(shown) < 200
+    assert "0x" in repr(node.new(id=10**6000))  # Python makes no text of it
+
+
 def test_boxes_remember_their_class() -> None:
     for value in (java.Byte(1), java.Short(1), java.Long(1), java.Float(0.1), java.Character("x"), java.BigInteger(1)):
         assert type(again(value)) is type(value)
@@ -124,9 +141,10 @@ def test_records_by_name() -> None:
     assert found.descriptor == descriptor
     assert "tags" in found
     assert list(found) == ["a.Base.x", "text", "c", "x", "tags"]
+    assert dict(found) == found.fields
     with pytest.raises(SerializationError, match=r"no serializable field 'nope'; it has .*tags"):
         descriptor.new(nope=1)
-    with pytest.raises(SerializationError, match=r"field x of a\.Sub is of Java's type J"):
+    with pytest.raises(SerializationError, match=r"field x of a\.Sub is of Java's type long"):
         SERIALIZER.serialize(descriptor.new(x=2**63))
     with pytest.raises(SerializationError, match=r"2 fields of a\.Base"):
         SERIALIZER.serialize(JavaObject(base, [1]))
