@@ -1,8 +1,8 @@
 """Columns: reading all events of a column at once, by a tree of closures made from the plan.
 
-Where events take different ways (another branch of a union, one more item of an array) the rows that go one way are
-selected, read on, and put back. Any schema can be read so, except where items take no bytes: those are counted by the
-plain path, which bounds them.
+Where events take different ways (another branch of a union) the rows that go one way are selected, read on, and put
+back; how the items of lists are read is documented in ``items``. Any schema can be read so, except where items take no
+bytes: those are counted by the plain path, which bounds them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pravega_serde.avro.items import ItemReader, Read
 from pravega_serde.avro.resolve import (
     ArrayNode,
     EnumNode,
@@ -26,7 +27,7 @@ from pravega_serde.avro.resolve import (
     arrow_type,
     min_size,
 )
-from pravega_serde.avro.rows import default_array
+from pravega_serde.avro.rows import MEMORY, default_array
 from pravega_serde.avro.schema import Fixed, Primitive
 from pravega_serde.avro.values import INT64_MAX, UUID_PATTERN
 from pravega_serde.columnar import (
@@ -34,6 +35,7 @@ from pravega_serde.columnar import (
     ByteColumn,
     Cursor,
     FallbackError,
+    MemoryBudget,
     bools_of,
     bounds_of,
     cut,
@@ -49,9 +51,6 @@ from pravega_serde.errors import SchemaError
 
 __all__ = ["fast_path", "within"]
 
-#: Reads the next value of each row.
-Read = Callable[[Cursor], pa.Array]
-
 
 class FastReader:
     """Reads columns of events by a plan."""
@@ -63,7 +62,8 @@ class FastReader:
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         """Values, and the rows left to the plain path."""
-        cursor = Cursor.of(ByteColumn.of(column))
+        opened = ByteColumn.of(column)
+        cursor = Cursor.of(opened, MemoryBudget(MEMORY.of(len(opened.data))))
         values = self._read(cursor)
         cursor.end_zeros()
         cursor.fail_unfinished()
@@ -136,19 +136,23 @@ def _union(node: UnionNode, kind: pa.DataType) -> Read:
 
 def _bare(node: UnionNode, kind: pa.DataType) -> Read:
     """A union that the reader sees as values and nulls."""
-    arms = [None if arm.node is None else _compile(arm.node, _arm_type(arm.node, kind)) for arm in node.arms]
+    known = np.array([arm.node is not None for arm in node.arms])
+    arms = [
+        (branch, _compile(arm.node, kind))
+        for branch, arm in enumerate(node.arms)
+        if arm.node is not None and not _is_null(arm.node)
+    ]
 
     def read(cursor: Cursor) -> pa.Array:
-        index = _branches(cursor, arms)
+        index = _branches(cursor, known)
         parts, order = [], []
-        for branch, read_arm in enumerate(arms):
+        for branch, read_arm in arms:
             rows = np.flatnonzero(index == branch)
-            if read_arm is None or not len(rows):
-                continue
             if len(rows) == len(cursor):
-                return _as(read_arm(cursor), kind)
-            parts.append(_as(_read_some(cursor, rows, read_arm), kind))
-            order.append(rows)
+                return read_arm(cursor)
+            if len(rows):
+                parts.append(_read_some(cursor, rows, read_arm))
+                order.append(rows)
         return _interleave(parts, order, len(cursor), kind)
 
     return read
@@ -160,10 +164,11 @@ def _members(node: UnionNode, kind: pa.DataType) -> Read:
     for arm in node.arms:
         inner = pa.null() if arm.member is None else kind.field(arm.member).type
         arms.append(None if arm.node is None else _compile(arm.node, inner))
+    known = np.array([arm is not None for arm in arms])
     fields = list(kind)
 
     def read(cursor: Cursor) -> pa.Array:
-        index = _branches(cursor, arms) if node.indexed else np.zeros(len(cursor), np.int64)
+        index = _branches(cursor, known) if node.indexed else np.zeros(len(cursor), np.int64)
         columns = [pa.nulls(len(cursor), entry.type) for entry in fields]
         present = np.zeros(len(cursor), np.bool_)
         for branch, (arm, read_arm) in enumerate(zip(node.arms, arms, strict=True)):
@@ -179,14 +184,15 @@ def _members(node: UnionNode, kind: pa.DataType) -> Read:
     return read
 
 
-def _branches(cursor: Cursor, arms: list[Read | None]) -> Int64s:
+def _branches(cursor: Cursor, known: Bools) -> Int64s:
     """Index of the arm of each row; -1 for rows that are bad, or take one that the reader does not have."""
     index = cursor.longs()
-    known = np.array([arm is not None for arm in arms])
-    outside = (index < 0) | (index >= len(arms))
-    index[outside] = 0
-    cursor.fail(outside | ~known[index])
-    index[cursor.bad] = -1
+    outside = (index < 0) | (index >= len(known))
+    if outside.any() or not known.all():
+        index[outside] = 0
+        cursor.fail(outside | ~known[index])
+    if cursor.bad.any():
+        index[cursor.bad] = -1
     return index
 
 
@@ -207,12 +213,10 @@ def _interleave(parts: list[pa.Array], rows: list[Int64s], count: int, kind: pa.
     there = np.zeros(count, np.bool_)
     before = 0
     for part, where in zip(parts, rows, strict=True):
-        place[where] = before + np.arange(len(where))
+        place[where] = np.arange(before, before + len(where))
         there[where] = True
         before += len(part)
-    if pa.types.is_null(kind):
-        return pa.nulls(count)
-    return select(pa.concat_arrays(parts), place, valid=there)
+    return select(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), place, valid=there)
 
 
 def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:
@@ -224,19 +228,15 @@ def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:
     return select(pa.concat_arrays([first, second]), index)
 
 
-def _arm_type(node: Node, kind: pa.DataType) -> pa.DataType:
-    return pa.null() if isinstance(node, Leaf) and node.wire == "null" else kind
-
-
-def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(len(values), kind) if pa.types.is_null(values.type) else values
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Leaf) and node.wire == "null"
 
 
 def _array(node: ArrayNode, kind: pa.DataType) -> Read:
-    read_item = _compile(node.item, kind.value_type)
+    read_items = ItemReader(node, [(_compile(node.item, kind.value_type), kind.value_type)])
 
     def read(cursor: Cursor) -> pa.Array:
-        counts, (items,) = _read_items(cursor, [(read_item, kind.value_type)])
+        counts, (items,) = read_items(cursor)
         return pa.ListArray.from_arrays(list_offsets(counts), items, type=kind)
 
     return read
@@ -244,9 +244,10 @@ def _array(node: ArrayNode, kind: pa.DataType) -> Read:
 
 def _map(node: MapNode, kind: pa.DataType) -> Read:
     read_value = _compile(node.value, kind.item_type)
+    read_entries = ItemReader(node, [(_strings, pa.string()), (read_value, kind.item_type)])
 
     def read(cursor: Cursor) -> pa.Array:
-        counts, (keys, values) = _read_items(cursor, [(_strings, pa.string()), (read_value, kind.item_type)])
+        counts, (keys, values) = read_entries(cursor)
         cursor.fail(_with_repeated_key(counts, keys))
         return pa.MapArray.from_arrays(list_offsets(counts), keys, values, type=kind)
 
@@ -268,59 +269,6 @@ def _with_repeated_key(counts: Int64s, keys: pa.StringArray) -> Bools:
         entries.sort()
         repeated[entries[1:][entries[1:] == entries[:-1]] // len(encoded.dictionary)] = True
     return repeated
-
-
-def _read_items(cursor: Cursor, parts: list[tuple[Read, pa.DataType]]) -> tuple[Int64s, list[pa.Array]]:
-    """Items of all rows, in rounds: each round reads one more item of every row that has one.
-
-    Gives the number of items of each row, and the items of all rows in order, one array for each part of an item.
-    """
-    counts = np.zeros(len(cursor), np.int64)
-    left = np.zeros(len(cursor), np.int64)
-    rows = np.arange(len(cursor))
-    owners: list[Int64s] = []
-    read: list[list[pa.Array]] = [[] for _ in parts]
-    while len(rows := _with_items(cursor, rows, left)):
-        if not cursor.budget.allows(len(rows)):
-            more = np.zeros(len(cursor), np.bool_)
-            more[rows] = True
-            cursor.fail(more)
-            break
-        selected = cursor.select(rows)
-        for values, (read_part, _) in zip(read, parts, strict=True):
-            values.append(read_part(selected))
-        cursor.update(rows, selected)
-        owners.append(rows)
-        counts[rows] += 1
-        left[rows] -= 1
-    order = number_column(np.argsort(np.concatenate([*owners, np.empty(0, np.int64)]), kind="stable"))
-    return counts, [_in_order(values, kind, order) for values, (_, kind) in zip(read, parts, strict=True)]
-
-
-def _in_order(rounds: list[pa.Array], kind: pa.DataType, order: pa.Array) -> pa.Array:
-    if not rounds:
-        return pa.nulls(0, kind)
-    return pa.nulls(len(order)) if pa.types.is_null(kind) else pa.concat_arrays(rounds).take(order)
-
-
-def _with_items(cursor: Cursor, rows: Int64s, left: Int64s) -> Int64s:
-    """Subset of the rows with an item left to read; rows at the end of a block begin the next one, or are done."""
-    ended = rows[left[rows] == 0]
-    if len(ended):
-        selected = cursor.select(ended)
-        count = selected.longs()
-        sized = np.flatnonzero(count < 0)
-        if len(sized):
-            # A negative count is followed by the block's size in bytes, for readers that skip it.
-            some = selected.select(sized)
-            some.longs()
-            selected.update(sized, some)
-            # The smallest number has no positive: it stays negative, and the row is bad.
-            np.negative(count, out=count, where=count < 0)
-            selected.fail(count < 0)
-        cursor.update(ended, selected)
-        left[ended] = count
-    return rows[(left[rows] > 0) & ~cursor.bad[rows]]
 
 
 def _leaf(node: Leaf, kind: pa.DataType) -> Read:

@@ -41,7 +41,17 @@ from pravega_serde.columnar import MalformedError, MemoryLimit
 from pravega_serde.columnar.bad_rows import invalid_utf8
 from pravega_serde.errors import DeserializationError, LimitExceededError
 
-__all__ = ["MAX_DEPTH", "MAX_EMPTY_ITEMS", "RowReader", "default_array"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_EMPTY_ITEMS",
+    "MEMORY",
+    "WRONG",
+    "RowReader",
+    "default_array",
+    "item_weight",
+    "read_block",
+    "read_long",
+]
 
 #: A value from the data at a position, and the position behind it.
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -54,7 +64,7 @@ _SLOT: Final = 8
 _ENTRY: Final = 200
 
 #: Raised by reading wrong bytes, and beyond the end of the event.
-_WRONG: Final = (IndexError, struct.error, MalformedError)
+WRONG: Final = (IndexError, struct.error, MalformedError)
 
 
 class RowReader:
@@ -74,7 +84,7 @@ class RowReader:
         try:
             self._budget.spend(self._weight)
             value, end = self._read(data, 0)
-        except _WRONG as error:
+        except WRONG as error:
             raise _as_malformed(error).in_event("Avro") from error
         except RecursionError as error:
             raise LimitExceededError("records inside records beyond the interpreter's recursion limit") from error
@@ -123,22 +133,22 @@ class _Compiler:
 
     def _array(self, node: ArrayNode) -> Read:
         read_item = self.compile(node.item)
-        spend = self._budget.for_items(_SLOT + self.weights.of(node.item), min_size(node.item))
+        spend = self._budget.for_items(*_item(node, self.weights))
 
         def read(data: bytes, at: int) -> tuple[list[Any], int]:
             items: list[Any] = []
             try:
-                count, at = _block(data, at)
+                count, at = read_block(data, at)
                 while count:
                     if spend is not None:
                         spend(count, len(data) - at)
                     for _ in range(count):
                         item, at = read_item(data, at)
                         items.append(item)
-                    if not data[at]:  # no further block: what _block says, without the call
+                    if not data[at]:  # no further block: what read_block says, without the call
                         return items, at + 1
-                    count, at = _block(data, at)
-            except _WRONG as error:
+                    count, at = read_block(data, at)
+            except WRONG as error:
                 raise _as_malformed(error).within(f"[{len(items)}]") from error
             return items, at
 
@@ -146,14 +156,14 @@ class _Compiler:
 
     def _map(self, node: MapNode) -> Read:
         read_value = self.compile(node.value)
-        spend = self._budget.for_items(_ENTRY + self.weights.of(node.value), 1 + min_size(node.value))
+        spend = self._budget.for_items(*_item(node, self.weights))
         collect: Callable[[list[tuple[str, Any]]], Any] = _last_of_each if self._arrow else dict
 
         def read(data: bytes, at: int) -> tuple[Any, int]:
             entries: list[tuple[str, Any]] = []
             key = None
             try:
-                count, at = _block(data, at)
+                count, at = read_block(data, at)
                 while count:
                     if spend is not None:
                         spend(count, len(data) - at)
@@ -162,8 +172,8 @@ class _Compiler:
                         key, at = read_string(data, at)
                         value, at = read_value(data, at)
                         entries.append((key, value))
-                    count, at = _block(data, at)
-            except _WRONG as error:
+                    count, at = read_block(data, at)
+            except WRONG as error:
                 raise _as_malformed(error).within(f"[{key!r}]" if key else f"{{{len(entries)}}}") from error
             return collect(entries), at
 
@@ -269,7 +279,7 @@ def _read_as_written(fields: list[tuple[str, Read]]) -> Read:
         try:
             for name, read_field in fields:
                 record[name], at = read_field(data, at)
-        except _WRONG as error:
+        except WRONG as error:
             raise _as_malformed(error).within(f".{name}") from error
         return record, at
 
@@ -289,7 +299,7 @@ def _read_resolved(
                 value, at = read_field(data, at)
                 if name is not None:
                     record[name] = value
-        except _WRONG as error:
+        except WRONG as error:
             raise _as_malformed(error).within(f".{written}") from error
         for name, default in defaults:
             record[name] = default()
@@ -320,7 +330,7 @@ def _last_of_each(entries: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return entries if len(last) == len(entries) else list(last.items())
 
 
-def _block(data: bytes, at: int) -> tuple[int, int]:
+def read_block(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Number of items in the next block of an array or map; 0 at its end."""
     byte = data[at]
     if byte < 0x80 and not byte & 1:  # nearly always: less than 64 items, without the block's size
@@ -341,7 +351,7 @@ _unpack_float: Final = struct.Struct("<f").unpack_from
 _unpack_double: Final = struct.Struct("<d").unpack_from
 
 
-def read_long(data: bytes, at: int) -> tuple[int, int]:
+def read_long(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """Read a zigzag varint of up to 64 bits."""
     byte = data[at]
     if byte < 0x80:
@@ -446,9 +456,9 @@ def _converted(read_raw: Read, convert: Converter | None) -> Read:
 MAX_EMPTY_ITEMS: Final = 65_536
 
 #: 60 MiB for an event of one.
-_MEMORY: Final = MemoryLimit(36, base=24 << 20)
+MEMORY: Final = MemoryLimit(36, base=24 << 20)
 # By themselves: they are needed for every event, which takes some microseconds.
-_BASE, _PER_BYTE = _MEMORY.base, _MEMORY.per_byte
+_BASE, _PER_BYTE = MEMORY.base, MEMORY.per_byte
 
 #: Memory of CPython's values of logical types. Numbers and texts take in proportion to their bytes, or little.
 _LOGICAL: Final = {"decimal": 112, "uuid": 80, "timestamp": 56, "local-timestamp": 56, "time": 48, "date": 40}
@@ -475,7 +485,7 @@ class Budget(threading.local):
         """Take memory; raises MalformedError if there is not as much left."""
         self._memory -= weight
         if self._memory < 0:
-            raise _MEMORY.exceeded(self._size)
+            raise MEMORY.exceeded(self._size)
 
     def for_items(self, weight: int, size: int) -> Callable[[int, int], None] | None:
         """Check of a block, from the number of its items and of the bytes left; None where the bytes are limit enough.
@@ -551,6 +561,19 @@ class Weights:
         if node not in self._cells:
             self._cells[node] = sum(map(self._width, _parts(node))) or 1
         return self._cells[node]
+
+
+def _item(node: ArrayNode | MapNode, weights: Weights) -> tuple[int, int]:
+    """Bytes of memory, and bytes of the event, that an item takes at the least."""
+    if isinstance(node, ArrayNode):
+        return _SLOT + weights.of(node.item), min_size(node.item)
+    return _ENTRY + weights.of(node.value), 1 + min_size(node.value)
+
+
+def item_weight(node: ArrayNode | MapNode) -> int:
+    """Bytes of memory that an item in a column takes at the least; 0 where its bytes are limit enough."""
+    weight, size = _item(node, Weights(arrow=True))
+    return weight if weight > _PER_BYTE * size else 0
 
 
 def _leaf_weight(node: Leaf) -> int:

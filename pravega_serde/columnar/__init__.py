@@ -53,7 +53,7 @@ from pravega_serde.columnar.base import (
     unless_refused,
 )
 from pravega_serde.columnar.cursor import Cursor
-from pravega_serde.columnar.limits import MemoryLimit, RoundBudget
+from pravega_serde.columnar.limits import MemoryBudget, MemoryLimit, RoundBudget
 from pravega_serde.columnar.lowering import Lower, at_path, no_form
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "FastPath",
     "Lower",
     "MalformedError",
+    "MemoryBudget",
     "MemoryLimit",
     "PlainPath",
     "RoundBudget",

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar.arrays import Bools, ByteColumn, Int64s, UInt8s, UInt64s, cut, cut_text
-from pravega_serde.columnar.limits import RoundBudget
-from pravega_serde.columnar.varints import from_zigzag, squeeze, squeeze_long
+from pravega_serde.columnar.limits import Budget
+from pravega_serde.columnar.varints import from_short_zigzag, from_zigzag, squeeze, squeeze_long
 
 __all__ = ["Cursor", "varints_at"]
 
@@ -34,16 +34,16 @@ class Cursor:
     position: Int64s
     ends: Int64s
     bad: Bools
-    budget: RoundBudget
+    budget: Budget
     shared: bool = True
     """Whether others hold the array of positions, so that it must not be changed."""
     _next: UInt8s | None = field(default=None)
 
     @classmethod
-    def of(cls, column: ByteColumn, budget: RoundBudget | None = None) -> Cursor:
+    def of(cls, column: ByteColumn, budget: Budget) -> Cursor:
         """All rows of a column, at their starts."""
         bad = np.zeros(len(column.starts), np.bool_)
-        return cls(column.data, column.words, column.starts, column.ends, bad, budget or RoundBudget())
+        return cls(column.data, column.words, column.starts, column.ends, bad, budget)
 
     def __len__(self) -> int:
         return len(self.position)
@@ -105,6 +105,10 @@ class Cursor:
 
     def longs(self) -> Int64s:
         """Next varint as a signed number, of which it is the zigzag form."""
+        first = self.next_bytes()
+        if len(first) and first.max() < 0x80:
+            self.skip(1)
+            return from_short_zigzag(first)
         return from_zigzag(self.varints())
 
     def fixed(self, size: int) -> UInt64s:

@@ -1,14 +1,15 @@
 """Limits: what an event, a column or a schema may cost, so that none can ask for far more than its own size.
 
 The formats have limits of their own kind in one form. Memory is a base and so many bytes for each byte of the event;
-columns are read in rounds, of which only so many may be thin; a type may have only so many columns.
+columns are read in rounds, of which only so many may be thin, or within a budget of memory; a type may have only so
+many columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -19,8 +20,10 @@ __all__ = [
     "MAX_COLUMNS",
     "MAX_THIN_ROUNDS",
     "THIN",
+    "Budget",
     "ColumnCount",
     "ItemLimit",
+    "MemoryBudget",
     "MemoryLimit",
     "ObjectLimit",
     "RoundBudget",
@@ -66,6 +69,14 @@ class ColumnCount:
             raise SchemaError(f"the schema unfolds into more than {MAX_COLUMNS} columns; read it by rows")
 
 
+class Budget(Protocol):
+    """What the reading of a column may still cost: the measure is that of the format's own."""
+
+    def allows(self, cost: int, /) -> bool:
+        """Whether to read on at this cost; otherwise the rows are left to the plain path."""
+        ...
+
+
 #: A round that reads on in fewer rows than this costs more than reading the rows one by one.
 THIN: Final = 32
 
@@ -86,6 +97,18 @@ class RoundBudget:
             return True
         self.rounds -= 1
         return self.rounds >= 0
+
+
+@dataclass(slots=True)
+class MemoryBudget:
+    """Bytes of memory that the items of a column may still take."""
+
+    memory: int
+
+    def allows(self, memory: int) -> bool:
+        """Whether items may take so many bytes; otherwise their rows are left to the plain path."""
+        self.memory -= memory
+        return self.memory >= 0
 
 
 #: Memory that the records in an event's lists and maps may take.

@@ -9,7 +9,6 @@ import pytest
 from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.avro.rows import MAX_DEPTH, MAX_EMPTY_ITEMS
-from pravega_serde.columnar.limits import MAX_THIN_ROUNDS, THIN
 from tests.unit.serde._avro import ARRAY_OF_INT, LIST, record
 
 # Limits
@@ -74,17 +73,15 @@ def test_items_of_no_bytes_are_counted_over_the_whole_event() -> None:
         serializer.deserialize(b"\x06" + inner * 3 + b"\0")
 
 
-@pytest.mark.parametrize("count", [MAX_THIN_ROUNDS - 1, MAX_THIN_ROUNDS, MAX_THIN_ROUNDS + 1, 20 * MAX_THIN_ROUNDS])
-@pytest.mark.parametrize("rows", [1, THIN - 1, THIN])
-def test_long_arrays_of_few_rows_take_the_plain_path(count: int, rows: int) -> None:
-    serializer = AvroSerializer(ARRAY_OF_INT)
-    values = [[1], *[list(range(count))] * rows, [2, 3]]
-    column = pa.array([serializer.serialize(value) for value in values])
-    fast = serializer.column_reader.fast
-    assert fast is not None
-    thin = sum(rows + (item < 1) + (item < 2) < THIN for item in range(count))
-    assert len(fast(column).suspects) == (rows if thin > MAX_THIN_ROUNDS else 0)
-    assert serializer.decode_column(column).to_pylist() == values
+def test_values_in_lists_of_lists_are_counted_over_the_whole_event() -> None:
+    many = record(*((f"f{n}", "long", 0) for n in range(100)), name="Point")
+    lists = {"type": "array", "items": {"type": "array", "items": record(("ok", "boolean"), name="Point")}}
+    serializer = AvroSerializer(lists, reader_schema={"type": "array", "items": {"type": "array", "items": many}})
+    inner = AvroSerializer("long").serialize(64) + b"\1" * 64 + b"\0"
+    small, large = (AvroSerializer("long").serialize(n) + inner * n + b"\0" for n in (10, 1 << 12))
+    assert len(serializer.decode_column(pa.array([small]))[0]) == 10
+    with pytest.raises(LimitExceededError, match="row 1"):
+        serializer.decode_column(pa.array([small, large]))
 
 
 def test_arrays_in_arrays_of_one_event_do_not_take_forever() -> None:
