@@ -137,6 +137,10 @@ def test_writes_pythons_own_types(value: Any, text: str) -> None:
     ("value", "message"),
     [
         ({"a": [1, {"b": object()}]}, r"object has no form in JSON \(field \$\.a\[1\]\.b\)"),
+        (
+            pa.table({"a": [1]}),
+            r"a Table has no form in JSON: of a frame write the record batches, each by write_batch",
+        ),
         ({None: 1}, "cannot be a key"),
         ("\ud800", "surrogate without its partner"),
         ([Decimal("NaN")], r"invalid number NaN \(field \$\[0\]\)"),
