@@ -59,7 +59,8 @@ def public_names(
         return value
 
     def known() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *public, *places})
+        own = vars(sys.modules[package])
+        return sorted({*public, *places, *(name for name in own if name.startswith("__"))})
 
     return load, known, public
 

@@ -304,6 +304,9 @@ def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]: ...
 def serializer_for(format_name: str, /, **options: Any) -> Serializer[Any]:
     """Make the serializer of a format by its name, with the options of its class.
 
+    ``avro`` and ``protobuf`` take their ``schema``; ``json`` and ``cbor`` an ``arrow_type`` (a pyarrow.Schema) where
+    events are read as columns; ``string`` and ``bytes`` nothing. All options: ``help(AvroSerializer)`` and so on.
+
     Raises :class:`UnsupportedFormatError` for an unknown name, :class:`SerdeError` for an unknown or missing option;
     both name the nearest known one.
     """

@@ -63,6 +63,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "docs/local.md": "tests/integration/local/test_local_docs.py",
     "docs/metrics.md": "tests/integration/test_metrics.py",
     "docs/metrics.md#Spark": "tests/integration/spark/test_metrics.py",
+    "docs/notebook.md#With Spark": WITH_SPARK,
     "docs/operations.md": "tests/integration/spark/test_operations_docs.py",
     "docs/registry.md#Spark": WITH_SPARK,
     "docs/registry.md#Column functions": WITH_SPARK,

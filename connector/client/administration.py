@@ -15,7 +15,8 @@ from ..errors import (
     StreamNotFoundError,
 )
 from ..hints import HintedNames
-from ..wire import SegmentRange, StreamCut, StreamName
+from ..notebook import table
+from ..wire import SegmentRange, StreamCut, StreamName, segment_epoch, segment_number
 from . import arguments
 from .arguments import IfExists, Stream
 from .controller_values import RetentionPolicy, ScalingPolicy, StreamConfig
@@ -50,6 +51,18 @@ class StreamDescription:
     def sealed(self) -> bool:
         """Whether it takes no more events."""
         return not self.segments
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{segment_number(each.id)}.#epoch.{segment_epoch(each.id)}",
+                f"{each.low:.4g} to {each.high:.4g}",
+                self.tail.positions.get(each.id, ""),
+            )
+            for each in self.segments
+        ]
+        caption = f"stream {self.stream}: {self.size:,} bytes{', sealed' if self.sealed else ''}"
+        return table(caption, ("segment", "routing keys", "tail"), rows, len(rows))
 
 
 class StreamChanges(TypedDict, total=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from pravega_serde.guesses import did_you_mean
@@ -126,7 +127,10 @@ def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
             "takes 'earliest', 'latest', a StreamCut or its text, 'timestamp:2026-11-21T10:00:00Z', or a list with a "
             "cut for each stream"
         )
-        raise ConfigError(_is_kind(place, f"argument {what!r} {kinds}"))
+        text = _is_kind(place, f"argument {what!r} {kinds}")
+        if isinstance(place, datetime):
+            text += f": write 'timestamp:{place.isoformat()}', which is UTC without a zone"
+        raise ConfigError(text)
     return {cut.stream: cut for cut in (StreamCut.from_text(e) if isinstance(e, str) else e for e in given)}
 
 
@@ -156,6 +160,14 @@ def serializer_of(given: Any, *needs: str) -> Any:
     raise ConfigError(
         _is_kind(given, f"a serializer is a format's name ({known}), or an object with {' and '.join(needs)}")
     )
+
+
+def error_handler(given: Any) -> None:
+    """Raise ConfigError unless it can be called with the error of an event, or is None."""
+    if given is not None and not callable(given):
+        raise ConfigError(
+            f"argument 'on_error' must be a function that takes each bad event's error (errors.append), not {given!r}"
+        )
 
 
 # ---------------------------------------------------------------- numbers and words

@@ -118,6 +118,9 @@ class EventWriter(HintedNames, Generic[T]):
         self._overdue = False  # the last flush was not done in time
         self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
 
+    def __repr__(self) -> str:
+        return f"EventWriter({self.stream}{', closed' if self._rows.closed else ''})"
+
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
 

@@ -39,6 +39,9 @@ class StreamsReader(HintedNames):
         """Cut of each stream after the last event that was handed out: ``start`` of a later reader."""
         return [reader.position for reader in self._readers]
 
+    def __repr__(self) -> str:
+        return f"StreamsReader({', '.join(map(str, self.positions))})"
+
     @property
     def at_end(self) -> bool:
         """Whether all streams were sealed and read to their ends."""
@@ -100,6 +103,9 @@ class ValueReader(HintedNames, Generic[T]):
         self._row = 0  # the next event to decode
         self._done = 0  # the first one that was not handed out
         self._bad = -1  # the last one that could not be decoded
+
+    def __repr__(self) -> str:
+        return f"ValueReader({', '.join(map(str, self.positions))})"
 
     @property
     def position(self) -> StreamCut:

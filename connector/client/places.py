@@ -55,16 +55,16 @@ def parse_place(
         return client.cut_at(stream, millis, end=end)
     try:
         cut = StreamCut.from_text(text, stream)
-    except MalformedStreamCutError as error:
+    except MalformedStreamCutError:
         if _is_time(text):
-            raise MalformedStreamCutError(f"{what} has no place {text!r}; write 'timestamp:{text}'") from error
+            raise MalformedStreamCutError(f"{what} has no place {text!r}; write 'timestamp:{text}'") from None
         if len(text) > _LONGEST_WORD:
             raise
         known = (*_HEAD, *_TAIL, *([_OPEN] if may_be_open else []))
         raise MalformedStreamCutError(
             f"{what} has no place {text!r}{did_you_mean(text, known)} (it takes 'earliest', 'latest', a stream cut as "
             f"text, timestamp:2026-11-21T10:00:00Z{also})"
-        ) from error
+        ) from None
     return valid_cut(client, cut)
 
 

@@ -382,6 +382,7 @@ class PravegaClient(Administration):
         predecessors first. Raises StreamNotFoundError, DataLossError, MalformedStreamCutError.
         """
         chosen = arguments.serializer_of(serializer, "decode_column")
+        arguments.error_handler(on_error)
         names = arguments.stream_names(stream, self.config.scope)
         starts = cuts_of(self, names, start, "start", default="head")
         ends = cuts_of(self, names, end, "end", default="tail")

@@ -115,6 +115,9 @@ class TailReader(HintedNames):
         """Cut after the last event that was handed out."""
         return StreamCut(self._stream, self._positions)
 
+    def __repr__(self) -> str:
+        return f"TailReader({self.position})"
+
     @property
     def positions(self) -> list[StreamCut]:
         """The position, as readers of several streams have it."""

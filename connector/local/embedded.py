@@ -38,6 +38,9 @@ class OwnedServer(Generic[S]):
     def _launch(self) -> S:
         """Start the server and wait until it answers."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'not running' if self._server is None else self._server.uri})"
+
     def start(self) -> None:
         """Start the server and wait until it is ready.
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_serde.columnar import ColumnReader, ColumnSerializer, ColumnWriter, PlainPath
-from pravega_serde.columnar.base import Write
-from pravega_serde.errors import MissingExtraError, SchemaError
+from pravega_serde.columnar.base import Write, columns_type, no_columns
+from pravega_serde.errors import MissingExtraError
 
 __all__ = ["CborSerializer"]
 
@@ -35,7 +35,7 @@ class CborSerializer(ColumnSerializer):
     """
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, deterministic: bool = False) -> None:
-        self._arrow_type = pa.struct(list(arrow_type)) if isinstance(arrow_type, pa.Schema) else arrow_type
+        self._arrow_type = None if arrow_type is None else columns_type(arrow_type)
         self._deterministic = deterministic
         self._read_row = _module("rows").parse
         self._write_row = _module("write_rows").to_cbor
@@ -50,7 +50,7 @@ class CborSerializer(ColumnSerializer):
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
         if self._arrow_type is None:
-            raise SchemaError("CBOR does not say which columns it has; give the cbor format an arrow_type")
+            raise no_columns("cbor")
         return self._arrow_type
 
     def serialize(self, value: Any) -> bytes:

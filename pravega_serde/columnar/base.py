@@ -17,6 +17,7 @@ from pravega_serde.columnar.arrays import as_column, expand, valid_rows
 from pravega_serde.columnar.bad_rows import FallbackError, FastPath, PlainPath, decode_rows, per_row, written
 from pravega_serde.columnar.lowering import Lower
 from pravega_serde.columnar.pieces import Piece, assemble
+from pravega_serde.errors import SchemaError
 from pravega_serde.serializer import OnError
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "StagedWriter",
     "Write",
     "bytes_at_once",
+    "columns_type",
+    "no_columns",
     "unless_refused",
 ]
 
@@ -49,6 +52,26 @@ def _few_rows(kind: pa.DataType, flat: int) -> int:
     """
     nested = pa.types.is_struct(kind) and any(pa.types.is_nested(entry.type) for entry in kind)
     return 2 * flat if nested else flat
+
+
+def columns_type(given: Any) -> pa.DataType:
+    """Type of events whose columns are given as a type or a schema. Raises SchemaError for anything else."""
+    if isinstance(given, pa.Schema):
+        return pa.struct(list(given))
+    if not isinstance(given, pa.DataType):
+        raise SchemaError(
+            f"arrow_type is a pyarrow.Schema or a pyarrow.DataType, not a {type(given).__name__}: pyarrow.schema(…), "
+            "pyarrow.Schema.from_pandas(frame), or frame.to_arrow().schema of polars"
+        )
+    return given
+
+
+def no_columns(format_name: str) -> SchemaError:
+    """Error where events of a format are wanted as columns, and it was not told which they have."""
+    return SchemaError(
+        f"{format_name.upper()} does not say which columns it has: give serializer_for({format_name!r}, arrow_type=…) "
+        "a pyarrow.Schema, or the type of some values that were read, pyarrow.array(values).type"
+    )
 
 
 class ColumnReader:

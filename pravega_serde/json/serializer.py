@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_serde.columnar import Attempt, ColumnReader, ColumnSerializer, ColumnWriter, FastPath, PlainPath, per_row
-from pravega_serde.columnar.base import Write
-from pravega_serde.errors import DeserializationError, MissingExtraError, SchemaError, SerializationError
+from pravega_serde.columnar.base import Write, columns_type, no_columns
+from pravega_serde.errors import DeserializationError, MissingExtraError, SerializationError
 from pravega_serde.json.columns import column_reader
 from pravega_serde.json.rows import TypedReader, parse
 from pravega_serde.json.write_columns import column_writer
@@ -43,7 +43,7 @@ class JsonSerializer(ColumnSerializer):
     """
 
     def __init__(self, *, arrow_type: pa.DataType | pa.Schema | None = None, schema: SchemaLike | None = None) -> None:
-        self._arrow_type = pa.struct(list(arrow_type)) if isinstance(arrow_type, pa.Schema) else arrow_type
+        self._arrow_type = None if arrow_type is None else columns_type(arrow_type)
         self._schema = None if schema is None else _json_schema(schema)
         if arrow_type is not None:
             _ = self.column_reader  # a type that JSON is not read as is an error here, not at the first event
@@ -60,7 +60,7 @@ class JsonSerializer(ColumnSerializer):
     def arrow_type(self) -> pa.DataType:
         """Arrow type of decoded columns. Raises :class:`SchemaError` if none was given."""
         if self._arrow_type is None:
-            raise SchemaError("JSON does not say which columns it has; give the json format an arrow_type")
+            raise no_columns("json")
         return self._arrow_type
 
     def serialize(self, value: Any) -> bytes:

@@ -252,7 +252,9 @@ def _write_other(value: Any, out: Out) -> None:
     else:
         known = next((write for base, write in _WRITERS.items() if isinstance(value, base)), None)
         if known is None:
-            raise MalformedError(f"a {type(value).__name__} has no form in JSON")
+            frame = hasattr(value, "__arrow_c_stream__")
+            hint = ": of a frame write the record batches, each by write_batch" if frame else ""
+            raise MalformedError(f"a {type(value).__name__} has no form in JSON{hint}")
         known(value, out)
 
 

@@ -85,3 +85,4 @@ def test_type_checkers_see_what_is_there(package):
     module = importlib.import_module(package)
     assert {name: getattr(module, name) for name in module.__all__} == seen_by_type_checkers(package)
     assert set(module.__all__) <= set(dir(module))
+    assert not {"Final", "TYPE_CHECKING", "annotations", "sys"} & set(dir(module))  # what completion would offer

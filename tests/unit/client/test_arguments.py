@@ -24,9 +24,17 @@ WRONG = {
     "a format that needs options": (lambda c: c.read("s/x", "avro"), "format 'avro' needs the option 'schema'"),
     "a cut for a serializer": (lambda c: c.follow("s/x", CUT), "write start=cut"),
     "a start by a number": (lambda c: c.read("s/x", start=5), "argument 'start' takes 'earliest', 'latest'"),
-    "a start by a time": (
-        lambda c: c.read("s/x", start=datetime.now(UTC)),
+    "a start by a number with a point": (
+        lambda c: c.read("s/x", start=1.5),
         "'timestamp:2026-11-21T10:00:00Z', or a list",
+    ),
+    "a start by a datetime": (
+        lambda c: c.read("s/x", start=datetime(2026, 11, 21, 10, tzinfo=UTC)),
+        "write 'timestamp:2026-11-21T10:00:00+00:00', which is UTC without a zone",
+    ),
+    "a handler of errors by a word": (
+        lambda c: c.read_columns("s/x", on_error="null"),
+        "argument 'on_error' must be a function that takes each bad event's error (errors.append), not 'null'",
     ),
     "an unknown place": (lambda c: c.follow("s/x", start="earlyest"), "did you mean 'earliest'?"),
     "an end that is unknown": (lambda c: c.read("s/x", start=CUT, end="unbound"), "did you mean 'unbounded'?"),
@@ -65,6 +73,7 @@ def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
         call(client)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None  # a notebook shows each cause with all its places
 
 
 @pytest.mark.parametrize(

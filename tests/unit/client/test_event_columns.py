@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 from connector.client import PravegaClient
+from connector.client.administration import StreamDescription
+from connector.client.controller_values import StreamConfig
 from connector.errors import ConfigError
 from connector.testing.requests import frame
+from connector.wire import SegmentRange
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
 
@@ -124,3 +127,17 @@ def test_batches_and_cuts_are_tables_in_a_notebook(client, full):
     assert f"… {len(batch.events) - 20:,} more" in page
     assert "<td>0.#epoch.0</td>" in client.tail(full.name)._repr_html_()
     assert repr(client).startswith("PravegaClient(tcp://")
+
+
+def test_readers_writers_and_streams_show_what_they_are_of(client, full):
+    with client.follow(full.name, start="earliest") as batches, client.follow(full.name, "json") as values:
+        assert repr(batches) == f"TailReader({full.name}:0.#epoch.0=0)"
+        assert repr(values) == f"ValueReader({client.tail(full.name)})"
+    with client.writer(full.name) as writer:
+        assert repr(writer) == f"EventWriter({full.name})"
+    assert repr(writer) == f"EventWriter({full.name}, closed)"
+    tail = client.tail(full.name)
+    whole = (SegmentRange(0, 0.0, 1.0),)
+    page = StreamDescription(full.name, StreamConfig(), whole, client.head(full.name), tail, 1234)._repr_html_()
+    assert f"stream {full.name}: 1,234 bytes</caption>" in page
+    assert f'<td>0.#epoch.0</td><td>0 to 1</td><td style="text-align:right">{tail.positions[0]:,}</td>' in page

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError
+from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerializationError, serializer_for
 from pravega_serde.json import JsonSerializer
 from pravega_serde.json.columns import column_reader
 from pravega_serde.json.rows import TypedReader, is_slow, parse, parse_plainly
@@ -137,6 +137,10 @@ def test_writes_pythons_own_types(value: Any, text: str) -> None:
     ("value", "message"),
     [
         ({"a": [1, {"b": object()}]}, r"object has no form in JSON \(field \$\.a\[1\]\.b\)"),
+        (
+            pa.table({"a": [1]}),
+            r"a Table has no form in JSON: of a frame write the record batches, each by write_batch",
+        ),
         ({None: 1}, "cannot be a key"),
         ("\ud800", "surrogate without its partner"),
         ([Decimal("NaN")], r"invalid number NaN \(field \$\[0\]\)"),
@@ -539,8 +543,15 @@ def test_a_schema_is_a_struct() -> None:
     assert serializer.encode_column(batch).to_pylist() == [b'{"a":1}', b'{"a":2}']
 
 
+@pytest.mark.parametrize("columns", [{"a": pa.int64()}, "a BIGINT", pa.table({"a": [1]})])
+@pytest.mark.parametrize("format_name", ["json", "cbor"])
+def test_columns_are_a_schema_or_a_type(format_name: str, columns: object) -> None:
+    with pytest.raises(SchemaError, match=rf"arrow_type is a .*, not a {type(columns).__name__}: pyarrow.schema\(…\)"):
+        serializer_for(format_name, arrow_type=columns)
+
+
 def test_columns_cannot_be_decoded_into_nothing() -> None:
-    with pytest.raises(SchemaError, match="give the json format an arrow_type"):
+    with pytest.raises(SchemaError, match=r"give serializer_for\('json', arrow_type=…\) a pyarrow.Schema"):
         ROWS.decode_column(pa.array([b"{}"]))
     assert ROWS.encode_column(pa.array([{"a": 1}])).to_pylist() == [b'{"a":1}']
 
