@@ -15,7 +15,8 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -33,12 +34,14 @@ __all__ = [
     "install",
     "lock",
     "rlock",
+    "side_by_side",
     "sleep",
     "start",
 ]
 
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Lock(Protocol):
@@ -230,6 +233,41 @@ def start(work: Callable[[], object], name: str) -> Worker:
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def side_by_side(call: Callable[[V], T], values: Iterable[V], most: int) -> list[T]:
+    """The results of a call for each value, in the order of the values; at most so many calls are under way at once.
+
+    Raises the error that one call after the other would have met: that of the first value, in their order, which has
+    one. None is begun after an error, and those under way have ended when it is raised: each has its own deadline.
+    """
+    left = deque(enumerate(values))
+    if len(left) < 2:
+        return [call(value) for _, value in left]
+    results: dict[int, T] = {}
+    errors: dict[int, BaseException] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                place, value = left.popleft()  # in order: when one fails, all before it have begun
+            except IndexError:
+                return
+            try:
+                results[place] = call(value)
+            except BaseException as error:  # noqa: BLE001 - raised where the results are waited for
+                errors[place] = error
+                left.clear()
+
+    workers = [start(work, f"pravega-call-{number}") for number in range(min(most, len(left)))]
+    try:
+        for worker in workers:
+            worker.join()
+    finally:
+        left.clear()  # an interrupt, if there are any left
+    if errors:
+        raise errors[min(errors)]
+    return [results[place] for place in sorted(results)]
 
 
 def grpc_channels(blocking: Any) -> Any:

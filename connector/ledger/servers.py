@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ..client import PravegaClient, StreamName, TransactionStatus
+from ..client.waiting import side_by_side
 from ..errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -78,10 +78,7 @@ class Servers:
             )
 
     def _each(self, call: Callable[[UUID], TransactionStatus], ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
-        if len(ids) < 2:
-            return {id_: call(id_) for id_ in ids}
-        with ThreadPoolExecutor(min(MAX_CALLS, len(ids)), thread_name_prefix="pravega-ledger") as pool:
-            return dict(zip(ids, pool.map(call, ids), strict=True))
+        return dict(zip(ids, side_by_side(call, ids, MAX_CALLS), strict=True))
 
     def _status(self, id_: UUID) -> TransactionStatus:
         return self._commits.status(id_)
@@ -162,20 +159,19 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
 
     pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
     commits = CommitWatch(controller, stream)
-    with ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="pravega-ledger") as pool:
-        while True:
-            statuses = pool.map(commits.status, pending)
-            seen = list(zip(pending, statuses, strict=True))
-            pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
-            if not pending:
-                return
-            if time.monotonic() > deadline:
-                raise DeadlineExceededError(
-                    f"{len(pending)} transactions of stream {stream} were not visible within {_VISIBLE_SECONDS:g} s, "
-                    f"{pending[0]} for one; their commits are decided"
-                )
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+    while True:
+        statuses = side_by_side(commits.status, pending, MAX_CALLS)
+        seen = list(zip(pending, statuses, strict=True))
+        pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
+        if not pending:
+            return
+        if time.monotonic() > deadline:
+            raise DeadlineExceededError(
+                f"{len(pending)} transactions of stream {stream} were not visible within {_VISIBLE_SECONDS:g} s, "
+                f"{pending[0]} for one; their commits are decided"
+            )
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 # ---- event time: advice to readers, on which the batch itself does not depend ----------------------------------------

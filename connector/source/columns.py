@@ -42,6 +42,7 @@ from ..errors import ConfigError, StreamNotFoundError
 from ..exchange import Portable
 from .bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
 from .options import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
+from .streams import of_each
 
 __all__ = [
     "NO_TIMES",
@@ -365,11 +366,14 @@ def wants_event_time(options: SourceOptions) -> bool:
 
 def marks_end(client: PravegaClient, streams: Iterable[StreamName]) -> dict[StreamName, int]:
     """End of the watermarks of each stream at this moment."""
-    found: dict[StreamName, int] = {}
-    for stream in streams:
+
+    def end(stream: StreamName) -> int | None:
         with suppress(StreamNotFoundError):  # it was deleted just now, which is missed when it is read
-            found[stream] = client.watermark_log(stream).end()
-    return found
+            return client.watermark_log(stream).end()
+        return None
+
+    asked = list(streams)
+    return {stream: at for stream, at in zip(asked, of_each(end, asked), strict=True) if at is not None}
 
 
 def times_along(
@@ -379,12 +383,15 @@ def times_along(
 
     A stream that is not among the ends has none: its offset is of a query that did not ask for the columns then.
     """
-    known: dict[StreamName, list[Watermark]] = {}
+
+    def watermarks(stream: StreamName) -> Sequence[Watermark]:
+        log = client.watermark_log(stream)
+        return log.read() if ends is None else log.read_until(ends.get(stream, 0))
+
+    streams = list(dict.fromkeys(piece.stream for piece in slices))
+    known = dict(zip(streams, of_each(watermarks, streams), strict=True))
     for piece in slices:
-        log = client.watermark_log(piece.stream)
-        if piece.stream not in known:
-            known[piece.stream] = log.read() if ends is None else log.read_until(ends.get(piece.stream, 0))
-        yield log.along(piece, known[piece.stream])
+        yield client.watermark_log(piece.stream).along(piece, known[piece.stream])
 
 
 def timestamps(millis: pa.Int64Array) -> pa.TimestampArray:

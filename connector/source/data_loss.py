@@ -9,6 +9,7 @@ the query's progress as well.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,16 +25,18 @@ _MOST_KEPT: Final = 1000  # losses kept for the progress, the latest ones
 
 
 class DataLoss:
-    """The losses of one run, as the driver finds them. ``fail`` is the option."""
+    """The losses of one run, as the driver finds them. ``fail`` is the option. Thread safe."""
 
     def __init__(self, client: PravegaClient, *, fail: bool) -> None:
         self._client, self._fail = client, fail
         self._told: dict[tuple[object, ...], Loss] = {}
+        self._lock = threading.Lock()
 
     @property
     def losses(self) -> Sequence[Loss]:
         """Losses that this run has passed over."""
-        return tuple(self._told.values())
+        with self._lock:
+            return tuple(self._told.values())
 
     def resume(self, position: StreamCut) -> StreamCut | None:
         """Position at which a query goes on: ``position`` itself if all is there, None if the stream is gone.
@@ -42,14 +45,15 @@ class DataLoss:
         DataLossError for any other if losses are errors.
         """
         found = survey(self._client.stores, position, beyond=True)
-        fresh = [loss for loss in found.losses if _key(loss) not in self._told]
-        if fresh and self._fail:
-            raise loss_error(fresh)
-        for loss in fresh:
-            _note(loss)
-            self._told[_key(loss)] = loss
-        while len(self._told) > _MOST_KEPT:
-            del self._told[next(iter(self._told))]
+        with self._lock:
+            fresh = [loss for loss in found.losses if _key(loss) not in self._told]
+            if fresh and self._fail:
+                raise loss_error(fresh)
+            for loss in fresh:
+                _note(loss)
+                self._told[_key(loss)] = loss
+            while len(self._told) > _MOST_KEPT:
+                del self._told[next(iter(self._told))]
         return found.cut
 
 

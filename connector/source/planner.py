@@ -25,7 +25,7 @@ from .data_loss import DataLoss
 from .offsets import TASK_BYTES, Offset, slices_of
 from .options import SourceOptions
 from .positions import Positions
-from .streams import Streams
+from .streams import Streams, of_each
 
 __all__ = ["QueryPlan", "StreamPlanner"]
 
@@ -166,15 +166,19 @@ class QueryPlan:
         if self._options.stream_pattern is None:
             starts.check(streams)
             self._ends.check(streams)
-        return Offset({stream: starts.bounded(stream) for stream in streams})
+        return Offset(dict(zip(streams, of_each(starts.bounded, streams), strict=True)))
 
     def end_here(self) -> None:
         """Fix the streams and their tails of this moment as the end of the run."""
         self._streams.freeze()
-        self._available = {}
-        for stream in self._streams.now():
-            with suppress(StreamNotFoundError):  # it is missed when the batch is planned
-                self._available[stream] = self._client.tail(stream)
+        streams = self._streams.now()
+        tails = zip(streams, of_each(self._tail, streams), strict=True)
+        self._available = {stream: tail for stream, tail in tails if tail is not None}
+
+    def _tail(self, stream: StreamName) -> StreamCut | None:
+        with suppress(StreamNotFoundError):  # it is missed when the batch is planned
+            return self._client.tail(stream)
+        return None
 
     def next(self, start: Offset) -> Offset:
         """The end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
@@ -184,7 +188,7 @@ class QueryPlan:
         """
         told = self._await_look()
         began = self._clock()
-        found = [self._remaining(stream, start.cuts.get(stream)) for stream in self._known(start)]
+        found = of_each(lambda stream: self._remaining(stream, start.cuts.get(stream)), self._known(start))
         begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
         end = self._end(start, begins, [backlog for _, backlog in filter(None, found)])
         if end is start:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ class Positions:
         self._default: Any = default if text is None else text.strip()
         self._own: dict[StreamName, Any] = {}
         self._checkpoints: dict[str, dict[StreamName, StreamCut]] = {}
+        self._lock = threading.Lock()  # one look at a checkpoint, which its query may change, is for all streams
         if self._default.startswith("{"):
             self._own, self._default = self._from_json(self._default, default)
 
@@ -78,9 +80,10 @@ class Positions:
         )
 
     def _from_checkpoint(self, stream: StreamName, path: str) -> StreamCut:
-        if path not in self._checkpoints:
-            self._checkpoints[path] = from_offset(committed_offset(path))
-        positions = self._checkpoints[path]
+        with self._lock:
+            if path not in self._checkpoints:
+                self._checkpoints[path] = from_offset(committed_offset(path))
+            positions = self._checkpoints[path]
         if stream not in positions:
             raise self._no_position(stream, positions)
         return positions[stream]

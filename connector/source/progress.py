@@ -30,6 +30,7 @@ from ..client import PravegaClient, StreamCut, StreamName, Subscriber
 from ..errors import ConnectorError
 from ..insight import StreamLag, lost_bytes, stream_lag
 from .data_loss import DataLoss
+from .streams import of_each
 
 __all__ = ["Progress", "PublishedPosition"]
 
@@ -58,7 +59,7 @@ class Progress:
         if not end or (end == self._at and self._clock() < self._stale):
             return
         try:
-            lags = [stream_lag(self._client, cut, reader="") for _, cut in sorted(end.items())]
+            lags = of_each(lambda stream: stream_lag(self._client, end[stream], reader=""), sorted(end))
         except ConnectorError as error:
             _log.info("the distance to the end of the streams is not known: %s", error)
             self._at, self._stale = dict(end), self._clock() + _FRESH
@@ -101,11 +102,12 @@ class PublishedPosition:
 
     def publish(self, committed: Mapping[StreamName, StreamCut]) -> None:
         """Publish what has changed since the last time. A failure is a warning."""
-        for stream, cut in committed.items():
-            tried, again = self._tried.get(stream, (None, 0.0))
-            if cut == tried and self._clock() < again:
-                continue
-            self._tried[stream] = cut, self._publish(stream, cut)
+        of_each(self._publish_if_due, committed.values())
+
+    def _publish_if_due(self, cut: StreamCut) -> None:
+        tried, again = self._tried.get(cut.stream, (None, 0.0))
+        if cut != tried or self._clock() >= again:
+            self._tried[cut.stream] = cut, self._publish(cut.stream, cut)
 
     def _publish(self, stream: StreamName, cut: StreamCut) -> float:
         """Try it; when to try again."""

@@ -54,7 +54,7 @@ from .options import SourceOptions
 from .planner import QueryPlan
 from .positions import Positions
 from .progress import Progress, PublishedPosition
-from .streams import Streams
+from .streams import Streams, of_each
 
 __all__ = [
     "BrokenStreamReader",
@@ -236,8 +236,8 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
             starts.check(streams)
             ends.check(streams)
         losses = DataLoss(client, fail=options.fail_on_data_loss)
-        cuts = [(starts.bounded(stream), ends.bounded(stream)) for stream in streams]
-        slices = [piece for start, end in cuts for piece in _slices(client, losses, start, end)]
+        cuts = of_each(lambda stream: (starts.bounded(stream), ends.bounded(stream)), streams)
+        slices = [piece for of in of_each(lambda cut: _slices(client, losses, *cut), cuts) for piece in of]
         places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
         parts = [part for piece in slices for part in _divided(piece, places.get(piece, ()))]
         stop = None

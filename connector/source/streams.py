@@ -5,23 +5,34 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..client import PravegaClient, StreamName, note_answer, shared_client
+from ..client.waiting import side_by_side
 from ..errors import ConfigError, ScopeNotFoundError
 from .options import SourceOptions
 
 if TYPE_CHECKING:
     from ..client import ControllerClient
 
-__all__ = ["StreamPattern", "Streams", "require_streams"]
+__all__ = ["StreamPattern", "Streams", "of_each", "require_streams"]
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 _REGEX: Final = "regex:"
 _WILD: Final = frozenset("*?[")
 _LEDGER: Final = "-ledger"  # what the sink's exactly-once mode keeps beside its target
+# Streams that are asked about at once: as many connections as a client keeps to a segment store.
+_AT_ONCE: Final = 8
+
+
+def of_each(ask: Callable[[V], T], streams: Iterable[V]) -> list[T]:
+    """The answers about streams, in their order, some asked for side by side; see ``side_by_side`` for errors."""
+    return side_by_side(ask, streams, _AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +133,7 @@ class Streams:
         """Raise StreamNotFoundError for a stream that is named and not there, ControllerUnavailableError."""
         if self._pattern is not None:
             self.now()
-        for stream in self._found if self._pattern is None else ():
-            self._client.require_stream(stream)
+        of_each(self._client.require_stream, self._found if self._pattern is None else ())
 
 
 def require_streams(options: SourceOptions) -> tuple[StreamName, ...]:

@@ -1,9 +1,14 @@
-"""``python -m tools.scale planning|load|frames|followers|writers``: see the package."""
+"""``python -m tools.scale planning|curves|load|frames|followers|writers|write``: see the package."""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import time
 import uuid
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
@@ -13,9 +18,11 @@ from connector.options import parse_options
 from connector.source import SourceOptions
 from connector.source.planner import QueryPlan
 from tools.scale._coroutines import follow_all, rates
+from tools.scale._curves import CURVES, Curve, Workbench
 from tools.scale._frames import READERS, ask, fill
 from tools.scale._load import Load, read_with_restarts
 from tools.scale._planning import all_at_once, counted, epoch_after_epoch, one_batch_query, through_empty_ones
+from tools.scale._single_write import write_costs
 
 _SHAPES = {
     "streaming, a batch for each of N/5 epochs": epoch_after_epoch,
@@ -66,6 +73,27 @@ def _on_a_real_server(client: PravegaClient, segments: int) -> None:
             assert plan.next(offset) is offset
             polls += 1
         click.echo(f"  offset of {size} B; idle: {polls / 5:.1f} looks a second, {calls() - before} controller calls")
+
+
+@main.command()
+@click.option("--only", type=click.Choice(list(CURVES)), multiple=True, help="This curve; several times for several.")
+@click.option("--quick", is_flag=True, help="Small sizes: shows that all works, and no more.")
+@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Keep all numbers in this file.")
+def curves(only: tuple[str, ...], quick: bool, file: Path | None) -> None:
+    """How a query of a real Spark grows with events, segments, streams and the bytes of one task; is it linear?
+
+    Takes some 20 minutes, and 20 GB in the folder for temporary files, unless it is to be quick.
+    """
+    found: list[Curve] = []
+    with Workbench(click.echo, quick=quick) as bench:
+        about = {"spark": bench.spark.version, "python": platform.python_version(), "cores": os.cpu_count()}
+        for name in only or CURVES:
+            found.append(CURVES[name](bench))
+            click.echo(f"{found[-1]}\n")
+            if file is not None:  # after each: a run that is ended keeps what it has
+                when = datetime.now(UTC).isoformat(timespec="seconds")
+                kept = {"when": when, "load": os.getloadavg(), **about, "curves": [each.to_json() for each in found]}
+                file.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 @main.command()
@@ -126,6 +154,16 @@ def writers(events: int, size: int, rounds: int) -> None:
     """Write the same events by the plain client and by coroutines, in turn."""
     with LocalPravega() as server:
         click.echo(rates(server.config, events, size, rounds))
+
+
+@main.command()
+@click.option("--events", default=200_000, show_default=True)
+@click.option("--size", default=100, show_default=True)
+def write(events: int, size: int) -> None:
+    """CPU time of one write, by parts: what any writer in Python has to do, and the rest."""
+    with LocalPravega() as server:
+        for what, micros in write_costs(server.config, events, size).items():
+            click.echo(f"  {what:30} {micros:5.2f} µs an event")
 
 
 if __name__ == "__main__":
