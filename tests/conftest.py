@@ -33,6 +33,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join((*SOON_READY, *class_options
 if (home := spark_home()) is not None:
     os.environ.setdefault("SPARK_HOME", str(home))
 
+# It waits for two minutes and does little: beside the first ones, which keep both cores busy, not alone at the end.
+_FIRST = _TESTS / "unit" / "testing" / "test_suites.py"
 _WITH_SERVERS = tuple(_TESTS / name for name in ("integration", "faults", "interop"))
 _numbers = itertools.count(1)
 
@@ -51,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kit = config.getoption("--pravega") == "kit"
+    items.sort(key=lambda item: item.path != _FIRST)
     for item in items:
         if any(folder in item.path.parents for folder in _WITH_SERVERS):
             item.add_marker(pytest.mark.integration)

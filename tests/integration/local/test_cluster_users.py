@@ -9,6 +9,9 @@ from connector.client import PravegaClient
 from connector.errors import AuthenticationError
 from connector.local import LocalPravega
 
+# One server with tokens, and each renewal by itself, are tests of the client.
+pytestmark = pytest.mark.long
+
 # Seconds that a token lives, and of the work: tokens end twice in it.
 TOKEN, WORK = 20, 45
 CREDENTIALS = {"username": "ann", "password": "correct horse"}
