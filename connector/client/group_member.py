@@ -138,7 +138,16 @@ class GroupMember:
 
         Raises ReaderOfflineError for a reader that was taken offline: close it without leaving, and make another one.
         """
+        if self.begin_turn():
+            self.finish_turn()
+
+    def begin_turn(self) -> bool:
+        """Begin a turn, as :meth:`turn`; whether there is something to ask the servers for it."""
         self._reader = self._reader.turn(self.state, self._clock())
+        return not self._reader.rests
+
+    def finish_turn(self) -> None:
+        """Ask what the turn needs, which takes as long as the servers do. Raises what :meth:`turn` does."""
         self._finish()
 
     def wait(self) -> float:

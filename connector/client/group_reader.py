@@ -2,17 +2,20 @@
 
 Reading is that of :mod:`.tail`, over segments that the group gives and takes. The reader takes its turn in the group
 with each call, and within a long batch whenever something is due: so a slow user does not hold up the others for
-longer than one event takes.
+longer than one event takes. A turn for which the servers take longer than the call has time goes on in the background,
+and the next call waits for it: meanwhile nothing is handed out.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from pravega_serde.errors import DeserializationError
+from pravega_serde.errors import DeserializationError, PravegaError
 
 from .. import metrics
 from ..errors import (
@@ -25,7 +28,7 @@ from ..errors import (
 from ..groups import Positions, Ranged, Segment
 from ..hints import HintedNames
 from ..wire import StreamCut, StreamName
-from . import arguments
+from . import arguments, waiting
 from .connection import wait_ready
 from .deadline import Deadline
 from .group_member import GroupMember
@@ -36,6 +39,9 @@ from .tail import TailReader, _SegmentTail
 __all__ = ["GroupEvent", "GroupReader"]
 
 T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+#: Seconds that a call waits for its turn in the group at least: servers that are well need some milliseconds.
+_TURN_SECONDS: Final = 0.25
 
 
 class GroupEvent(NamedTuple, Generic[T]):
@@ -113,6 +119,29 @@ class _OwnedSegments(TailReader):
         super()._errand_failed(kind, about, error)
 
 
+class _Turn:
+    """What a turn asks the servers, in a thread of its own."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self.ended = threading.Event()
+        waiting.start(self._run, "pravega-group-turn")
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - raised where the turn is waited for
+            self._error = error
+        finally:
+            self.ended.set()
+
+    def check(self) -> None:
+        """Raise the error by which it has ended, if there is one."""
+        if self._error is not None:
+            raise self._error
+
+
 class GroupReader(HintedNames, Generic[T]):
     """Reads what a group gives it. Not thread safe. Context manager, whose end leaves the group.
 
@@ -142,6 +171,7 @@ class GroupReader(HintedNames, Generic[T]):
         self._began = 0  # the first one that the last call handed out
         self._checkpoint: str | None = None
         self._due = 0.0
+        self._turning: _Turn | None = None
         self._closed = False
 
     @property
@@ -166,10 +196,9 @@ class GroupReader(HintedNames, Generic[T]):
     def poll(self, timeout: float) -> list[GroupEvent[T]]:
         """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
 
-        It takes its turn in the group first: while servers are away, that may last up to the client's failover_timeout.
-        Raises ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what
-        comes next was truncated: the next call goes on where the segment begins now), and what
-        :meth:`TailReader.poll` does.
+        It takes its turn in the group first: none come either while servers are away that it needs for that. Raises
+        ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what comes
+        next was truncated: the next call goes on where the segment begins now), and what :meth:`TailReader.poll` does.
         """
         arguments.wait("timeout", timeout)
         found: list[GroupEvent[T]] = []
@@ -231,6 +260,7 @@ class GroupReader(HintedNames, Generic[T]):
         """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
         if not self._closed:
             try:
+                self._await_turn()
                 self._member.leave(position)
             finally:
                 self._end()
@@ -276,12 +306,10 @@ class GroupReader(HintedNames, Generic[T]):
         if self.has_events and time.monotonic() < self._due:
             return True
         end = time.monotonic() + timeout
-        while True:
-            self._turn()
+        while self._turn(end):
             if (checkpoint := self._member.checkpoint) is not None:
                 self._checkpoint, self._due = checkpoint, 0.0  # it is reported with the next call
-                return True
-            if self.has_events:
+            if checkpoint is not None or self.has_events:
                 return True
             if self._member.at_end:
                 return False
@@ -289,13 +317,18 @@ class GroupReader(HintedNames, Generic[T]):
             if self._read(max(0.0, min(left, self._member.wait()))):
                 return True
             if left <= 0:
-                return False
+                break
+        return False
 
-    def _turn(self) -> None:
-        """Take part in the group, and read what is owned after it."""
-        self._note()
+    def _turn(self, end: float) -> bool:
+        """Take part in the group, and read what is owned after it; False if the servers take longer than to ``end``."""
         try:
-            self._member.turn()
+            if self._turning is None:
+                self._note()
+                if self._member.begin_turn():
+                    self._turning = self._begun_turn()
+            if self._turning is not None and not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
+                return False
         except ReaderOfflineError:
             self._end()  # its place is lost: there is nothing to leave
             raise
@@ -313,6 +346,29 @@ class GroupReader(HintedNames, Generic[T]):
         if self._segment not in reading:  # the rest of the batch is for whoever gets the segment
             self._forget()
         self._due = time.monotonic() + self._member.wait()
+        return True
+
+    def _begun_turn(self) -> _Turn | None:
+        """The turn as it goes on in the background; None where it is over.
+
+        In an event loop the call as a whole goes on behind its caller's time. With ``begin_at`` the caller has to know
+        what it owns before it does anything else.
+        """
+        if self._begin_at is None and waiting.seam() is None:
+            return _Turn(self._member.finish_turn)
+        self._member.finish_turn()
+        return None
+
+    def _turn_ended(self, seconds: float | None = None) -> bool:
+        """Whether there is no turn in the background, after at most so many seconds. Raises what it has ended by."""
+        turning = self._turning
+        if turning is None:
+            return True
+        if not turning.ended.wait(seconds):
+            return False
+        self._turning = None
+        turning.check()
+        return True
 
     def _note(self) -> None:
         """Tell the group how far everything was handed out."""
@@ -383,6 +439,7 @@ class GroupReader(HintedNames, Generic[T]):
         if self._closed:
             return
         try:
+            self._await_turn()
             at = {}
             if row is not None and self._batch is not None and self._segment is not None and row < len(self._events):
                 at = {self._segment: int(self._batch.offsets[row])}
@@ -390,6 +447,17 @@ class GroupReader(HintedNames, Generic[T]):
             self._member.leave(at)
         finally:
             self._end()
+
+    def _await_turn(self) -> None:
+        """Wait for the turn in the background, as long as the servers take: a call before this had no time for it."""
+        try:
+            self._turn_ended()
+        except ReaderOfflineError:
+            raise
+        except PravegaError as error:  # what is left is told by leaving, if it lasts
+            _log.info("reader %s of its group: a turn has failed: %s", self.id, error)
+        if self._segment not in self._member.reading:  # it was given away in that turn
+            self._forget()
 
     def _end(self) -> None:
         self._closed = True

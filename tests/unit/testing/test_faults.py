@@ -1,6 +1,7 @@
 """What an in-process Pravega is asked to do wrong happens, and the client comes through or says what is wrong."""
 
 import itertools
+import threading
 import time
 
 import pyarrow as pa
@@ -131,6 +132,40 @@ def test_a_frozen_store_answers_after_the_thaw(pravega, pravega_client, pravega_
             writer.write(b"meanwhile")
         writer.flush()
     assert list(pravega_client.read(pravega_stream)) == [b"before", b"meanwhile"]
+
+
+def test_a_groups_reader_keeps_to_its_times_while_a_store_is_frozen(pravega, pravega_client, pravega_stream):
+    def until(value):
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            if value in [event.value for event in reader.poll(0.5)]:
+                return
+        raise AssertionError(f"{value} did not come")
+
+    group = pravega_client.reader_group(
+        f"{pravega_stream.scope}/readers", pravega_stream, checkpoint_interval=60.0, refresh=0.2
+    )
+    pravega_client.write(pravega_stream, "before", "string")
+    with group.reader("one", "string") as reader:
+        until("before")
+        with pravega.faults.frozen():
+            end = time.monotonic() + 20
+            while reader._turning is None:  # the turns until now were answered
+                assert time.monotonic() < end
+                assert reader.poll(0.01) == []
+            begin = time.monotonic()
+            assert [reader.poll(0.3) for _ in range(3)] == [[], [], []]
+            assert 0.9 <= time.monotonic() - begin < 2.5
+        pravega_client.write(pravega_stream, "after", "string")
+        until("after")
+        with pravega.faults.frozen():
+            while reader._turning is None:
+                assert reader.poll(0.01) == []
+            threading.Timer(1.0, pravega.faults._store.thaw).start()
+            begin = time.monotonic()
+            reader.close()
+            assert time.monotonic() - begin > 0.5, "it leaves when the turn is over"
+    assert group.online_readers() == []
 
 
 def test_faults_that_are_none_are_refused(pravega):
