@@ -14,14 +14,20 @@ __all__ = ["Append", "Request", "RequestDecoder", "frame", "split_events"]
 
 _APPEND_BLOCK: Final = 3
 _APPEND_BLOCK_END: Final = 4
-_BLOCK_END: Final = struct.Struct(">16siiiqq")
+_BLOCK_END: Final = struct.Struct(">16sii")  # whose; bytes of whole events in the block; bytes that follow here
+_BLOCK_END_REST: Final = struct.Struct(">iqq")  # events, number of the last one, request
+_PADDING: Final = -1
+_PARTIAL_EVENT: Final = -2
 _HEADER: Final = struct.Struct(">ii")
 _SIZES: Final = {"q": 8, "i": 4, "?": 1, "u": 16}
 
 
 @dataclass(frozen=True)
 class Append:
-    """Bytes to append at once: an AppendBlock with its AppendBlockEnd. No server looks whether they are events."""
+    """Bytes to append at once: an AppendBlock with its AppendBlockEnd, or the end alone, as Java's writers may send it.
+
+    No server looks whether they are events.
+    """
 
     writer_id: bytes
     data: bytes
@@ -68,13 +74,26 @@ class RequestDecoder:
         return _decode(type_code, body)
 
     def _append(self, body: bytes) -> Append:
-        if self._block is None:
-            raise ProtocolError("an AppendBlockEnd came without its AppendBlock")
-        writer_id, size, extra, count, last, request_id = _BLOCK_END.unpack(body)
-        block_writer, data = self._block
+        writer_id, size, extra = _BLOCK_END.unpack_from(body)
+        rest = _BLOCK_END.size + extra
+        _check(len(body) == rest + _BLOCK_END_REST.size, "an AppendBlockEnd has other bytes than it says")
+        count, last, request_id = _BLOCK_END_REST.unpack_from(body, rest)
+        block_writer, block = self._block or (writer_id, b"")
         self._block = None
-        _check((block_writer, len(data), 0) == (writer_id, size, extra), "an AppendBlockEnd is not that of its block")
+        right = block_writer == writer_id and 0 <= size <= len(block) and count > 0
+        _check(right, "an AppendBlockEnd is not that of its block")
+        data = block[:size] + _started_event(block[size:]) + body[_BLOCK_END.size : rest]
         return Append(writer_id, data, count, last, request_id)
+
+
+def _started_event(left: bytes) -> bytes:
+    """The start of an event behind the whole ones of a block, whose size Java's writers guess beforehand."""
+    if not left:
+        return b""
+    _check(len(left) >= _HEADER.size, "a block ends inside a header")
+    kind, length = _HEADER.unpack_from(left)
+    _check(kind in (_PADDING, _PARTIAL_EVENT) and length == len(left) - _HEADER.size, "a block ends in another message")
+    return left[_HEADER.size :] if kind == _PARTIAL_EVENT else b""
 
 
 def _decode(type_code: int, body: bytes) -> Message:

@@ -34,7 +34,8 @@ def main() -> None:
     flights = load_flights().combine_chunks().to_batches(max_chunksize=CHUNK)
     serializer = serializer_for("avro", schema=FLIGHT_SCHEMA)
     stream = StreamName.parse(arguments.stream)
-    with PravegaClient(arguments.controller) as client:
+    # The server is there: on a slow machine, where Spark starts beside it, its first answer may take long.
+    with PravegaClient(arguments.controller, timeout=60.0) as client:
         client.create_stream(stream)
         # A third of the way in, the load is said to have grown; two thirds in, to have shrunk.
         scalings = {len(flights) // 3: 4, 2 * len(flights) // 3: 2}

@@ -21,13 +21,13 @@ def scope(own_scope: str) -> str:
 
 @pytest.fixture(scope="session")
 def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaPeer]:
-    with JavaPeer(pravega.controller_uri, tmp_path_factory.mktemp("java")) as java:
+    with JavaPeer(pravega.config.controller, tmp_path_factory.mktemp("java")) as java:
         yield java
 
 
 @pytest.fixture(scope="session")
 def rust(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> RustPeer:
-    return RustPeer(pravega.controller_uri, tmp_path_factory.mktemp("rust"))
+    return RustPeer(pravega.config.controller, tmp_path_factory.mktemp("rust"))
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ class JavaBytes(JavaProgram):
 
 @pytest.fixture(scope="module")
 def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBytes]:
-    with JavaBytes(pravega.controller_uri, tmp_path_factory.mktemp("bytes")) as java:
+    with JavaBytes(pravega.config.controller, tmp_path_factory.mktemp("bytes")) as java:
         yield java
 
 

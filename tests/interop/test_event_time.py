@@ -16,7 +16,7 @@ EVENTS = [(f"key {number}", f"event {number}") for number in range(20)]
 
 @pytest.fixture(scope="module")
 def java(pravega: LocalPravega) -> Iterator[JavaTimePeer]:
-    with JavaTimePeer(pravega.controller_uri) as java:
+    with JavaTimePeer(pravega.config.controller) as java:
         yield java
 
 
@@ -98,7 +98,7 @@ def test_java_readers_see_the_times_of_our_sink(
     folder = str(tmp_path / "rows")
     frame.write.parquet(folder)
     query = spark.readStream.schema(frame.schema).parquet(folder).writeStream.format("pravega")
-    query = query.option("controller", pravega.controller_uri).option("event_time_column", "at")
+    query = query.option("controller", pravega.config.controller).option("event_time_column", "at")
     query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).option("path", str(stream_name))
     query.trigger(availableNow=True).start().awaitTermination()
     cut = await_time(client, stream_name, 99_000, eventually)

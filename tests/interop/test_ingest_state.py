@@ -19,7 +19,7 @@ from tests.interop._java_state import JavaStatePeer
 
 @pytest.fixture(scope="module")
 def java(pravega: LocalPravega) -> Iterator[JavaStatePeer]:
-    with JavaStatePeer(pravega.controller_uri) as java:
+    with JavaStatePeer(pravega.config.controller) as java:
         yield java
 
 

@@ -36,7 +36,7 @@ class JavaGroups(JavaProgram):
 
 @pytest.fixture(scope="module")
 def java(pravega: LocalPravega) -> Iterator[JavaGroups]:
-    with JavaGroups(pravega.controller_uri) as java:
+    with JavaGroups(pravega.config.controller) as java:
         yield java
 
 

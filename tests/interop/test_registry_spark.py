@@ -77,7 +77,7 @@ def serializers(uri: str, count: int, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def options(pravega: LocalPravega, uri: str) -> dict[str, str]:
-    return {"controller": pravega.controller_uri, "registry": uri}
+    return {"controller": pravega.config.controller, "registry": uri}
 
 
 def read(spark: SparkSession, stream: StreamName, options: dict[str, str]) -> DataFrame:

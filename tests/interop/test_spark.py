@@ -23,7 +23,7 @@ Options = dict[str, str]
 
 @pytest.fixture
 def options(pravega: LocalPravega, stream_name: StreamName) -> Options:
-    return {"controller": pravega.controller_uri, "scope": stream_name.scope, "stream": stream_name.stream}
+    return {"controller": pravega.config.controller, "scope": stream_name.scope, "stream": stream_name.stream}
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ EVENTS = [(f"key {number % 7}", f"event {number}") for number in range(200)]
 
 @pytest.fixture(scope="module")
 def java(pravega: LocalPravega) -> Iterator[JavaStatePeer]:
-    with JavaStatePeer(pravega.controller_uri) as java:
+    with JavaStatePeer(pravega.config.controller) as java:
         yield java
 
 

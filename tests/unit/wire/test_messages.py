@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import ProtocolError
-from connector.testing.requests import Append, RequestDecoder, frame
+from connector.testing.requests import Append, RequestDecoder, frame, split_events
 from connector.wire import (
     MAX_FRAME_SIZE,
     AppendSetup,
@@ -181,6 +181,23 @@ def test_an_append_surrounds_the_events_with_its_block_and_end():
     assert before == struct.pack(">ii", 3, 16 + len(events)) + UUID
     assert after == struct.pack(">ii", 4, 44) + UUID + struct.pack(">iiiqq", len(events), 0, 2, 7, 9)
     assert RequestDecoder().feed(before + events + after) == [Append(UUID, events, 2, 7, 9)]
+
+
+@pytest.mark.parametrize(
+    ("in_block", "size", "behind"),
+    [
+        pytest.param(frame(b"whole") + struct.pack(">ii", -1, 3) + bytes(3), 13, b"", id="padding"),
+        pytest.param(struct.pack(">ii", -2, 10) + frame(b"begun")[:10], 0, frame(b"begun")[10:], id="an event in two"),
+        pytest.param(None, 0, frame(b"alone"), id="no block"),
+    ],
+)
+def test_a_server_takes_blocks_as_javas_writers_end_them(in_block, size, behind):
+    """Java's AppendBatchSizeTracker guesses a block's size: CommandEncoder ends it with what is there."""
+    block = b"" if in_block is None else struct.pack(">ii", 3, 16 + len(in_block)) + UUID + in_block
+    body = UUID + struct.pack(">ii", size, len(behind)) + behind + struct.pack(">iqq", 1, 7, 9)
+    (append,) = RequestDecoder().feed(block + struct.pack(">ii", 4, len(body)) + body)
+    assert (append.event_count, append.last_event_number) == (1, 7)
+    assert split_events(append.data) in ([b"whole"], [b"begun"], [b"alone"])
 
 
 @given(replies())
