@@ -327,7 +327,7 @@ class GroupReader(HintedNames, Generic[T]):
                 self._note()
                 if self._member.begin_turn():
                     self._turning = self._begun_turn()
-            if self._turning is not None and not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
+            if not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
                 return False
         except ReaderOfflineError:
             self._end()  # its place is lost: there is nothing to leave
