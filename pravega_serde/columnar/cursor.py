@@ -60,6 +60,11 @@ class Cursor:
         self.bad[rows] = selected.bad
         self.move(position)
 
+    def part(self, first: int, stop: int) -> Cursor:
+        """Cursor of neighbouring rows; it marks bad ones here, too."""
+        position, ends, bad = self.position[first:stop], self.ends[first:stop], self.bad[first:stop]
+        return Cursor(self.data, self.words, position, ends, bad, self.budget)
+
     def inside(self, starts: Int64s, ends: Int64s) -> Cursor:
         """Cursor of parts of the events, to read what is in them."""
         bad = np.zeros(len(starts), np.bool_)

@@ -46,7 +46,7 @@ Parts = tuple[npt.NDArray[Any], ...]
 #: Makes values without nulls, and says which of them are bad (None: none). The cursor has the bytes.
 Build = Callable[[Parts, Cursor], tuple[pa.Array, Bools | None]]
 
-#: Rows whose temporaries the allocator keeps, rather than giving them back.
+#: Rows, of events or of items, whose temporaries the allocator keeps, rather than giving them back.
 _ROWS_AT_ONCE: Final = 65_536
 
 #: Larger events are left to the plain path: it takes less memory for lists, and is no slower.
@@ -130,8 +130,8 @@ def _builder(plan: FieldPlan, kind: pa.DataType) -> Build:
 
     def build(parts: Parts, cursor: Cursor) -> tuple[pa.Array, Bools | None]:
         inner = cursor.inside(*parts)
-        values = read(inner)
-        return values, inner.bad
+        pieces = [read(inner.part(at, at + _ROWS_AT_ONCE)) for at in range(0, max(len(inner), 1), _ROWS_AT_ONCE)]
+        return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), inner.bad
 
     return build
 
@@ -338,25 +338,30 @@ class FieldReader:
         cursor.update(places, selected)
         found.put(places if rows is None else rows[places], parts)
 
-    def take_items(self, cursor: Cursor, rows: Int64s | None, found: Items) -> None:
+    def take_items(self, cursor: Cursor, rows: Int64s, found: Items) -> None:
         """Read items, packed or not, for as long as any row has one next."""
         while True:
-            count = self._take_one(cursor, rows, found) + self._take_packed(cursor, rows, found)
-            if count == 0 or not cursor.budget.allows(count):
+            count = self._take_singly(cursor, rows, found) + self._take_packed(cursor, rows, found)
+            if self.packed is None or count == 0 or not cursor.budget.allows(count):
                 # Rows that are not read to their end are left to the plain path.
                 return
 
-    def _take_one(self, cursor: Cursor, rows: Int64s | None, found: Items) -> int:
-        at = _at(cursor, self.tag)
-        if not at.any():
-            return 0
-        places, selected = _select(cursor, at, self.tag)
-        parts = self.read(selected)
-        cursor.update(places, selected)
-        found.put(places if rows is None else rows[places], parts)
-        return len(places)
+    def _take_singly(self, cursor: Cursor, rows: Int64s, found: Items) -> int:
+        """Read items that are not packed, each time in those rows alone that just had one; gives their number."""
+        left, reading, total = np.arange(len(cursor)), cursor, 0
+        while True:
+            at = _at(reading, self.tag)
+            count = np.count_nonzero(at)
+            if count == 0 or not (reading is cursor or cursor.budget.allows(count)):
+                return total
+            places, reading = _select(reading, at, self.tag)
+            left = left[places]
+            parts = self.read(reading)
+            cursor.update(left, reading)
+            found.put(rows[left], parts)
+            total += count
 
-    def _take_packed(self, cursor: Cursor, rows: Int64s | None, found: Items) -> int:
+    def _take_packed(self, cursor: Cursor, rows: Int64s, found: Items) -> int:
         if self.packed is None or self.read_packed is None:
             return 0
         at = _at(cursor, self.packed)
@@ -365,7 +370,7 @@ class FieldReader:
         places, selected = _select(cursor, at, self.packed)
         counts, parts = self.read_packed(selected)
         cursor.update(places, selected)
-        found.put(np.repeat(places if rows is None else rows[places], counts), parts)
+        found.put(np.repeat(rows[places], counts), parts)
         return len(places)
 
 

@@ -30,6 +30,18 @@ def test_malformed_events_are_named(event: bytes, reason: str, path: str) -> Non
     assert [(error.row, error.field_path, error.reason) for error in errors] == [(1, path, caught.value.reason)]
 
 
+def test_a_wrong_string_is_found_in_items_that_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pravega_serde.protobuf.columns._ROWS_AT_ONCE", 100)
+    good = ALL.serialize({"r_inner": [{"c": "good"}] * 3, "r_i32": [1, 2]})
+    wrong = good.replace(b"good", b"go\xffd", 3).replace(b"go\xffd", b"good", 2)
+    events = [good] * 99 + [wrong] + [good] * 100
+    rows: list[int | None] = []
+    values = ALL.decode_column(pa.array(events), on_error=lambda error: rows.append(error.row))
+    assert rows == [99]
+    assert values.drop_null().to_pylist() == ALL.decode_column(pa.array([good] * 199)).to_pylist()
+    assert values[199]["r_inner"].as_py() == ALL.as_dict(ALL.deserialize(good))["r_inner"]
+
+
 def test_a_wrong_string_is_found_where_another_one_follows() -> None:
     event = b"\x72\x01\xff" + ALL.serialize({"text": "x", "i32": 5})
     for rows in (1, 50):
