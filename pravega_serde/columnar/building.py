@@ -7,15 +7,17 @@ path of the format: see :func:`build_rows`.
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_serde.columnar.arrays import Bools, bounds_of, expand, list_offsets, number_column
+from pravega_serde.columnar.arrays import bounds_of, expand, list_offsets, number_column
 from pravega_serde.columnar.bad_rows import MalformedError
 
 __all__ = [
@@ -78,31 +80,48 @@ def build_scalars(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     rarer types, and says what is wrong with integers that no bounds were checked of.
     """
     t = pa.types
-    there = np.fromiter((value is not None for value in values), np.bool_, len(values)) if None in values else None
     if t.is_string(kind) or t.is_binary(kind):
-        empty = "" if t.is_string(kind) else b""
-        return _runs(values if there is None else [value or empty for value in values], kind, there)
+        return _runs(values, kind)
     if t.is_boolean(kind) or t.is_floating(kind) or (t.is_integer(kind) and kind != pa.uint64()):
-        known = values if there is None else [0 if value is None else value for value in values]
-        with np.errstate(over="ignore"):
-            numbers = np.array(known, kind.to_pandas_dtype())
-        return number_column(numbers, kind, valid=there)
+        try:
+            return number_column(_numbers(values, kind), kind)
+        except TypeError:  # by None, of which a search would take as long as all the rest
+            known = [0 if value is None else value for value in values]
+            there = np.frombuffer(bytes([value is not None for value in values]), np.bool_)
+            return number_column(_numbers(known, kind), kind, valid=there)
     return pa.nulls(len(values)) if t.is_null(kind) else pa.array(values, kind)
 
 
-def _runs(values: Sequence[Any], kind: pa.DataType, there: Bools | None) -> pa.Array:
-    """Array of texts, or of bytes; null where they are not ``there``."""
-    if pa.types.is_string(kind):
-        joined = "".join(values)
-        data = joined.encode()
-        if len(data) > len(joined):  # some take more than a byte a character
-            values = [value.encode() for value in values]
-    else:
-        data = b"".join(values)
-    offsets = bounds_of(np.fromiter(map(len, values), np.int64, len(values)))
+def _numbers(values: Sequence[Any], kind: pa.DataType) -> npt.NDArray[Any]:
+    """Numbers of a type, or bools; raises TypeError for None."""
+    if pa.types.is_boolean(kind):
+        return np.frombuffer(bytes(values), np.bool_)
+    if pa.types.is_integer(kind):
+        return np.fromiter(values, kind.to_pandas_dtype(), len(values))
+    with np.errstate(over="ignore"):
+        return np.frombuffer(array("d", values), np.float64).astype(kind.to_pandas_dtype(), copy=False)
+
+
+def _runs(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Array of texts, or of bytes."""
+    empty = "" if pa.types.is_string(kind) else b""
+    valid = None
+    try:
+        data = empty.join(values)
+        lengths = np.fromiter(map(len, values), np.int64, len(values))
+    except TypeError:  # by None
+        data = empty.join(filter(None, values))
+        lengths = np.fromiter([-1 if value is None else len(value) for value in values], np.int64, len(values))
+        valid = pa.py_buffer(np.packbits(lengths >= 0, bitorder="little"))
+        np.maximum(lengths, 0, out=lengths)
+    if isinstance(data, str):
+        encoded = data.encode()
+        if len(encoded) > len(data):  # some take more than a byte a character
+            lengths = np.array([len(value.encode()) if value else 0 for value in values], np.int64)
+        data = encoded
+    offsets = bounds_of(lengths)
     if offsets[-1] > _INT32_MAX:
         raise pa.ArrowInvalid(f"{offsets[-1]} bytes in one column: its offsets reach {_INT32_MAX}")
-    valid = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)])
 
 

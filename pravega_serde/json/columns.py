@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from operator import attrgetter
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import astuple
 
 from pravega_serde.columnar import Attempt, FastPath, MalformedError
+from pravega_serde.columnar.arrays import offsets_of
 from pravega_serde.columnar.building import (
     Build,
     build_decimals,
@@ -84,11 +86,11 @@ class _ColumnReader:
     def _values(self, column: pa.BinaryArray) -> tuple[list[Any], list[int]]:
         """The decoded events, None for each refused one, and the rows of those."""
         events = column.to_pylist()
-        longest = max(map(len, events))
+        longest = int(np.diff(offsets_of(column)).max())
         try:
             # msgspec does not validate the text that it passes over.
             column.view(pa.string()).validate(full=True)
-            if longest > LONG_EVENT or self._limit.concerns(longest // 2, longest):
+            if longest > LONG_EVENT or self._limit.concerns(longest, longest):
                 for event in events:
                     self._check_cost(event)
             return list(map(self._decode, events)), []
@@ -111,7 +113,8 @@ class _ColumnReader:
     def _check_cost(self, event: bytes) -> None:
         # An item that becomes a struct is an object or null; any other is an error.
         items = event.count(b"{") + event.count(b"null")
-        if is_slow(event) or self._limit.concerns(items, len(event)):
+        # Until the columns are made of it there is a list of all values, too: half as much again.
+        if is_slow(event) or self._limit.concerns(items + items // 2, len(event)):
             raise MalformedError("takes too long, or too much memory, by msgspec")
 
 
@@ -169,8 +172,13 @@ def _builder(kind: pa.DataType) -> Build:
 
 
 def _build_struct(kind: pa.DataType) -> Build:
-    parts = [(attrgetter(f"f{index}"), _builder(entry.type)) for index, entry in enumerate(kind)]
-    return lambda values: build_struct(values, kind, lambda there: [make(list(map(get, there))) for get, make in parts])
+    makes = [_builder(entry.type) for entry in kind]
+
+    def columns(there: Sequence[Any]) -> list[pa.Array]:
+        flat = list(chain.from_iterable(map(astuple, there)))
+        return [make(flat[index :: len(makes)]) for index, make in enumerate(makes)]
+
+    return lambda values: build_struct(values, kind, columns)
 
 
 def _build_list(kind: pa.DataType) -> Build:
