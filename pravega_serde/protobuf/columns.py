@@ -203,7 +203,24 @@ def _at(cursor: Cursor, tag: Tag) -> Bools:
 
 def _delimited(cursor: Cursor) -> tuple[Int64s, Int64s]:
     """Starts and ends of the next bytes, as many as the number before them says."""
-    return cursor.spans(cursor.varints(LONGEST_LENGTH).view(np.int64))
+    parts = _short_runs(cursor, cursor.position, True)
+    if parts is None:
+        return cursor.spans(cursor.varints(LONGEST_LENGTH).view(np.int64))
+    cursor.move(parts[1], shared=True)
+    return parts
+
+
+def _short_runs(cursor: Cursor, position: Int64s, at: Bools | bool) -> tuple[Int64s, Int64s] | None:
+    """Starts and ends of the bytes behind their lengths at a position, of none in rows that are not ``at`` one.
+
+    None if any length takes more than a byte, or passes the end of its row.
+    """
+    lengths = cursor.data[position] * at
+    if np.count_nonzero(lengths >= 0x80):
+        return None
+    starts = position + at
+    ends = starts + lengths
+    return None if np.count_nonzero(ends > cursor.ends) else (starts, ends)
 
 
 class MessageReader:
@@ -333,6 +350,13 @@ class FieldReader:
             cursor.move(cursor.position + self.tag.size)
             found.put(rows, self.read(cursor))
             return
+        if rows is None and self.read is _delimited:
+            # To leave rows out takes longer than to read them along, as of no bytes.
+            parts = _short_runs(cursor, cursor.position + at * self.tag.size, at)
+            if parts is not None:
+                cursor.move(parts[1], shared=True)
+                found.parts, found.there = parts, at
+                return
         places, selected = _select(cursor, at, self.tag)
         parts = self.read(selected)
         cursor.update(places, selected)
