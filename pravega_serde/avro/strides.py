@@ -34,6 +34,9 @@ _BEFORE: Final = 2
 #: Items of a list that are found; the plain path reads longer lists.
 _LONGEST: Final = 1 << 17
 
+#: Lists inside each other. For each, all those inside it are found once more; the plain path reads deeper ones.
+_DEEPEST: Final = 8
+
 
 class ItemFinder:
     """Finds where the items of lists begin, or the keys and values of maps."""
@@ -41,10 +44,14 @@ class ItemFinder:
     def __init__(self, items: Items) -> None:
         self._walk = items.walk
         self._stride = _stride_of(items.layout)
+        self._too_deep = items.depth() > _DEEPEST
 
     def __call__(self, cursor: Cursor) -> tuple[Int64s, Int64s]:
         """Number of items of each row, and where they begin, row by row; the rows are put behind their lists."""
         left = _next_block(cursor)
+        if self._too_deep:
+            cursor.fail(left > 0)
+            left[:] = 0
         rows = np.flatnonzero(left)
         if not len(rows):
             return left, left[:0]
@@ -113,10 +120,15 @@ class ItemFinder:
 
 def _fewest(lengths: Int64s) -> int:
     """Number of rows, the longest first, that are better walked where those of the others are read in rounds."""
-    rounds = np.append(lengths, 0)
-    rows = np.arange(len(rounds))
-    walked = bounds_of(lengths) - rows * rounds  # their items behind the last round
-    return int(np.argmin(_ROUND * np.append(lengths + _BEFORE, 0) + walked + _EVENT * rows))
+    # To walk more than these takes longer than all rounds.
+    most = min(len(lengths), _ROUND * (int(lengths[0]) + _BEFORE) // _EVENT)
+    longest = lengths[: most + 1]
+    rounds = longest + _BEFORE
+    if most == len(lengths):
+        longest, rounds = np.append(longest, 0), np.append(rounds, 0)
+    rows = np.arange(most + 1)
+    walked = bounds_of(lengths[:most]) - rows * longest  # their items behind the last round
+    return int(np.argmin(_ROUND * rounds + walked + _EVENT * rows))
 
 
 def _next_block(cursor: Cursor) -> Int64s:

@@ -66,6 +66,17 @@ class Items:
         layout = _layout([node.item] if isinstance(node, ArrayNode) else [_KEY, node.value])
         return cls(layout, _walk_of(layout))
 
+    def depth(self) -> int:
+        """Number of lists and maps inside each other, this one among them."""
+        return 1 + _depth(self.layout)
+
+
+def _depth(layout: Layout) -> int:
+    inside = [0]
+    for part in layout[1]:
+        inside += [_depth(arm) for arm in part.arms] if part.items is None else [part.items.depth()]
+    return max(inside)
+
 
 def _walk_of(layout: Layout) -> Walk:
     head, parts = layout
