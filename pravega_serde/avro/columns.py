@@ -209,14 +209,17 @@ def _interleave(parts: list[pa.Array], rows: list[Int64s], count: int, kind: pa.
     """Put the values of several selections of rows in place; other rows become null."""
     if not parts:
         return pa.nulls(count, kind)
-    place = np.zeros(count, np.int64)
     there = np.zeros(count, np.bool_)
+    for where in rows:
+        there[where] = True
+    if len(parts) == 1:
+        return expand(parts[0], there)
+    place = np.zeros(count, np.int64)
     before = 0
     for part, where in zip(parts, rows, strict=True):
         place[where] = np.arange(before, before + len(where))
-        there[where] = True
         before += len(part)
-    return select(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), place, valid=there)
+    return select(pa.concat_arrays(parts), place, valid=there)
 
 
 def _either(first: pa.Array, second: pa.Array, from_second: Bools) -> pa.Array:

@@ -9,15 +9,15 @@ checks no more than that it stays inside the event.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pravega_serde.avro.resolve import ArrayNode, EnumNode, Leaf, MapNode, Node, RecordNode, UnionNode
 from pravega_serde.avro.rows import WRONG, read_block, read_long
 from pravega_serde.avro.schema import Fixed, Primitive
 
-__all__ = ["WRONG", "Walk", "walk_of"]
+__all__ = ["WRONG", "Items", "Layout", "Part"]
 
 #: From the event, up to its end, and a position in it, to the position behind a value. Raises one of ``WRONG``; what
 #: passes the event's end finds an IndexError there when it reads on, at the latest at the end of its list.
@@ -29,7 +29,7 @@ Walk = Callable[[memoryview, int, int, "array[int]"], int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """A value, or bytes of fixed size behind it, too."""
 
     sizes: tuple[int, ...]
@@ -37,15 +37,49 @@ class _Part:
     skip: Skip
     """What finds the end of such a value; ``more`` bytes follow."""
     more: int = 0
+    is_number: bool = False
+    """Whether it is a number, and not the length of bytes behind it."""
+    arms: Sequence[Layout] = ()
+    """Of a union."""
+    items: Items | None = None
+    """Of a list or map."""
 
-    def and_more(self, size: int) -> _Part:
+    def and_more(self, size: int) -> Part:
         """The same with so many bytes behind it."""
-        return _Part(tuple(each and each + size for each in self.sizes), self.skip, self.more + size)
+        return replace(self, sizes=tuple(each and each + size for each in self.sizes), more=self.more + size)
 
 
-def walk_of(node: ArrayNode | MapNode) -> Walk:
-    """Walk through the items of a list, or the keys and values of a map."""
-    head, parts = _layout([node.item] if isinstance(node, ArrayNode) else [_KEY, node.value])
+#: Bytes of fixed size, and what follows them, of values one behind the other.
+Layout = tuple[int, list[Part]]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Items of lists, or the keys and values of maps."""
+
+    layout: Layout
+    walk: Walk
+
+    @classmethod
+    def of(cls, node: ArrayNode | MapNode) -> Items:
+        """Those of a plan."""
+        layout = _layout([node.item] if isinstance(node, ArrayNode) else [_KEY, node.value])
+        return cls(layout, _walk_of(layout))
+
+    def depth(self) -> int:
+        """Number of lists and maps inside each other, this one among them."""
+        return 1 + _depth(self.layout)
+
+
+def _depth(layout: Layout) -> int:
+    inside = [0]
+    for part in layout[1]:
+        inside += [_depth(arm) for arm in part.arms] if part.items is None else [part.items.depth()]
+    return max(inside)
+
+
+def _walk_of(layout: Layout) -> Walk:
+    head, parts = layout
     if not parts:
         return _fixed_walk(head)
     looks = _looks(parts)
@@ -84,8 +118,8 @@ def _fixed_walk(size: int) -> Walk:
     return walk
 
 
-def _skip_of(node: Node) -> Skip:
-    head, parts = _layout([node])
+def _skip_of(layout: Layout) -> Skip:
+    head, parts = layout
     looks = _looks(parts)
     if len(looks) == 1:  # mostly; a third faster without the loop
         ((sizes, skip_part, more),) = looks
@@ -107,16 +141,15 @@ def _skip_of(node: Node) -> Skip:
     return skip
 
 
-def _looks(parts: list[_Part]) -> list[tuple[tuple[int, ...], Skip, int]]:
+def _looks(parts: list[Part]) -> list[tuple[tuple[int, ...], Skip, int]]:
     return [(part.sizes, part.skip, part.more) for part in parts]
 
 
-def _layout(nodes: Iterable[Node]) -> tuple[int, list[_Part]]:
-    """Bytes of fixed size, and what follows them, of values one behind the other."""
+def _layout(nodes: Iterable[Node]) -> Layout:
     head = 0
-    parts: list[_Part] = []
+    parts: list[Part] = []
     for part in (part for node in nodes for part in _parts(node)):
-        if isinstance(part, _Part):
+        if isinstance(part, Part):
             parts.append(part)
         elif parts:
             parts[-1] = parts[-1].and_more(part)
@@ -125,7 +158,7 @@ def _layout(nodes: Iterable[Node]) -> tuple[int, list[_Part]]:
     return head, parts
 
 
-def _parts(node: Node) -> Iterator[_Part | int]:
+def _parts(node: Node) -> Iterator[Part | int]:
     """Parts of a value in order; of fixed size its bytes."""
     if isinstance(node, RecordNode):
         for step in node.steps:
@@ -160,10 +193,11 @@ def _skip_bytes(data: memoryview, at: int) -> int:
 
 # A byte below 128 is all of a number: twice a length or branch, which so is below this.
 _SHORT: Final = 64
-_NUMBER: Final = _Part(_table(dict.fromkeys(range(2 * _SHORT), 1)), _skip_number)
-_BYTES: Final = _Part(_table({2 * length: 1 + length for length in range(_SHORT)}), _skip_bytes)
+_NUMBER: Final = Part(_table(dict.fromkeys(range(2 * _SHORT), 1)), _skip_number, is_number=True)
+_BYTES: Final = Part(_table({2 * length: 1 + length for length in range(_SHORT)}), _skip_bytes)
+_NO_ITEMS: Final = _table({0: 1})
 
-_LEAVES: Final[Mapping[str, _Part | int]] = {
+_LEAVES: Final[Mapping[str, Part | int]] = {
     "null": 0,
     "boolean": 1,
     "int": _NUMBER,
@@ -175,12 +209,13 @@ _LEAVES: Final[Mapping[str, _Part | int]] = {
 }
 
 
-def _union(node: UnionNode) -> Iterator[_Part | int]:
+def _union(node: UnionNode) -> Iterator[Part | int]:
     # A branch that the reader has no place for makes the event a bad one, whatever its length.
-    arms = [_NULL if arm.node is None else arm.node for arm in node.arms]
+    nodes = [_NULL if arm.node is None else arm.node for arm in node.arms]
     if not node.indexed:
-        yield from _parts(arms[0])
+        yield from _parts(nodes[0])
         return
+    arms = [_layout([arm]) for arm in nodes]
     skips = [_skip_of(arm) for arm in arms]
 
     def skip_long(data: memoryview, at: int) -> int:
@@ -194,17 +229,16 @@ def _union(node: UnionNode) -> Iterator[_Part | int]:
     behind: list[Skip] = [skip_long] * 256
     for branch in short:
         behind[2 * branch] = skips[branch]
-    layouts = [_layout([arms[branch]]) for branch in short]
-    fixed = {2 * branch: 1 + head for branch, (head, parts) in enumerate(layouts) if not parts}
-    yield _Part(_table(fixed), lambda data, at: behind[data[at]](data, at + 1))
+    fixed = {2 * branch: 1 + arms[branch][0] for branch in short if not arms[branch][1]}
+    yield Part(_table(fixed), lambda data, at: behind[data[at]](data, at + 1), arms=arms)
 
 
-def _list(node: ArrayNode | MapNode) -> _Part:
+def _list(node: ArrayNode | MapNode) -> Part:
     """A list or map inside an item."""
-    walk = walk_of(node)
+    items = Items.of(node)
 
     def skip(data: memoryview, at: int) -> int:
         left, at = read_block(data, at)
-        return walk(data, at, left, array("q"))
+        return items.walk(data, at, left, array("q"))
 
-    return _Part(_table({0: 1}), skip)
+    return Part(_NO_ITEMS, skip, items=items)

@@ -256,8 +256,13 @@ def expand(values: pa.Array, present: npt.NDArray[np.bool_]) -> pa.Array:
     if pa.types.is_null(values.type):
         return pa.nulls(len(present))
     # The number of true places before each one is the index of its value.
-    index = np.cumsum(present) - 1
-    return select(values, index, valid=present)
+    before = bounds_of(present.view(np.int8))
+    if values.type in (pa.string(), pa.binary()) and not values.null_count:
+        # Nulls are texts without bytes: those of the others stay where they are.
+        offsets = pa.py_buffer(offsets_of(values)[before])
+        there = pa.py_buffer(np.packbits(present, bitorder="little"))
+        return pa.Array.from_buffers(values.type, len(present), [there, offsets, values.buffers()[2]])
+    return select(values, before[:-1], valid=present)
 
 
 def list_items(column: pa.Array) -> tuple[Int64s, pa.Array]:

@@ -37,7 +37,7 @@ FEW_ROWS: Final = 64
 
 #: Bytes of events that are best read together where items are read in rounds, one more of every row in each: a round
 #: costs the same for ten rows as for hundreds. (Avro's orders with lists of up to 300: of 64,000 at once each takes
-#: three fifths of what it takes of 4,000.)
+#: two thirds of what it takes of 4,000.)
 _BYTES_IN_ROUNDS: Final = 8 << 20
 
 #: Writes any slice of a column; see :func:`pravega_serde.columnar.written` for what it may raise.

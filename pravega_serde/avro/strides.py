@@ -1,0 +1,229 @@
+"""Strides: where the items of many lists or maps begin, found in rounds, one more item of each list in each.
+
+What the values are is not looked at, only how far they reach, by the tables that walks have. A round costs as much for
+ten rows as for a hundred: when few have items left, these are walked. So the number of items counts, not that of the
+longest list.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+
+from pravega_serde.avro.walk import WRONG, Items, Layout, Part
+from pravega_serde.columnar import Cursor
+from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, bounds_of
+from pravega_serde.columnar.cursor import varints_at
+
+__all__ = ["ItemFinder"]
+
+#: From positions of values to those behind them, in place, within the ends of their rows as far as it reads: what is
+#: bad there may lead anywhere behind the value's start.
+Stride = Callable[[Cursor, Int64s, Int64s], Int64s]
+
+#: Items that a walk finds in the time that a round takes, and for how many it counts that an event is walked at all;
+#: for how many rounds it counts that there are any.
+_ROUND: Final = 96
+_EVENT: Final = 8
+_BEFORE: Final = 2
+
+#: Items of a list that are found; the plain path reads longer lists.
+_LONGEST: Final = 1 << 17
+
+#: Lists inside each other. For each, all those inside it are found once more; the plain path reads deeper ones.
+_DEEPEST: Final = 8
+
+
+class ItemFinder:
+    """Finds where the items of lists begin, or the keys and values of maps."""
+
+    def __init__(self, items: Items) -> None:
+        self._walk = items.walk
+        self._stride = _stride_of(items.layout)
+        self._too_deep = items.depth() > _DEEPEST
+
+    def __call__(self, cursor: Cursor) -> tuple[Int64s, Int64s]:
+        """Number of items of each row, and where they begin, row by row; the rows are put behind their lists."""
+        left = _next_block(cursor)
+        if self._too_deep:
+            cursor.fail(left > 0)
+            left[:] = 0
+        rows = np.flatnonzero(left)
+        if not len(rows):
+            return left, left[:0]
+        # In each round, those that have items left are the first ones.
+        rows = rows[np.argsort(-left[rows], kind="stable")]
+        lengths = left[rows]
+        walked = _fewest(lengths)
+        strided, first = np.zeros(len(left), np.int64), left[:0]
+        if walked < len(rows):
+            strided = np.minimum(left, lengths[walked])
+            first = self._by_strides(cursor, rows, strided)
+            left -= strided
+            rows = rows[walked:]
+            heads = cursor.select(rows)
+            left[rows] = _next_block(heads)
+            cursor.update(rows, heads)
+        rows = np.flatnonzero(left)
+        if not len(rows):
+            return strided, first
+        lengths, then = self._by_walks(cursor, rows, left[rows])
+        counts = strided.copy()
+        counts[rows] += lengths
+        if not len(first):
+            return counts, then
+        # Those that were walked lie behind the others of their rows.
+        parts = zip(np.split(first, np.cumsum(strided)[rows]), np.split(then, np.cumsum(lengths)), strict=True)
+        return counts, np.concatenate([part for both in parts for part in both])
+
+    def _by_strides(self, cursor: Cursor, rows: Int64s, counts: Int64s) -> Int64s:
+        """Where so many items of each row begin; the rows, of which those with the most come first, are put behind."""
+        starts = np.empty(int(counts.sum()), np.int64)
+        place, lengths = (bounds_of(counts)[:-1])[rows], counts[rows]
+        block = cursor.select(rows)
+        at, ends = block.position, block.ends
+        for active in np.searchsorted(-lengths, -np.arange(lengths[0])).tolist():
+            starts[place[:active]] = at[:active]
+            place[:active] += 1
+            at[:active] = self._stride(cursor, at[:active], ends[:active])
+        block.fail(at >= ends)  # the list's end would still be to come
+        cursor.update(rows, block)
+        return starts
+
+    def _by_walks(self, cursor: Cursor, rows: Int64s, left: Int64s) -> tuple[Int64s, Int64s]:
+        """Number of items that the rows have left in this block and the next ones, and where these begin."""
+        starts = array("q")
+        lengths: list[int] = []
+        stops: list[int] = []
+        memory = memoryview(cursor.data)  # type: ignore[arg-type]
+        active = cursor.select(rows)
+        for at, end, count in zip(active.position.tolist(), active.ends.tolist(), left.tolist(), strict=True):
+            before, stop = len(starts), -1
+            with suppress(*WRONG):
+                if count <= _LONGEST:
+                    stop = self._walk(memory[:end], at, count, starts)
+            if stop < 0 or len(starts) - before > _LONGEST:
+                del starts[before:]
+                stop = -1
+            stops.append(stop)
+            lengths.append(len(starts) - before)
+        position = np.array(stops, np.int64)
+        active.move(position)
+        active.fail(position < 0)
+        cursor.update(rows, active)
+        return np.array(lengths, np.int64), np.frombuffer(starts, np.int64)
+
+
+def _fewest(lengths: Int64s) -> int:
+    """Number of rows, the longest first, that are better walked where those of the others are read in rounds."""
+    # To walk more than these takes longer than all rounds.
+    most = min(len(lengths), _ROUND * (int(lengths[0]) + _BEFORE) // _EVENT)
+    longest = lengths[: most + 1]
+    rounds = longest + _BEFORE
+    if most == len(lengths):
+        longest, rounds = np.append(longest, 0), np.append(rounds, 0)
+    rows = np.arange(most + 1)
+    walked = bounds_of(lengths[:most]) - rows * longest  # their items behind the last round
+    return int(np.argmin(_ROUND * rounds + walked + _EVENT * rows))
+
+
+def _next_block(cursor: Cursor) -> Int64s:
+    """Number of items in each row's next block; 0 at the end of the list, and for bad rows."""
+    count = cursor.longs()
+    sized = np.flatnonzero(count < 0)
+    if len(sized):
+        # A negative count is followed by the block's size in bytes, for readers that skip it.
+        some = cursor.select(sized)
+        some.longs()
+        cursor.update(sized, some)
+        # The smallest number has no positive: it stays negative, and the row is bad.
+        np.negative(count, out=count, where=count < 0)
+        cursor.fail(count < 0)
+    cursor.fail(count > cursor.ends - cursor.position)  # no item is without a byte
+    if cursor.bad.any():
+        count[cursor.bad] = 0
+    return count
+
+
+def _stride_of(layout: Layout) -> Stride:
+    """Stride over values one behind the other."""
+    head, parts = layout
+    steps = [_step(part) for part in parts]
+
+    def stride(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:
+        at = np.minimum(at + head, ends) if head else at
+        for step in steps:
+            at = np.minimum(step(cursor, at, ends), ends)
+        return at
+
+    return stride
+
+
+def _step(part: Part) -> Stride:
+    if part.arms:
+        return _union(part)
+    rest = _list(part.items) if part.items is not None else _numbers if part.is_number else _texts
+    sizes, more = np.array(part.sizes), part.more
+
+    def step(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:
+        size = sizes.take(cursor.data[at])
+        if np.count_nonzero(size) < len(size):
+            (rows,) = (size == 0).nonzero()
+            size[rows] = rest(cursor, at[rows], ends[rows]) - at[rows] + more
+        moved: Int64s = at + size
+        return moved
+
+    return step
+
+
+def _numbers(cursor: Cursor, at: Int64s, _: Int64s) -> Int64s:
+    return at + varints_at(cursor.words, at)[1]
+
+
+def _texts(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:
+    value, size = varints_at(cursor.words, at)
+    # An odd number is a negative length.
+    length = np.where(value & np.uint64(1), np.uint64(len(cursor.data)), value >> np.uint64(1))
+    length = np.minimum(length, ends.view(np.uint64))
+    behind: Int64s = at + size + length.view(np.int64)
+    return behind
+
+
+def _union(part: Part) -> Stride:
+    arms = [(2 * branch, _stride_of(arm)) for branch, arm in enumerate(part.arms) if arm != (0, [])]
+    more = part.more
+
+    def step(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:
+        branch, at = _branches(cursor, at)
+        for doubled, stride in arms:
+            (rows,) = (branch == doubled).nonzero()
+            if len(rows):
+                at[rows] = stride(cursor, at[rows], ends[rows])
+        return at + more
+
+    return step
+
+
+def _branches(cursor: Cursor, at: Int64s) -> tuple[UInt8s | UInt64s, Int64s]:
+    """Twice the index of each branch, and the positions behind it."""
+    first = cursor.data[at]
+    if not len(first) or first.max() < 0x80:
+        return first, at + 1
+    value, size = varints_at(cursor.words, at)
+    return value, at + size
+
+
+def _list(items: Items) -> Stride:
+    """A list or map inside an item."""
+    find = ItemFinder(items)
+
+    def stride(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:
+        inside = cursor.inside(at, ends)
+        find(inside)
+        return inside.position
+
+    return stride
