@@ -63,6 +63,8 @@ _ASK_SECONDS: Final = 5.0
 _ASK_SOON: Final = 1.0
 # Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
 _SLOW_COMMIT: Final = 1.0
+# Seconds before the first look whether a commit is visible, which mostly takes some 40 ms.
+_COMMIT_PAUSE: Final = 0.01
 
 # How often the state is asked for again after a commit without an answer, if the transaction is said to be unknown, and
 # seconds before each time: amid a failover, a segment store that has lost the records may be asked for them.
@@ -427,7 +429,7 @@ class ControllerClient:
         status: TransactionStatus, watch: CommitWatch, transaction: uuid.UUID, deadline: Deadline
     ) -> TransactionStatus:
         """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
-        looks = Looks(deadline)
+        looks = Looks(deadline, first=_COMMIT_PAUSE)
         while status is not TransactionStatus.COMMITTED and looks.again():
             try:
                 status = watch.status(transaction, deadline)

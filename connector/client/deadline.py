@@ -17,6 +17,7 @@ __all__ = ["QUIET", "Deadline", "Looks"]
 # on is in vain where a server is frozen and another one has taken over.
 QUIET: Final = 5.0
 _SHORTEST_QUIET: Final = 1.0
+_LONGER: Final = 1.5  # each pause between two looks than the one before
 
 
 class Deadline:
@@ -71,7 +72,7 @@ class Deadline:
 
 
 class Looks:
-    """Polls of the progress of others, up to a deadline; the pauses between two of them double."""
+    """Polls of the progress of others, up to a deadline; each pause between two of them is longer than the last."""
 
     def __init__(
         self, deadline: Deadline, first: float = 0.02, longest: float = 0.25, *, to_the_end: bool = False
@@ -86,5 +87,5 @@ class Looks:
     def again(self) -> bool:
         """Pause before another look; False, at once, when there is no time for one."""
         pause = self._next
-        self._next = min(2 * pause, self._longest)
+        self._next = min(_LONGER * pause, self._longest)
         return (self._to_the_end or self._deadline.left > pause) and self._deadline.pause(pause)

@@ -84,6 +84,11 @@ class Transaction(HintedNames):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.stream}, {self.id})"
 
+    @property
+    def lease_left(self) -> float:
+        """Seconds that its lease lasts still, at least; 0 where another object has begun it."""
+        return 0.0 if self._lease_end == math.inf else max(0.0, self._lease_end - time.monotonic())
+
     def status(self) -> TransactionStatus:
         """Status of the transaction."""
         return self._controller.transaction_status(self.stream, self.id)
@@ -336,16 +341,18 @@ class LeaseKeeper:
         self._closed = False
 
     def add(self, transaction: Transaction) -> None:
-        """Keep a transaction open by pings of its own lease; the first one comes at once.
+        """Keep a transaction open by pings of its own lease.
 
-        Raises ConfigError when there are too many, or after :meth:`close`.
+        The first one comes at once, but an interval after its beginning where that was here. Raises ConfigError when
+        there are too many, or after :meth:`close`.
         """
         with self._changed:
             if self._closed:
                 raise ConfigError("this lease keeper is closed")
             if len(self._due) >= MAX_TRANSACTIONS:
                 raise ConfigError(f"{MAX_TRANSACTIONS} transactions are kept open already: discard those that are done")
-            self._due[transaction.id] = (time.monotonic(), transaction)
+            wait = self._pause(transaction) - max(0.0, transaction.lease - transaction.lease_left)
+            self._due[transaction.id] = (time.monotonic() + max(0.0, wait), transaction)
             if self._thread is None:
                 self._thread = waiting.start(self._run, "pravega-lease-keeper")
             self._changed.notify_all()
@@ -425,8 +432,11 @@ class LeaseKeeper:
             if self._trouble is not None:
                 _logger.warning("%r is kept open again", transaction)
             self._trouble = None
-            pause = self._interval or ping_interval(transaction.lease)
+            pause = self._pause(transaction)
         self._note(transaction, pause, failure)
+
+    def _pause(self, transaction: Transaction) -> float:
+        return self._interval or ping_interval(transaction.lease)
 
     def _note(self, transaction: Transaction, pause: float, failure: ConnectorError | None) -> None:
         with self._changed:

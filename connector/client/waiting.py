@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -31,6 +32,7 @@ __all__ = [
     "condition",
     "connect",
     "grpc_channels",
+    "in_background",
     "install",
     "lock",
     "rlock",
@@ -233,6 +235,20 @@ def start(work: Callable[[], object], name: str) -> Worker:
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def in_background(step: Callable[[], T], name: str) -> Future[T]:
+    """Run a step in a daemon thread, which never delays the end of the process; for callers that are threads."""
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(step())
+        except BaseException as error:  # noqa: BLE001 - raised by the future's result()
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return outcome
 
 
 def side_by_side(call: Callable[[V], T], values: Iterable[V], most: int) -> list[T]:

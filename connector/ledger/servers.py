@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ..client import PravegaClient, StreamName, TransactionStatus
-from ..client.waiting import side_by_side
+from ..client.waiting import in_background, side_by_side
 from ..errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -38,6 +39,7 @@ _FRESH: Final = 0.1
 #: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.25
+_LONGER: Final = 1.4  # each pause than the one before
 #: Seconds in which a commit that is decided is carried out, unless the servers have other trouble.
 _VISIBLE_SECONDS: Final = 15.0
 
@@ -56,6 +58,16 @@ class Servers:
         self._commits = CommitWatch(controller, stream)
         self._deadline = time.monotonic() + timeout
         self._pinged: dict[UUID, float] = {}
+        self._ahead: dict[Ask, tuple[tuple[UUID, ...], Future[dict[UUID, TransactionStatus]]]] = {}
+
+    def ask_ahead(self, ask: Ask, ids: tuple[UUID, ...]) -> None:
+        """Begin a ping, or a look at statuses, which has an answer when the first request of its kind is for these.
+
+        For what is asked in nearly every commit, and does no harm where it is not: of the own transactions, and of
+        those of the last batch, while the ledger is read.
+        """
+        if ids:
+            self._ahead[ask] = ids, in_background(lambda: self._each(self._call_of(ask), ids), "pravega-ahead")
 
     def answer(self, request: Request) -> Any:
         """The answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
@@ -67,8 +79,13 @@ class Servers:
             return self.ledger.append(request.entry, request.revision, deadline=self._deadline)
         if request.ask is Ask.COMMIT:
             return self._commit_all(request.transactions)
-        call = {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.ABORT: self._abort}
-        return self._each(call[request.ask], request.transactions)
+        ids, ahead = self._ahead.pop(request.ask, ((), None))
+        if ahead is not None and ids == request.transactions:
+            return ahead.result()
+        return self._each(self._call_of(request.ask), request.transactions)
+
+    def _call_of(self, ask: Ask) -> Callable[[UUID], TransactionStatus]:
+        return {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.ABORT: self._abort}[ask]
 
     def _check_deadline(self) -> None:
         if time.monotonic() > self._deadline:
@@ -135,7 +152,7 @@ def carry_out(machine: Commit, servers: Servers) -> Commit:
         phase, machine = machine.phase, machine.answered(_answer(machine, servers))
         if machine.phase is phase:
             time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(_LONGER * pause, _LONGEST_PAUSE)
     return machine
 
 
@@ -171,7 +188,7 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
                 f"{pending[0]} for one; their commits are decided"
             )
         time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+        pause = min(_LONGER * pause, _LONGEST_PAUSE)
 
 
 # ---- event time: advice to readers, on which the batch itself does not depend ----------------------------------------

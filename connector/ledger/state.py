@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from ..client import PravegaClient, Revision, ScalingPolicy, StreamName
 from ..errors import DataLossError, OutcomeUnknownError
@@ -132,9 +132,17 @@ class Ledger:
             self._revision = self._stream.mark() or self._stream.oldest_revision()
             self._state, self._since_snapshot = {}, 0
         for revision, entry in self._stream.read_from(self._revision):
-            self._state = fold([entry], self._state)
-            self._since_snapshot = 0 if isinstance(entry, Snapshot) else self._since_snapshot + 1
-            self._revision = revision
+            self._take(entry, revision)
+
+    def _take(self, entry: Entry, end: Revision) -> None:
+        self._state = fold([entry], self._state)
+        self._since_snapshot = 0 if isinstance(entry, Snapshot) else self._since_snapshot + 1
+        self._revision = end
+
+    def last_set(self, app: str) -> tuple[UUID, ...]:
+        """Transactions of an application's last batch, as far as they are known without a call."""
+        known = self._state.get(app)
+        return () if known is None else known.last_set
 
     def history(self) -> Iterator[tuple[Revision, Entry]]:
         """All entries that are still there, oldest first, each with the revision after it."""
@@ -148,10 +156,15 @@ class Ledger:
         """
         while True:
             try:
-                return self._stream.write_once(revision, entry)
+                end = self._stream.write_once(revision, entry)
             except OutcomeUnknownError:
                 if time.monotonic() > deadline:
                     raise
+                continue
+            with self._lock:
+                if end is not None and self._revision == revision:
+                    self._take(entry, end)
+            return end
 
     def compact(self) -> bool:
         """Write a snapshot and drop what the one before made needless, if that is worth it; whether it was done.
@@ -159,9 +172,9 @@ class Ledger:
         The mark goes to just before the newest snapshot, so that new readers begin there. What lay before
         is kept until the next time, for those who are reading it.
         """
-        revision, state = self.read()
-        if self._since_snapshot < COMPACT_AFTER:
+        if self._since_snapshot < COMPACT_AFTER:  # as last read: what others have appended counts the next time
             return False
+        revision, state = self.read()
         before = self._stream.mark()
         if self._stream.write_conditionally(revision, snapshot_of(state)) is None:
             return False  # others are at work; they will come to it

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +22,11 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pravega_serde.per_process import PerProcess
 
 from ..client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
+from ..client.waiting import in_background
 from ..errors import ConfigError, ConnectorError
 from ..exchange import Exchanged
 from ..ledger import (
+    Ask,
     Commit,
     Job,
     Ledger,
@@ -84,6 +87,7 @@ class ExactlyOnce:
         write = self._write_id(context)
         task, latest = _Task(client, self._options), LatestTime(self._encoder.event_time)
         try:
+            task.begin_ahead()
             for batch in iterator:
                 task.add(*self._encoder.encode(batch))
                 latest.add(batch)
@@ -129,7 +133,10 @@ class ExactlyOnce:
         has one, also when another driver had committed it.
         """
         job = self._job(messages, batch)
-        machine = carry_out(Commit(job), self._servers(client))
+        servers = self._servers(client)
+        servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(job.app))
+        servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
+        machine = carry_out(Commit(job), servers)
         check(machine, self._options.stream_name())
         if not self._streaming and machine.recorded is not None:
             self._await_visible(client, [part.transaction for part in machine.recorded.parts])
@@ -206,22 +213,30 @@ def _run_of_query(context: TaskContext) -> str:
 _DROP_SECONDS: Final = 5.0
 #: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
 MAX_APPS: Final = 256
+#: Part of a lease that is enough for the tasks beside this one: they have a keeper, and the driver pings all.
+_LONG: Final = 0.9
 
 
 class _Task:
-    """The transaction of one task: begun with the first row, kept open until the batch is done with."""
+    """The transaction of one task: begun with the first row or before it, kept open until the batch is done with."""
 
     def __init__(self, client: PravegaClient, options: SinkOptions) -> None:
         self._client, self._options = client, options
         self._transaction: OpenTransaction[bytes] | None = None
+        self._ahead: Future[OpenTransaction[bytes]] | None = None
         self._total = RowTotal()
+
+    def begin_ahead(self) -> None:
+        """Begin the transaction while Spark makes the rows, if there will be some: the last task here had rows."""
+        if _kept().expects_rows:
+            self._ahead = in_background(self._begin, "pravega-begin")
 
     def add(self, events: pa.Array, keys: pa.Array | None) -> None:
         """Write rows."""
         if not len(events):
             return
         if self._transaction is None:
-            self._transaction = self._begin()
+            self._transaction = self._begin() if self._ahead is None else self._ahead.result()
         self._transaction.write_column(events, keys)
         self._total.add(events, keys)
 
@@ -237,22 +252,36 @@ class _Task:
         return transaction
 
     def prepare(self, write: WriteId, event_time: int | None = None) -> Part | None:
-        """Make the rows durable in the transaction, which from now on lives for a lease and as long as it is kept."""
+        """Make the rows durable in the transaction: it has most of a lease from now on, and lives while it is kept."""
         transaction = self._transaction
+        _kept().expects_rows = transaction is not None
         if transaction is None:
+            self.drop()
             return None
         transaction.detach()
-        transaction.ping()
+        if transaction.lease_left < _LONG * transaction.lease:
+            transaction.ping()
         _kept().finish(write, transaction)
         return Part(transaction.id, self._total.content, event_time)
 
     def drop(self) -> None:
-        """Abort: the task has failed."""
+        """Abort: the task has failed, or had no rows."""
         if self._transaction is not None:
-            _kept().discard(self._transaction)
-            # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
-            with contextlib.suppress(ConnectorError):
-                self._transaction.abort(timeout=_DROP_SECONDS)
+            _give_up(self._transaction)
+        elif self._ahead is not None:  # as soon as it has begun, for which nobody waits
+            self._ahead.add_done_callback(_give_up_begun)
+
+
+def _give_up_begun(ahead: Future[OpenTransaction[bytes]]) -> None:
+    if ahead.exception() is None:
+        _give_up(ahead.result())
+
+
+def _give_up(transaction: Transaction) -> None:
+    _kept().discard(transaction)
+    # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
+    with contextlib.suppress(ConnectorError):
+        transaction.abort(timeout=_DROP_SECONDS)
 
 
 class KeptTransactions:
@@ -264,6 +293,8 @@ class KeptTransactions:
     """
 
     def __init__(self) -> None:
+        self.expects_rows = False
+        """Whether the last task had rows, so that the next one will have some, too."""
         self._keeper = LeaseKeeper()
         self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
 

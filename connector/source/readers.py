@@ -14,7 +14,6 @@ import itertools
 import math
 import operator
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -42,6 +41,7 @@ from ..client import (
     slices_between,
 )
 from ..client.slices import joined
+from ..client.waiting import in_background
 from ..errors import DataLossError
 from ..exchange import Exchanged
 from ..spark_calls import in_one_line
@@ -72,6 +72,7 @@ _ANSWER_WITHIN: Final = 5.0
 # … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
 _ASKED_AGAIN_WITHIN: Final = 10.0
 _POLL: Final = 0.1
+_LOOK: Final = "pravega-look"  # the thread of a look
 # Spark refuses readers that take filters where its setting is off. Where it is on, this module of Spark's takes them.
 _PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 # Columns that are the same for all events of a slice.
@@ -274,20 +275,6 @@ def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
     return [SegmentSlice(piece.stream, piece.segment_id, begin, end) for begin, end in bounds]
 
 
-def _in_background(step: Callable[[], T]) -> Future[T]:
-    """Run a step in a daemon thread, which never delays the end of the process. Returns its future."""
-    outcome: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(step())
-        except BaseException as error:  # noqa: BLE001 - raised by the future's result()
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="pravega-look", daemon=True).start()
-    return outcome
-
-
 @in_one_line(
     "initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "partitions", "reportLatestOffset", "commit"
 )
@@ -355,7 +342,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self._look is not None and self._has_found_nothing(self._look):
             self._look = None  # it ended earlier: what has come since would wait for another trigger
         if self._look is None:
-            self._look, self._looks_from = _in_background(lambda: self._find_end(position)), position
+            self._look, self._looks_from = in_background(lambda: self._find_end(position), _LOOK), position
         return self._look
 
     def _has_found_nothing(self, look: Future[Offset]) -> bool:
@@ -401,7 +388,7 @@ class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvaila
         if self._look is not None:  # it measures as well
             return self._progress.report(self._client.trouble)
         if self._measures is None or self._measures.done():
-            self._measures = _in_background(lambda: self._progress.measure(self._planned))
+            self._measures = in_background(lambda: self._progress.measure(self._planned), _LOOK)
         answered = wait([self._measures], _ANSWER_WITHIN).done
         return self._progress.report(None if answered else self._client.trouble)
 

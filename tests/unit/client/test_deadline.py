@@ -89,16 +89,15 @@ def test_a_pause_keeps_what_is_left_for_later(clock):
 
 
 def test_looks_are_soon_at_first_and_end_where_none_can_be_done_in_time(clock):
-    looks = Looks(Deadline(1.0))
-    assert all(looks.again() for _ in range(6))
-    assert not looks.again()
-    assert clock == [0.02, 0.04, 0.08, 0.16, 0.25, 0.25]
+    looks = Looks(Deadline(1.0), longest=0.1)
+    assert list(itertools.takewhile(bool, (looks.again() for _ in range(100)))) == [True] * 12
+    assert clock == pytest.approx([0.02, 0.03, 0.045, 0.0675] + [0.1] * 8)
 
 
 def test_looks_with_deadlines_of_their_own_go_on_to_the_end(clock):
     looks = Looks(Deadline(0.5), 0.1, 1.0, to_the_end=True)
-    assert list(itertools.takewhile(bool, (looks.again() for _ in range(10)))) == [True] * 3
-    assert clock == pytest.approx([0.1, 0.2, 0.2])
+    assert list(itertools.takewhile(bool, (looks.again() for _ in range(10)))) == [True] * 4
+    assert clock == pytest.approx([0.1, 0.15, 0.225, 0.025])
     assert not Looks(Deadline(0), to_the_end=True).again()
 
 

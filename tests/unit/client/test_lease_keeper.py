@@ -1,6 +1,7 @@
 """Transactions are kept open in the background, and it is told when that fails."""
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -34,6 +35,20 @@ def test_a_transaction_is_pinged_at_once_and_again(keeper, opened, stream, event
     keeper.add(opened)
     eventually(lambda: stream.asked["ping_transaction"] >= 3)
     keeper.check()
+
+
+def test_one_that_has_just_begun_has_its_first_ping_later_and_one_of_others_at_once(client, begin, stream, eventually):
+    begun, other = begin(), begin()
+    begun.detach()
+    other.detach()
+    assert 0.9 * begun.lease < begun.lease_left <= begun.lease
+    known = client.transaction(stream.name, other.id)
+    assert known.lease_left == 0, "nobody here knows when it began"
+    with LeaseKeeper() as keeper:
+        keeper.add(begun)
+        keeper.add(known)
+        eventually(lambda: stream.asked["ping_transaction"] == 1)
+        assert keeper._due[begun.id][0] > time.monotonic() + ping_interval(begun.lease) / 2
 
 
 def test_a_transaction_given_back_is_pinged_no_more(keeper, opened, stream, eventually):

@@ -8,8 +8,9 @@ import pytest
 from connector.client import StreamName
 from connector.client import TransactionStatus as Status
 from connector.client.deadline import Deadline
-from connector.errors import DeadlineExceededError, OutcomeUnknownError
+from connector.errors import DeadlineExceededError, OutcomeUnknownError, TransactionAbortedError
 from connector.ledger import (
+    Ask,
     Commit,
     Committed,
     Content,
@@ -33,14 +34,22 @@ class SlowController:
     def __init__(self, looks: float) -> None:
         self.looks, self.asked = looks, 0
         self.committed: list[UUID] = []
+        self.pinged: list[UUID] = []
+        self.dead: set[UUID] = set()
 
     def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
-        assert id_ == FIRST.transaction
+        if id_ != FIRST.transaction:
+            return Status.OPEN
         self.asked += 1
         return Status.COMMITTING if self.asked < self.looks else Status.COMMITTED
 
     def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
-        pass
+        if id_ in self.dead:
+            raise TransactionAbortedError(f"transaction {id_} of stream {stream} is aborted")
+        self.pinged.append(id_)
+
+    def abort_transaction(self, stream: StreamName, id_: UUID, *, timeout: float | None = None) -> Status:
+        return Status.ABORTED
 
     def commit_first(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
         self.committed.append(id_)
@@ -65,16 +74,50 @@ class MemoryLedger:
         return len(self.entries)
 
 
-def commit(controller: SlowController, ledger: MemoryLedger, timeout: float) -> Commit:
-    stream = StreamName("scope", "stream")
-    servers = Servers(controller, stream, ledger, lease=60.0, timeout=timeout)  # type: ignore[arg-type]
+def servers_of(controller: SlowController, ledger: MemoryLedger, timeout: float = 60.0) -> Servers:
+    return Servers(controller, StreamName("scope", "stream"), ledger, lease=60.0, timeout=timeout)  # type: ignore[arg-type]
+
+
+def commit_by(servers: Servers) -> Commit:
     return carry_out(Commit(Job("app", "query", "run", "nonce", 1, (SECOND,))), servers)
+
+
+def commit(controller: SlowController, ledger: MemoryLedger, timeout: float) -> Commit:
+    return commit_by(servers_of(controller, ledger, timeout))
 
 
 def test_a_batch_waits_until_the_one_before_is_visible():
     controller, ledger = SlowController(looks=4), MemoryLedger()
     assert commit(controller, ledger, 60.0).outcome is Outcome.COMMITTED
     assert (controller.asked, controller.committed) == (4, [SECOND.transaction])
+
+
+def test_what_is_asked_ahead_is_not_asked_again_and_waits_as_long():
+    controller, ledger = SlowController(looks=4), MemoryLedger()
+    servers = servers_of(controller, ledger)
+    servers.ask_ahead(Ask.STATUS, (FIRST.transaction,))
+    servers.ask_ahead(Ask.PING, (SECOND.transaction,))
+    assert commit_by(servers).outcome is Outcome.COMMITTED
+    assert (controller.asked, controller.pinged) == (4, [SECOND.transaction])
+
+
+@pytest.mark.parametrize("ask", [Ask.STATUS, Ask.PING])
+def test_what_is_asked_ahead_of_others_counts_for_nothing(ask: Ask):
+    controller, ledger = SlowController(looks=2), MemoryLedger()
+    servers = servers_of(controller, ledger)
+    servers.ask_ahead(ask, (FIRST.transaction, SECOND.transaction))
+    assert commit_by(servers).outcome is Outcome.COMMITTED
+    assert controller.committed == [SECOND.transaction]
+    assert SECOND.transaction in controller.pinged
+
+
+def test_an_own_transaction_that_is_found_dead_ahead_is_not_recorded():
+    controller, ledger = SlowController(looks=1), MemoryLedger()
+    controller.dead.add(SECOND.transaction)
+    servers = servers_of(controller, ledger)
+    servers.ask_ahead(Ask.PING, (SECOND.transaction,))
+    assert commit_by(servers).outcome is Outcome.EXPIRED
+    assert (len(ledger.entries), controller.committed) == (2, [])
 
 
 def test_a_batch_is_not_recorded_while_the_one_before_never_becomes_visible():

@@ -199,9 +199,8 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
                 "Hello": 1,
                 "SetupAppend": 1,
                 "Append": 40,
-                "GetStreamSegmentInfo": 2,
+                "GetStreamSegmentInfo": 1,
                 "ConditionalAppend": 2,
-                "ReadSegment": 1,
             },
             {"createTransaction": 1, "commitTransaction": 1},
         ),
@@ -213,7 +212,8 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
 def test_no_count_has_doubled(pravega: InProcessPravega, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskContext, "_taskContext", None)  # of the write: no Spark could be started here after it
     prepare, expected = WAYS[way]
-    prepare(pravega)()  # what is made once in a process is made: whichever test is first counts the same
+    for _ in range(2):  # what is made once in a process, or kept for the next time, is made
+        prepare(pravega)()
     run = prepare(pravega)
     with counting(pravega) as counted:
         run()

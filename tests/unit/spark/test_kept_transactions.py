@@ -12,6 +12,7 @@ class Pinged:
     """A transaction as the lease keeper sees it; so short a lease is pinged every tenth of a second."""
 
     lease = 0.1
+    lease_left = 0.0  # so the first ping comes at once
 
     def __init__(self) -> None:
         self.id, self.pings = uuid.uuid4(), 0
