@@ -36,11 +36,11 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "plan of an exactly-once write": (ARROW | GRPC, 95),
     "task of an exactly-once write": (ARROW | GRPC | PANDAS, 91),
     "commit of a micro-batch": (ARROW | GRPC, 95),
-    "task of a read of avro": (ARROW | {"pyruhvro"}, 105),
+    "task of a read of avro": (ARROW | {"pyruhvro"}, 106),
     "task of a read of protobuf": (ARROW | {"google", "ptars"}, 104),
     "task of a read of json": (ARROW, 102),
     "task of a read of java": (ARROW, 109),
-    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 122),
+    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 123),
 }
 #: The generated code's package of gRPC's tools, and what virtual environments and editors bring into every process.
 _OF_AN_INSTALLATION = {"distutils", "grpc_tools", "setuptools", "sitecustomize", "usercustomize"}
