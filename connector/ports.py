@@ -33,8 +33,8 @@ def free_ports(count: int) -> list[int]:
     They are free when this returns; another process may take one before it is used, so be ready to ask again.
     """
     found: list[int] = []
-    # Random, so that two processes at once hardly ever look at the same ones.
-    for port in random.sample(_RANGE, len(_RANGE)):
+    # By chance, so that two processes at once hardly ever look at the same ones, with whatever seed.
+    for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
         if len(found) == count:
             break
         if is_free(port):

@@ -43,6 +43,8 @@ __all__ = ["GroupMember", "init_of"]
 _log: Final = logging.getLogger(__name__)
 # Writes of one update whose outcome stays unknown, each after all attempts of a call.
 _UNKNOWN: Final = 3
+# Not the sequence that a program has seeded for itself.
+_CHANCE: Final = random.SystemRandom()
 
 
 def _now() -> Now:
@@ -75,7 +77,7 @@ class GroupMember:
         *,
         delay: float = 0.0,
         clock: Callable[[], Now] = _now,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = _CHANCE.random,
     ) -> None:
         """Comes into the group, whose state there must be already.
 

@@ -39,6 +39,8 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
 # Seconds kept back for the last attempt: enough to connect and ask a server that is up.
 _LAST_ATTEMPT: Final = 0.05
+# Threads of ours must not draw from the sequence that a program has seeded for itself.
+_CHANCE: Final = random.SystemRandom()
 
 
 # What a client counts by these names counts for the process as well.
@@ -285,7 +287,7 @@ class Attempts:
             self._health._enter_outage(self)
             self._health.warn(self._logger, f"outage {self._what}", self.describe())
         longest: float = min(_FIRST_PAUSE * 2 ** min(self._failures - 1, 10), _LONGEST_PAUSE)
-        self.due = time.monotonic() + longest * random.uniform(0.5, 1.0)
+        self.due = time.monotonic() + longest * _CHANCE.uniform(0.5, 1.0)
 
     def again(self, error: PravegaError, instead: PravegaError | None = None) -> None:
         """Note a failure that may pass, and pause. Raises the reason, or ``instead``, at once when the time is up."""

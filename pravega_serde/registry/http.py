@@ -31,6 +31,8 @@ _FIRST_SHARE: Final = 1 / 3
 _CONNECT_SHARE: Final = 0.25
 # A group of ten thousand schemas of some KiB.
 _LARGEST_ANSWER: Final = 64 << 20
+# Not the sequence that a program has seeded for itself.
+_CHANCE: Final = random.SystemRandom()
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -210,7 +212,7 @@ def _trust(config: RegistryConfig) -> ssl.SSLContext:
 
 def _pause(state: RetryCallState) -> float:
     longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (state.attempt_number - 1))
-    return longest * random.uniform(0.5, 1)
+    return longest * _CHANCE.uniform(0.5, 1)
 
 
 def _is_tls(error: BaseException | None) -> bool:

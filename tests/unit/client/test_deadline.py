@@ -3,6 +3,7 @@
 import itertools
 import logging
 import math
+import random
 import time
 
 import pytest
@@ -30,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     pauses: list[float] = []
     monkeypatch.setattr(time, "monotonic", lambda: 1000.0 + math.fsum(pauses))
     monkeypatch.setattr(time, "sleep", pauses.append)
-    monkeypatch.setattr("random.uniform", lambda low, high: high)
+    monkeypatch.setattr("connector.client.health._CHANCE.uniform", lambda low, high: high)
     return pauses
 
 
@@ -109,6 +110,18 @@ def test_pauses_between_attempts_double_up_to_two_seconds(clock):
         for _ in range(8):
             many.again(LOST)
     assert clock == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0])
+
+
+def test_pauses_leave_the_sequence_of_a_seeded_program_alone(monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    random.seed(7)
+    expected = random.random()
+    random.seed(7)
+    with attempts(300) as many:
+        many.again(LOST)
+    assert slept
+    assert random.random() == expected
 
 
 def test_the_last_attempt_has_some_time(clock):

@@ -25,6 +25,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 import connector
 import pravega_serde
+from connector.sink import exactly_once as sink
 from connector.testing import InProcessPravega
 from connector.testing.store import SegmentStore
 from pravega_serde import serializer_for
@@ -76,6 +77,8 @@ def pravega() -> Iterator[InProcessPravega]:
         with client.writer("count/avro") as writer:
             writer.write_column(serializer_for("avro", schema=AVRO).encode_column(rows))
         yield served
+        sink._kept().close()  # nothing pings the server that is gone then
+        sink._kept_of_process.clear()
 
 
 def events() -> pa.BinaryArray:

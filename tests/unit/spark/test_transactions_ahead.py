@@ -8,6 +8,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from connector.sink import exactly_once
 from connector.sink.exactly_once import TaskPrepared
 from connector.sink.writers import PravegaBatchWriter
 from connector.testing import InProcessPravega
@@ -32,7 +33,7 @@ def asked(pravega: InProcessPravega) -> Callable[[str], int]:
 
 
 @pytest.fixture
-def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> PravegaBatchWriter:
+def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterator[PravegaBatchWriter]:
     monkeypatch.setattr(TaskContext, "_taskContext", None)  # of this test: no Spark could be started here after it
     context = TaskContext._getOrCreate()
     context._partitionId, context._localProperties = 0, {}
@@ -41,7 +42,9 @@ def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Praveg
     writer = made.writer(StructType([StructField("event", BinaryType())]), overwrite=False)
     assert isinstance(writer, PravegaBatchWriter)
     writer.write(iter(ROWS))  # so the next task expects rows, too
-    return writer
+    yield writer
+    exactly_once._kept().close()  # nothing pings the server that is gone then
+    exactly_once._kept_of_process.clear()
 
 
 def test_begins_before_its_first_row_where_the_last_task_had_rows(
