@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -110,6 +111,14 @@ def own_scope() -> str:
 def stream_name(scope: str) -> StreamName:
     """A stream name of the test's own, in ``scope``. Nothing is created."""
     return StreamName(scope, f"stream{next(_numbers)}")
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port of 127.0.0.1 that refuses connections, and that no other program can take meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))  # and no listen()
+        yield int(holder.getsockname()[1])
 
 
 @pytest.fixture

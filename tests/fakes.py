@@ -128,9 +128,3 @@ class SilentServer:
         self._thread.join()
         for connection in self._open:
             connection.close()
-
-
-def unused_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

@@ -9,7 +9,6 @@ import pytest
 
 from connector.client import PravegaClient
 from connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
-from tests.fakes import unused_port
 from tools.faults.proxy import read_all
 
 
@@ -188,8 +187,8 @@ def test_a_slow_way_changes_nothing(config, stream, proxy):
 
 
 @pytest.mark.long
-def test_a_wrong_controller_address_is_told_in_time(stream_name):
-    address = f"tcp://127.0.0.1:{unused_port()}"
+def test_a_wrong_controller_address_is_told_in_time(stream_name, closed_port):
+    address = f"tcp://127.0.0.1:{closed_port}"
     began = time.monotonic()
     with PravegaClient(address) as client, pytest.raises(ControllerUnavailableError) as caught:
         client.create_stream(stream_name)
@@ -200,9 +199,9 @@ def test_a_wrong_controller_address_is_told_in_time(stream_name):
     assert "\n" not in text
 
 
-def test_a_segment_store_that_is_gone_is_told_in_time(config, stream):
+def test_a_segment_store_that_is_gone_is_told_in_time(config, stream, closed_port):
     with PravegaClient(config, timeout=1, failover_timeout=1) as client:
-        client.controller.endpoint = lambda stream, segment_id, **_: ("127.0.0.1", unused_port())
+        client.controller.endpoint = lambda stream, segment_id, **_: ("127.0.0.1", closed_port)
         began = time.monotonic()
         with pytest.raises(PravegaError, match=r"no connection to the segment store at 127\.0\.0\.1"):
             client.tail(stream)

@@ -514,8 +514,8 @@ def test_a_repository_with_credentials(repository):
     assert_complete(fetch(repository, url), repository)
 
 
-def test_no_network(repository, free_port):
-    error = refused(repository, "Connection refused; check the network", url=f"http://127.0.0.1:{free_port}/")
+def test_no_network(repository, closed_port):
+    error = refused(repository, "Connection refused; check the network", url=f"http://127.0.0.1:{closed_port}/")
     assert error.retriable
 
 
@@ -659,9 +659,9 @@ def test_a_proxy_that_forbids(repository, proxy, secure, monkeypatch):
     refused(repository, rf"HTTP 403 .*, says the proxy {proxy.address}", url=f"{secure}/maven")
 
 
-def test_a_proxy_that_is_down(repository, monkeypatch, free_port):
-    monkeypatch.setenv("http_proxy", f"http://user:secret@127.0.0.1:{free_port}")
-    error = refused(repository, rf"Connection refused \(through the proxy http://127\.0\.0\.1:{free_port}\)")
+def test_a_proxy_that_is_down(repository, monkeypatch, closed_port):
+    monkeypatch.setenv("http_proxy", f"http://user:secret@127.0.0.1:{closed_port}")
+    error = refused(repository, rf"Connection refused \(through the proxy http://127\.0\.0\.1:{closed_port}\)")
     assert "secret" not in str(error)
 
 
@@ -696,8 +696,8 @@ def test_a_cache_that_cannot_be_written(repository, tmp_path):
     refused(repository, "cannot write the server's jars to .*PRAVEGA_SERDE_CACHE")
 
 
-def test_a_mirror_named_on_the_command_line(repository, start_python, tmp_path, free_port):
-    dead = f"http://127.0.0.1:{free_port}/other"
+def test_a_mirror_named_on_the_command_line(repository, start_python, tmp_path, closed_port):
+    dead = f"http://127.0.0.1:{closed_port}/other"
     process = start_python(CLI, "local", "up", "--port", "0", "--maven-repository", dead)
     output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (8, "")

@@ -38,7 +38,7 @@ from connector.wire import (
     StreamCut,
 )
 from tests.fake_stream import FakeSegmentStore, FakeStream
-from tests.fakes import FakeController, SilentServer, unused_port
+from tests.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import YES
 from tools.faults.proxy import Proxy
 
@@ -402,8 +402,8 @@ class TestPatience:
             assert client.health.seconds == 77
         assert ClusterHealth(1, 77, service=True).seconds == 77
 
-    def test_what_failed_is_no_contact(self):
-        client = ControllerClient(PravegaConfig(controller=f"tcp://127.0.0.1:{unused_port()}"), timeout=0.5)
+    def test_what_failed_is_no_contact(self, closed_port):
+        client = ControllerClient(PravegaConfig(controller=f"tcp://127.0.0.1:{closed_port}"), timeout=0.5)
         with pytest.raises(ControllerUnavailableError):
             client.scope_exists("scope")
         assert client.health.seconds == 0.5

@@ -29,7 +29,6 @@ from connector.wire import (
 )
 from pravega_serde.errors import DeserializationError
 from tests.fake_stream import FakeStream
-from tests.fakes import unused_port
 
 EVENTS = [b"%d:" % i + bytes(i % 700) for i in range(9000)]  # about three chunks
 DATA = b"".join(map(frame, EVENTS))
@@ -313,12 +312,12 @@ class TestPlacesThatAnotherProcessKnew:
         assert full.asked["endpoint"] >= 1
         assert store.requests[-1].token == "new"
 
-    def test_a_server_that_is_gone_is_not_waited_for(self, full, client):
-        place = replace(self.known(full), endpoint=("127.0.0.1", unused_port()))
+    def test_a_server_that_is_gone_is_not_waited_for(self, full, client, closed_port):
+        place = replace(self.known(full), endpoint=("127.0.0.1", closed_port))
         client.stores.take_place(full.name, 0, place)
         assert read(client, full) == EVENTS
 
-    def test_what_is_known_here_is_not_given_up(self, full, client):
+    def test_what_is_known_here_is_not_given_up(self, full, client, closed_port):
         client.tail(full.name)
-        client.stores.take_place(full.name, 0, SegmentPlace(("127.0.0.1", unused_port()), "wrong", math.inf))
+        client.stores.take_place(full.name, 0, SegmentPlace(("127.0.0.1", closed_port), "wrong", math.inf))
         assert client.stores.known_place(full.name, 0) == self.known(full)

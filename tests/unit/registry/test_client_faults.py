@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import threading
 import time
 
@@ -50,14 +49,12 @@ def failing(client, *, within=2.0):
 
 
 @paced
-def test_nobody_listens(connect, pace):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    error = failing(connect(f"http://127.0.0.1:{port}", timeout=0.5 * pace), within=2.0 * pace)
+def test_nobody_listens(connect, pace, closed_port):
+    error = failing(connect(f"http://127.0.0.1:{closed_port}", timeout=0.5 * pace), within=2.0 * pace)
     assert type(error) is RegistryUnavailableError
     assert error.retriable
     assert error.status is None
-    assert f"is the schema registry at http://127.0.0.1:{port} up?" in str(error)
+    assert f"is the schema registry at http://127.0.0.1:{closed_port} up?" in str(error)
 
 
 @paced

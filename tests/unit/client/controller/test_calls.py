@@ -20,13 +20,13 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from tests.fakes import FakeController, SilentServer, unused_port
+from tests.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import NO, STREAM, YES, Code, one_line
 
 
 class TestDeadline:
-    def test_nobody_listens(self) -> None:
-        uri = f"tcp://127.0.0.1:{unused_port()}"
+    def test_nobody_listens(self, closed_port: int) -> None:
+        uri = f"tcp://127.0.0.1:{closed_port}"
         started = time.monotonic()
         with pytest.raises(ControllerUnavailableError) as caught:
             ControllerClient(PravegaConfig(controller=uri), timeout=2).scope_exists("scope")
@@ -105,9 +105,9 @@ class TestRepetition:
             client.scope_exists("scope")
         assert fake.count("checkScopeExists") == 1
 
-    def test_goes_to_the_next_endpoint(self, fake: FakeController) -> None:
+    def test_goes_to_the_next_endpoint(self, fake: FakeController, closed_port: int) -> None:
         fake.on("checkScopeExists", YES)
-        uri = f"tcp://127.0.0.1:{unused_port()},127.0.0.1:{fake.port}"
+        uri = f"tcp://127.0.0.1:{closed_port},127.0.0.1:{fake.port}"
         with ControllerClient(PravegaConfig(controller=uri), timeout=60) as client:
             started = time.monotonic()
             assert client.scope_exists("scope")
