@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from ..client import PravegaClient, StreamName, TransactionStatus
+from ..client.deadline import Deadline
 from ..errors import ConfigError, OutcomeUnknownError
 from .entries import AppState, Prepared, Resolved
 from .machine import Commit, Job, Role, inferred, weigh
@@ -95,7 +96,7 @@ class Recovery:
         if TransactionStatus.OPEN in self._statuses(prepared):
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
         entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice)
-        if self._ledger.append(entry, revision, deadline=0.0) is None:
+        if self._ledger.append(entry, revision, deadline=Deadline(self._timeout)) is None:
             raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
 
     def _open(self, app: str) -> Prepared:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from ..client import PravegaClient, StreamName, TransactionStatus
+from ..client.deadline import Deadline, Looks
 from ..client.waiting import in_background, side_by_side
 from ..errors import (
     ConnectorError,
@@ -38,8 +39,6 @@ MAX_CALLS: Final = 16
 _FRESH: Final = 0.1
 #: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
 _FIRST_PAUSE: Final = 0.005
-_LONGEST_PAUSE: Final = 0.25
-_LONGER: Final = 1.4  # each pause than the one before
 #: Seconds in which a commit that is decided is carried out, unless the servers have other trouble.
 _VISIBLE_SECONDS: Final = 15.0
 
@@ -54,9 +53,9 @@ class Servers:
         from ..client import CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs to commit
 
         self.stream, self.ledger, self.lease = stream, ledger, lease
-        self._controller, self.timeout = controller, timeout
+        self.deadline = Deadline(timeout)
+        self._controller = controller
         self._commits = CommitWatch(controller, stream)
-        self._deadline = time.monotonic() + timeout
         self._pinged: dict[UUID, float] = {}
         self._ahead: dict[Ask, tuple[tuple[UUID, ...], Future[dict[UUID, TransactionStatus]]]] = {}
 
@@ -71,12 +70,16 @@ class Servers:
 
     def answer(self, request: Request) -> Any:
         """The answer to a request; see :class:`Ask` for its type. Raises OutcomeUnknownError at the deadline."""
-        self._check_deadline()
+        if self.deadline.passed:
+            raise OutcomeUnknownError(
+                f"the batch for stream {self.stream} could not be finished within {self.deadline.seconds:g} s: the "
+                f"ledger {self.ledger.name} tells how far it came, and the next run of the query goes on from there"
+            )
         if request.ask is Ask.READ:
             return self.ledger.read()
         if request.ask is Ask.APPEND:
             assert request.entry is not None
-            return self.ledger.append(request.entry, request.revision, deadline=self._deadline)
+            return self.ledger.append(request.entry, request.revision, deadline=self.deadline)
         if request.ask is Ask.COMMIT:
             return self._commit_all(request.transactions)
         ids, ahead = self._ahead.pop(request.ask, ((), None))
@@ -86,13 +89,6 @@ class Servers:
 
     def _call_of(self, ask: Ask) -> Callable[[UUID], TransactionStatus]:
         return {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.ABORT: self._abort}[ask]
-
-    def _check_deadline(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise OutcomeUnknownError(
-                f"the batch for stream {self.stream} could not be finished within {self.timeout:g} s: the ledger "
-                f"{self.ledger.name} tells how far it came, and the next run of the query goes on from there"
-            )
 
     def _each(self, call: Callable[[UUID], TransactionStatus], ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
         return dict(zip(ids, side_by_side(call, ids, MAX_CALLS), strict=True))
@@ -134,7 +130,7 @@ class Servers:
             return _status_of(error)
 
     def _left(self) -> float:
-        return max(0.1, self._deadline - time.monotonic())
+        return max(0.1, self.deadline.left)
 
 
 def _status_of(
@@ -147,12 +143,11 @@ def _status_of(
 
 def carry_out(machine: Commit, servers: Servers) -> Commit:
     """Work through the table to the end. Raises OutcomeUnknownError when time is up; ControllerUnavailableError."""
-    pause = _FIRST_PAUSE
+    looks = Looks(servers.deadline, _FIRST_PAUSE, to_the_end=True)
     while not machine.ended:
         phase, machine = machine.phase, machine.answered(_answer(machine, servers))
         if machine.phase is phase:
-            time.sleep(pause)
-            pause = min(_LONGER * pause, _LONGEST_PAUSE)
+            looks.again()  # when time is up, the next answer tells
     return machine
 
 
@@ -174,21 +169,19 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
     """
     from ..client import CommitWatch  # noqa: PLC0415
 
-    pending, pause, deadline = list(transactions), _FIRST_PAUSE, time.monotonic() + _VISIBLE_SECONDS
-    commits = CommitWatch(controller, stream)
+    pending, commits = list(transactions), CommitWatch(controller, stream)
+    looks = Looks(Deadline(_VISIBLE_SECONDS), _FIRST_PAUSE)
     while True:
         statuses = side_by_side(commits.status, pending, MAX_CALLS)
         seen = list(zip(pending, statuses, strict=True))
         pending = [id_ for id_, status in seen if status is TransactionStatus.COMMITTING]
         if not pending:
             return
-        if time.monotonic() > deadline:
+        if not looks.again():
             raise DeadlineExceededError(
                 f"{len(pending)} transactions of stream {stream} were not visible within {_VISIBLE_SECONDS:g} s, "
                 f"{pending[0]} for one; their commits are decided"
             )
-        time.sleep(pause)
-        pause = min(_LONGER * pause, _LONGEST_PAUSE)
 
 
 # ---- event time: advice to readers, on which the batch itself does not depend ----------------------------------------

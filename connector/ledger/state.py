@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -11,6 +10,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from ..client import PravegaClient, Revision, ScalingPolicy, StreamName
+from ..client.deadline import Deadline
 from ..errors import DataLossError, OutcomeUnknownError
 from .entries import (
     AppState,
@@ -148,17 +148,17 @@ class Ledger:
         """All entries that are still there, oldest first, each with the revision after it."""
         return self._stream.read_from(self._stream.oldest_revision())
 
-    def append(self, entry: Entry, revision: Revision, *, deadline: float) -> Revision | None:
+    def append(self, entry: Entry, revision: Revision, *, deadline: Deadline) -> Revision | None:
         """Append if the ledger still ends at ``revision``; the new end, or None if it does not.
 
-        An answer that was lost is asked for again with the same bytes until ``deadline`` (monotonic seconds), then
-        raises OutcomeUnknownError: the entry may be there, or may still come.
+        An answer that was lost is asked for again with the same bytes until the deadline, then raises
+        OutcomeUnknownError: the entry may be there, or may still come.
         """
         while True:
             try:
                 end = self._stream.write_once(revision, entry)
             except OutcomeUnknownError:
-                if time.monotonic() > deadline:
+                if deadline.passed:
                     raise
                 continue
             with self._lock:

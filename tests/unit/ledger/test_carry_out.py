@@ -68,7 +68,7 @@ class MemoryLedger:
     def read(self) -> Any:
         return len(self.entries), fold(self.entries)
 
-    def append(self, entry: Entry, revision: int, *, deadline: float) -> int:
+    def append(self, entry: Entry, revision: int, *, deadline: Deadline) -> int:
         assert revision == len(self.entries)
         self.entries.append(entry)
         return len(self.entries)
