@@ -343,8 +343,8 @@ class LeaseKeeper:
     def add(self, transaction: Transaction) -> None:
         """Keep a transaction open by pings of its own lease.
 
-        The first one comes at once, but an interval after its beginning where that was here. Raises ConfigError when
-        there are too many, or after :meth:`close`.
+        The first one comes an interval after its beginning; at once where another object has begun it. Raises
+        ConfigError when there are too many, or after :meth:`close`.
         """
         with self._changed:
             if self._closed:

@@ -60,10 +60,11 @@ class Servers:
         self._ahead: dict[Ask, tuple[tuple[UUID, ...], Future[dict[UUID, TransactionStatus]]]] = {}
 
     def ask_ahead(self, ask: Ask, ids: tuple[UUID, ...]) -> None:
-        """Begin a ping, or a look at statuses, which has an answer when the first request of its kind is for these.
+        """Begin a ping, or a look at statuses, before the first request of its kind, if that is for these transactions.
 
         For what is asked in nearly every commit, and does no harm where it is not: of the own transactions, and of
-        those of the last batch, while the ledger is read.
+        those of the last batch, while the ledger is read. A status that was COMMITTED is so for good. A ping counts as
+        long as others do, and is made again after that.
         """
         if ids:
             self._ahead[ask] = ids, in_background(lambda: self._each(self._call_of(ask), ids), "pravega-ahead")
@@ -84,7 +85,9 @@ class Servers:
             return self._commit_all(request.transactions)
         ids, ahead = self._ahead.pop(request.ask, ((), None))
         if ahead is not None and ids == request.transactions:
-            return ahead.result()
+            statuses = ahead.result()
+            if request.ask is Ask.STATUS:
+                return statuses
         return self._each(self._call_of(request.ask), request.transactions)
 
     def _call_of(self, ask: Ask) -> Callable[[UUID], TransactionStatus]:

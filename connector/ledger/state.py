@@ -175,6 +175,8 @@ class Ledger:
         if self._since_snapshot < COMPACT_AFTER:  # as last read: what others have appended counts the next time
             return False
         revision, state = self.read()
+        if self._since_snapshot < COMPACT_AFTER:  # another one has just done it
+            return False
         before = self._stream.mark()
         if self._stream.write_conditionally(revision, snapshot_of(state)) is None:
             return False  # others are at work; they will come to it

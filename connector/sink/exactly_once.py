@@ -85,13 +85,13 @@ class ExactlyOnce:
         context = TaskContext.get()
         assert context is not None
         write = self._write_id(context)
-        task, latest = _Task(client, self._options), LatestTime(self._encoder.event_time)
+        task, latest = _Task(client, self._options, write), LatestTime(self._encoder.event_time)
         try:
             task.begin_ahead()
             for batch in iterator:
                 task.add(*self._encoder.encode(batch))
                 latest.add(batch)
-            return TaskPrepared(write, context.partitionId(), task.prepare(write, latest.millis))
+            return TaskPrepared(write, context.partitionId(), task.prepare(latest.millis))
         except BaseException:
             task.drop()
             raise
@@ -213,22 +213,22 @@ def _run_of_query(context: TaskContext) -> str:
 _DROP_SECONDS: Final = 5.0
 #: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
 MAX_APPS: Final = 256
-#: Part of a lease that is enough for the tasks beside this one: they have a keeper, and the driver pings all.
+#: Part of a lease that a transaction has left, at least, when its task ends.
 _LONG: Final = 0.9
 
 
 class _Task:
     """The transaction of one task: begun with the first row or before it, kept open until the batch is done with."""
 
-    def __init__(self, client: PravegaClient, options: SinkOptions) -> None:
-        self._client, self._options = client, options
+    def __init__(self, client: PravegaClient, options: SinkOptions, write: WriteId) -> None:
+        self._client, self._options, self._write = client, options, write
         self._transaction: OpenTransaction[bytes] | None = None
         self._ahead: Future[OpenTransaction[bytes]] | None = None
         self._total = RowTotal()
 
     def begin_ahead(self) -> None:
-        """Begin the transaction while Spark makes the rows, if there will be some: the last task here had rows."""
-        if _kept().expects_rows:
+        """Begin the transaction while Spark makes the rows, unless there will be none."""
+        if _kept().expects_rows(self._write.app):
             self._ahead = in_background(self._begin, "pravega-begin")
 
     def add(self, events: pa.Array, keys: pa.Array | None) -> None:
@@ -251,30 +251,25 @@ class _Task:
         _kept().add(transaction)
         return transaction
 
-    def prepare(self, write: WriteId, event_time: int | None = None) -> Part | None:
+    def prepare(self, event_time: int | None = None) -> Part | None:
         """Make the rows durable in the transaction: it has most of a lease from now on, and lives while it is kept."""
         transaction = self._transaction
-        _kept().expects_rows = transaction is not None
         if transaction is None:
+            _kept().finish_without_rows(self._write.app)
             self.drop()
             return None
         transaction.detach()
         if transaction.lease_left < _LONG * transaction.lease:
             transaction.ping()
-        _kept().finish(write, transaction)
+        _kept().finish(self._write, transaction)
         return Part(transaction.id, self._total.content, event_time)
 
     def drop(self) -> None:
         """Abort: the task has failed, or had no rows."""
         if self._transaction is not None:
             _give_up(self._transaction)
-        elif self._ahead is not None:  # as soon as it has begun, for which nobody waits
-            self._ahead.add_done_callback(_give_up_begun)
-
-
-def _give_up_begun(ahead: Future[OpenTransaction[bytes]]) -> None:
-    if ahead.exception() is None:
-        _give_up(ahead.result())
+        elif (ahead := self._ahead) is not None:  # as soon as it has begun, for which nobody waits
+            in_background(lambda: _give_up(ahead.result()), "pravega-drop")
 
 
 def _give_up(transaction: Transaction) -> None:
@@ -293,10 +288,19 @@ class KeptTransactions:
     """
 
     def __init__(self) -> None:
-        self.expects_rows = False
-        """Whether the last task had rows, so that the next one will have some, too."""
+        self._without_rows: set[str] = set()  # applications whose last task had none
         self._keeper = LeaseKeeper()
         self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
+
+    def expects_rows(self, app: str) -> bool:
+        """Whether the next task of an application will have rows: its last one here had some, as far as it is known."""
+        return app not in self._without_rows
+
+    def finish_without_rows(self, app: str) -> None:
+        """Note that a task of an application had none."""
+        if len(self._without_rows) >= MAX_APPS:
+            self._without_rows.clear()
+        self._without_rows.add(app)
 
     def add(self, transaction: Transaction) -> None:
         """Keep the transaction of a task that has begun."""
@@ -307,7 +311,13 @@ class KeptTransactions:
         self._keeper.discard(transaction)
 
     def finish(self, write: WriteId, transaction: Transaction) -> None:
-        """Keep a transaction until the next batch of its application, and none of a batch before."""
+        """Keep a transaction until the next batch of its application, and none of a batch before.
+
+        Raises what the keeper was told when it could be kept no longer.
+        """
+        if (failure := self._keeper.failures.get(transaction.id)) is not None:
+            raise failure
+        self._without_rows.discard(write.app)
         mine = self._finished.pop(write.app, [])
         over = [entry for entry in mine if entry[0] != write]
         if len(self._finished) >= MAX_APPS:

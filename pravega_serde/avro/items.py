@@ -54,13 +54,17 @@ class ItemReader:
             for at in range(0, len(starts), _AT_ONCE)
         ]
         bad = np.concatenate([np.empty(0, np.int64), *(at * _AT_ONCE + rows for at, (rows, _) in enumerate(pieces))])
-        cursor.fail(_marked(np.repeat(np.arange(len(counts)), counts)[bad], len(counts)))
+        cursor.fail(_marked(np.searchsorted(np.cumsum(counts), bad, side="right"), len(counts)))
         return counts, [
             _joined([values[part] for _, values in pieces], kind) for part, (_, kind) in enumerate(self._parts)
         ]
 
     def _too_heavy(self, cursor: Cursor, counts: Int64s, sizes: Int64s) -> Bools:
-        """Rows whose items take more memory than an event of so many bytes may have; all, if all of them take more."""
+        """Rows whose items take more memory than an event of so many bytes may have; all, if all of them take more.
+
+        Lists are counted one by one. An event of which only several together take more is refused by row, and read by
+        column, where the memory of the whole column bounds it.
+        """
         weights = self._weight * counts
         if not cursor.budget.allows(int(weights.sum())):
             return counts > 0

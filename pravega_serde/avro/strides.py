@@ -31,7 +31,7 @@ _ROUND: Final = 96
 _EVENT: Final = 8
 _BEFORE: Final = 2
 
-#: Items of a list that are found; the plain path reads longer lists.
+#: Items of a list that is walked; the plain path reads those with more.
 _LONGEST: Final = 1 << 17
 
 #: Lists inside each other. For each, all those inside it are found once more; the plain path reads deeper ones.
@@ -198,7 +198,7 @@ def _union(part: Part) -> Stride:
     more = part.more
 
     def step(cursor: Cursor, at: Int64s, ends: Int64s) -> Int64s:
-        branch, at = _branches(cursor, at)
+        branch, at = _doubled(cursor, at)
         for doubled, stride in arms:
             (rows,) = (branch == doubled).nonzero()
             if len(rows):
@@ -208,7 +208,7 @@ def _union(part: Part) -> Stride:
     return step
 
 
-def _branches(cursor: Cursor, at: Int64s) -> tuple[UInt8s | UInt64s, Int64s]:
+def _doubled(cursor: Cursor, at: Int64s) -> tuple[UInt8s | UInt64s, Int64s]:
     """Twice the index of each branch, and the positions behind it."""
     first = cursor.data[at]
     if not len(first) or first.max() < 0x80:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import chain
+from operator import attrgetter
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -43,6 +44,9 @@ _ROWS_AT_ONCE: Final = 4096
 _SMALLEST_PIECE: Final = 32
 
 _NO_ROWS: Final = np.empty(0, np.int64)
+
+#: Fields of a struct beyond which its values are taken field by field: all at once they would take too much memory.
+_MANY: Final = 64
 
 #: Characters that msgspec cannot have in the name of a field.
 _UNNAMEABLE: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
@@ -173,8 +177,11 @@ def _builder(kind: pa.DataType) -> Build:
 
 def _build_struct(kind: pa.DataType) -> Build:
     makes = [_builder(entry.type) for entry in kind]
+    getters = [attrgetter(f"f{index}") for index in range(len(makes))]
 
     def columns(there: Sequence[Any]) -> list[pa.Array]:
+        if len(makes) > _MANY:
+            return [make(list(map(get, there))) for get, make in zip(getters, makes, strict=True)]
         flat = list(chain.from_iterable(map(astuple, there)))
         return [make(flat[index :: len(makes)]) for index, make in enumerate(makes)]
 

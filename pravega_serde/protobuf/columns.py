@@ -7,6 +7,7 @@ hardly any writer does (a message in two parts, two members of a oneof, groups) 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -49,8 +50,7 @@ Build = Callable[[Parts, Cursor], tuple[pa.Array, Bools | None]]
 #: Rows, of events or of items, whose temporaries the allocator keeps, rather than giving them back.
 _ROWS_AT_ONCE: Final = 65_536
 
-#: Bytes of freed memory that the C library is to keep, the temporaries of nested messages among it: faulting them in
-#: again took a fifth of the time. glibc keeps twice the size of the largest block that was mapped alone and freed.
+#: Bytes of freed memory that the C library is to keep.
 _KEPT: Final = 16 << 20
 
 #: Larger events are left to the plain path: it takes less memory for lists, and is no slower.
@@ -74,7 +74,7 @@ class FastReader:
 
     def __init__(self, plan: MessagePlan, kind: pa.DataType) -> None:
         self._message = MessageReader(plan, kind, top=True)
-        np.empty(_KEPT // 2, np.uint8)
+        _keep_freed_memory()
 
     def __call__(self, column: pa.BinaryArray) -> Attempt:
         """Values, and the rows left to the plain path."""
@@ -90,6 +90,15 @@ class FastReader:
         cursor.fail(opened.ends - opened.starts > LONGEST)
         values = self._message(cursor)
         return Attempt(values, np.flatnonzero(cursor.bad))
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Have the C library keep what is freed, the temporaries of nested messages: to fault them in again took a fifth.
+
+    glibc keeps twice the size of the largest block that was mapped alone and freed; for others this does nothing.
+    """
+    np.empty(_KEPT // 2, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +283,10 @@ class MessageReader:
 
     def _pass(self, cursor: Cursor, rows: Int64s | None, found: list[Any]) -> None:
         """Read every field once, in order."""
+        places = np.arange(len(cursor))
         for f, what in zip(self._fields, found, strict=True):
             if isinstance(what, Items):
-                f.reader.take_items(cursor, np.arange(len(cursor)) if rows is None else rows, what)
+                f.reader.take_items(cursor, places if rows is None else rows, what)
             else:
                 f.reader.take_last(cursor, rows, what)
 

@@ -294,12 +294,16 @@ def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Se
 
 def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("connector.ledger.state.COMPACT_AFTER", 4)
-    behind, fresh = (Ledger(target.client, target.ledger.name) for _ in range(2))
+    behind, beside, fresh = (Ledger(target.client, target.ledger.name) for _ in range(3))
     behind.read()
     compactions = 0
     for batch in range(8):
         target.commit(batch)
-        compactions += target.ledger.compact()
+        beside.read()
+        if target.ledger.compact():
+            compactions += 1
+            again = [each.compact() for each in (target.ledger, beside)]
+            assert again == [False, False], "entries are kept until the next time, for those who are reading them"
     assert compactions >= 2, "the ledger was not compacted"
     assert fresh.read() == target.ledger.read() == behind.read()
     assert fresh.read()[1]["query"].last == 7

@@ -36,11 +36,14 @@ class SlowController:
         self.committed: list[UUID] = []
         self.pinged: list[UUID] = []
         self.dead: set[UUID] = set()
+        self.dies_at = float("inf")  # look at which the second transaction's lease ends
 
     def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
         if id_ != FIRST.transaction:
             return Status.OPEN
         self.asked += 1
+        if self.asked >= self.dies_at:
+            self.dead.add(SECOND.transaction)
         return Status.COMMITTING if self.asked < self.looks else Status.COMMITTED
 
     def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
@@ -74,8 +77,8 @@ class MemoryLedger:
         return len(self.entries)
 
 
-def servers_of(controller: SlowController, ledger: MemoryLedger, timeout: float = 60.0) -> Servers:
-    return Servers(controller, StreamName("scope", "stream"), ledger, lease=60.0, timeout=timeout)  # type: ignore[arg-type]
+def servers_of(controller: SlowController, ledger: MemoryLedger, timeout: float = 60.0, lease: float = 60.0) -> Servers:
+    return Servers(controller, StreamName("scope", "stream"), ledger, lease=lease, timeout=timeout)  # type: ignore[arg-type]
 
 
 def commit_by(servers: Servers) -> Commit:
@@ -117,6 +120,16 @@ def test_an_own_transaction_that_is_found_dead_ahead_is_not_recorded():
     servers = servers_of(controller, ledger)
     servers.ask_ahead(Ask.PING, (SECOND.transaction,))
     assert commit_by(servers).outcome is Outcome.EXPIRED
+    assert (len(ledger.entries), controller.committed) == (2, [])
+
+
+def test_an_own_transaction_that_dies_while_the_last_batch_is_awaited_is_not_recorded():
+    controller, ledger = SlowController(looks=6), MemoryLedger()
+    controller.dies_at = 3
+    servers = servers_of(controller, ledger, lease=0.01)  # so a ping counts for a millisecond
+    servers.ask_ahead(Ask.PING, (SECOND.transaction,))
+    assert commit_by(servers).outcome is Outcome.EXPIRED
+    assert controller.pinged == [SECOND.transaction], "it lived when it was asked ahead"
     assert (len(ledger.entries), controller.committed) == (2, [])
 
 

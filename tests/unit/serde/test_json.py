@@ -483,6 +483,15 @@ def test_objects_outside_the_type_may_be_nested_deeply() -> None:
     assert [value["i"] for value in decoded.to_pylist()] == [1, 1]
 
 
+@pytest.mark.parametrize("width", [64, 65, 300])
+def test_wide_structs_have_each_value_in_its_column(width: int) -> None:
+    serializer = JsonSerializer(arrow_type=pa.struct([(f"c{n}", pa.int64()) for n in range(width)]))
+    rows = [{f"c{n}": row * width + n for n in range(width) if n % 7 or row % 2} for row in range(100)]
+    values = serializer.decode_column(pa.array([json.dumps(row).encode() for row in rows], pa.binary()))
+    values.validate(full=True)
+    assert values.to_pylist() == [{f"c{n}": row.get(f"c{n}") for n in range(width)} for row in rows]
+
+
 def test_many_rows_with_a_few_bad_ones() -> None:
     events = [f'{{"i":{i},"s":"row {i}"}}'.encode() for i in range(5000)]
     for bad in (0, 17, 2500, 4999):

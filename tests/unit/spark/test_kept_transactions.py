@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from connector.errors import TransactionAbortedError
 from connector.sink.exactly_once import KeptTransactions, WriteId
 
 
@@ -15,10 +16,12 @@ class Pinged:
     lease_left = 0.0  # so the first ping comes at once
 
     def __init__(self) -> None:
-        self.id, self.pings = uuid.uuid4(), 0
+        self.id, self.pings, self.dead = uuid.uuid4(), 0, False
 
     def ping(self, *, timeout: float | None = None) -> None:
         self.pings += 1
+        if self.dead:
+            raise TransactionAbortedError("somebody has aborted it")
 
 
 Finish = Callable[[str, int], Pinged]
@@ -74,3 +77,30 @@ def test_the_oldest_is_given_up_where_there_are_too_many(
     others = [finished(str(n), 0) for n in range(1, 4)]
     assert not is_kept(first, others[-1])
     assert is_kept(others[0], others[-1])
+
+
+def test_one_that_died_is_no_result_of_a_task(eventually: Callable[..., None]):
+    kept, transaction = KeptTransactions(), Pinged()
+    transaction.dead = True
+    kept.add(transaction)  # type: ignore[arg-type]
+    try:
+        eventually(lambda: transaction.pings == 1)
+        with pytest.raises(TransactionAbortedError, match="somebody has aborted it"):
+            eventually(lambda: kept.finish(WriteId("a", "a", "run", 0), transaction))  # type: ignore[arg-type]
+    finally:
+        kept.close()
+
+
+def test_rows_are_expected_by_application(monkeypatch: pytest.MonkeyPatch):
+    kept = KeptTransactions()
+    assert kept.expects_rows("a")
+    kept.finish_without_rows("a")
+    assert not kept.expects_rows("a")
+    assert kept.expects_rows("b")
+    kept.finish(WriteId("a", "a", "run", 1), Pinged())  # type: ignore[arg-type]
+    assert kept.expects_rows("a")
+    monkeypatch.setattr("connector.sink.exactly_once.MAX_APPS", 2)
+    for app in "cde":
+        kept.finish_without_rows(app)
+        assert not kept.expects_rows(app)
+    assert sum(not kept.expects_rows(app) for app in "cde") <= 2

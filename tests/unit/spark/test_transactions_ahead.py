@@ -1,13 +1,16 @@
 """When a task that writes exactly once begins its transaction, and what becomes of one that is not needed."""
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from connector.client import ControllerClient
 from connector.sink import exactly_once
 from connector.sink.exactly_once import TaskPrepared
 from connector.sink.writers import PravegaBatchWriter
@@ -73,6 +76,33 @@ def test_one_without_rows_is_dropped_and_the_next_task_waits_for_a_row(
     assert asked("createTransaction") == begun + 1
     writer.write(iter(()))
     assert asked("createTransaction") == begun + 1
+
+
+def test_a_task_without_rows_does_not_wait_for_the_end_of_its_transaction(
+    writer: PravegaBatchWriter,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: Callable[[str], int],
+    eventually: Callable[..., None],
+):
+    begun, ended, go_on = asked("createTransaction"), threading.Event(), threading.Event()
+    abort = ControllerClient.abort_transaction
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        assert go_on.wait(60)
+        ended.set()
+        return abort(*args, **kwargs)
+
+    def no_rows() -> Iterator[pa.RecordBatch]:
+        eventually(lambda: asked("createTransaction") == begun + 1)
+        yield from ()
+
+    monkeypatch.setattr(ControllerClient, "abort_transaction", slow)
+    message = writer.write(no_rows())
+    assert isinstance(message, TaskPrepared)
+    assert message.part is None
+    assert not ended.is_set()
+    go_on.set()
+    assert ended.wait(60)
 
 
 def test_of_a_task_that_fails_before_its_first_row_is_dropped(
