@@ -17,7 +17,7 @@ from pravega_serde import PravegaError
 
 from . import sink, source
 from .errors import UnsupportedModeError
-from .spark_calls import in_one_line
+from .spark_calls import called_by_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ _OLDEST_SPARK: Final = (4, 2)
 _CREDENTIALS: Final = frozenset({"username", "password", "token", "auth_method", "auth_token"})
 
 
-@in_one_line("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
+@called_by_spark("__init__", "schema", "reader", "streamReader", "writer", "streamWriter")
 class PravegaDataSource(DataSource):  # type: ignore[misc]
     """Reads and writes Pravega streams.
 

@@ -24,7 +24,7 @@ from ..client import EventWriter, PravegaClient, StreamName, note_answer
 from ..errors import AuthenticationError, ConnectorError, EventError, ScopeNotFoundError, StreamNotFoundError
 from ..exchange import Exchanged
 from ..ledger import note_batch, writer_of
-from ..spark_calls import in_one_line
+from ..spark_calls import called_by_spark
 from .encoding import EventEncoder
 from .exactly_once import ExactlyOnce
 from .options import SinkOptions
@@ -54,7 +54,7 @@ class TaskWritten(Exchanged, WriterCommitMessage):  # type: ignore[misc]
     query: str = ""
 
 
-@in_one_line("write")
+@called_by_spark("write")
 class _Writer(Exchanged):
     """Base of both writers: rows in, durable events out."""
 
@@ -176,7 +176,7 @@ def _query() -> str:
     return "" if context is None else context.getLocalProperty("sql.streaming.queryId") or ""
 
 
-@in_one_line("commit", "abort")
+@called_by_spark("commit", "abort")
 class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """Appends the rows of a DataFrame to a stream."""
 
@@ -192,7 +192,7 @@ class PravegaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
         self._abort(messages, self.options.txn_version or 0)
 
 
-@in_one_line("commit", "abort")
+@called_by_spark("commit", "abort")
 class PravegaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Appends the rows of each micro-batch to a stream."""
 

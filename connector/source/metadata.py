@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from ..client import PravegaClient
 from ..errors import ConfigError
 from ..exchange import Exchanged
-from ..spark_calls import in_one_line
+from ..spark_calls import called_by_spark
 from .options import SourceOptions
 
 __all__ = ["MetadataReader", "metadata_columns"]
@@ -37,7 +37,7 @@ class RowsPartition(Exchanged, InputPartition):  # type: ignore[misc]
     rows: tuple[tuple[str, str], ...]
 
 
-@in_one_line("partitions")
+@called_by_spark("partitions")
 class MetadataReader(Exchanged, DataSourceReader):  # type: ignore[misc]
     """Reads the cuts of a stream, or the names of a scope's streams, as they are when the query is planned."""
 

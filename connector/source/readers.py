@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import datasource as spark
@@ -44,7 +44,7 @@ from ..client.slices import joined
 from ..client.waiting import in_background
 from ..errors import DataLossError
 from ..exchange import Exchanged
-from ..spark_calls import in_one_line
+from ..spark_calls import called_by_spark
 from .admission import Boundaries, divide
 from .bad_records import check_letter_box, letter_box
 from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
@@ -66,7 +66,6 @@ __all__ = [
     "read_rows",
 ]
 
-T = TypeVar("T")
 # While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
 _ANSWER_WITHIN: Final = 5.0
 # … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
@@ -166,7 +165,7 @@ def _before(batch: EventBatch, stop: int) -> EventBatch:
     return replace(batch, events=batch.events.slice(0, count), offsets=batch.offsets[:count])
 
 
-@in_one_line("read")
+@called_by_spark("read")
 class _Reader(Exchanged):
     """Base of both readers: options and schema in, record batches out.
 
@@ -219,7 +218,7 @@ class _Reader(Exchanged):
         ]
 
 
-@in_one_line("partitions")
+@called_by_spark("partitions")
 class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
     """Reads streams between two cuts of each, a partition for each part of a segment, or for several small ones."""
 
@@ -247,7 +246,7 @@ class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
         return self._tasks(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
 
 
-@in_one_line("pushFilters")
+@called_by_spark("pushFilters")
 class PravegaFilteringReader(PravegaBatchReader):
     """The batch reader where Spark hands over filters."""
 
@@ -275,7 +274,7 @@ def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
     return [SegmentSlice(piece.stream, piece.segment_id, begin, end) for begin, end in bounds]
 
 
-@in_one_line(
+@called_by_spark(
     "initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "partitions", "reportLatestOffset", "commit"
 )
 class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]

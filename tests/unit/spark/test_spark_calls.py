@@ -1,19 +1,24 @@
-"""Errors as Spark shows them."""
+"""Errors as Spark shows them, and what is done in Spark's processes alone."""
 
+import gc
+import importlib.machinery
 import inspect
+import itertools
 import logging
+import sys
 import traceback
 from collections.abc import Iterator
 
 import pytest
 
+from connector import spark_calls
 from connector.data_source import PravegaDataSource
 from connector.errors import ConfigError, StreamNotFoundError
 from connector.source import BrokenStreamReader, PravegaStreamReader
-from connector.spark_calls import in_one_line
+from connector.spark_calls import called_by_spark
 
 
-@in_one_line("now", "later", "fails")
+@called_by_spark("now", "later", "fails")
 class Calls:
     def now(self, limit: int = 1) -> None:
         try:
@@ -62,3 +67,20 @@ def test_a_stream_reader_that_cannot_be_made_says_so_when_it_is_asked():
     for ask in (reader.initialOffset, reader.latestOffset, lambda: reader.partitions({}, {})):
         with pytest.raises(ConfigError, match="metadata=Streams is for batch reads"):
             ask()
+
+
+def test_garbage_collections_in_spark_s_workers_pass_over_modules(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(spark_calls, "_spared", 0)
+    assert list(itertools.islice(Calls().later(), 1)) == [1]
+    assert gc.get_freeze_count() == 0, "this process is the user's"
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", importlib.machinery.ModuleSpec("pyspark.daemon", None))
+    try:
+        assert list(itertools.islice(Calls().later(), 1)) == [1]
+        spared = gc.get_freeze_count()
+        assert spared > len(sys.modules)
+        later: list[object] = []
+        assert list(itertools.islice(Calls().later(), 1)) == [1]
+        assert gc.get_freeze_count() <= spared, "nothing was loaded meanwhile"
+        assert any(each is later for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
