@@ -6,8 +6,10 @@ this module, so it imports nothing but PySpark and Arrow.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,11 @@ SCHEMA: Final = "schema.json"
 BATCHES: Final = "batches.arrow"
 #: A byte for each time that a query is to get the rows.
 FED: Final = "fed"
+
+# As ours in the workers of Spark: the collection of garbage after each task passes over what is loaded.
+if getattr(sys.modules["__main__"].__spec__, "name", None) == "pyspark.daemon":
+    gc.collect()
+    gc.freeze()
 
 # Of this process, which Spark uses for many tasks.
 _loaded: Final[dict[str, list[pa.RecordBatch]]] = {}
