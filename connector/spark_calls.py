@@ -29,8 +29,8 @@ def called_by_spark(*names: str) -> Callable[[Kind], Kind]:
     """Decorator of a class: its methods of these names are Spark's to call.
 
     What they raise has neither traceback nor causes; the log has both, at level DEBUG. What is not of this project
-    stays as it is. A call in a worker of Spark's, not in the user's process, spares the collector what is
-    there.
+    stays as it is. A call in a worker of Spark's, not in the user's process, has the garbage collector pass over what
+    is loaded.
     """
 
     def decorate(kind: Kind) -> Kind:

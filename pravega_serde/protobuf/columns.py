@@ -283,10 +283,9 @@ class MessageReader:
 
     def _pass(self, cursor: Cursor, rows: Int64s | None, found: list[Any]) -> None:
         """Read every field once, in order."""
-        places = np.arange(len(cursor))
         for f, what in zip(self._fields, found, strict=True):
             if isinstance(what, Items):
-                f.reader.take_items(cursor, places if rows is None else rows, what)
+                f.reader.take_items(cursor, np.arange(len(cursor)) if rows is None else rows, what)
             else:
                 f.reader.take_last(cursor, rows, what)
 

@@ -44,7 +44,7 @@ def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterat
     made = DefaultSource({"controller": pravega.uri, "path": "ahead/out", **ids})
     writer = made.writer(StructType([StructField("event", BinaryType())]), overwrite=False)
     assert isinstance(writer, PravegaBatchWriter)
-    writer.write(iter(ROWS))  # so the next task expects rows, too
+    writer.write(iter(ROWS))
     yield writer
     exactly_once._kept().close()  # nothing pings the server that is gone then
     exactly_once._kept_of_process.clear()
