@@ -3,20 +3,25 @@
 As Java's client (``KeycloakAuthzClient`` of pravega-keycloak) and the Rust one get them: the account's own credentials
 are exchanged for an access token, and this for a requesting party token with the permissions at the controller, which
 Pravega takes as ``Bearer``. The account is described by the file that Keycloak's console exports (``keycloak.json``).
+
+The requests carry the secret, so they go to the server of that file only: no redirect is followed, and no proxy of the
+environment is used. They use the standard library, because httpx has no deadline for a whole exchange.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
+import math
+import re
+import socket
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, quote_plus, urlencode
+from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 from ..errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from . import waiting
@@ -28,6 +33,8 @@ _UMA: Final = "urn:ietf:params:oauth:grant-type:uma-ticket"
 _SPARE: Final = 60.0  # seconds of a token's life that are left unused; KeycloakAuthzClient has the same
 _MAX_ANSWER: Final = 1 << 20  # bytes
 _REFUSED: Final = frozenset({400, 401, 403, 404})
+_REDIRECTED: Final = frozenset({301, 302, 303, 307, 308})
+_TOKEN: Final = re.compile(r"[!-~]+")  # what a header can carry
 _QUOTED: Final = 160
 
 
@@ -70,8 +77,10 @@ class ServiceAccount:
                     "the client's installation as OIDC JSON"
                 )
         realm, server, name, secret = map(str, found)
-        if not server.startswith(("http://", "https://")):
-            raise ConfigError(f"invalid auth-server-url {server!r} in {file}: write http:// or https://")
+        if not _is_address(server):  # not repeated in the error: it may hold a password
+            raise ConfigError(
+                f"invalid auth-server-url in {file}: write https://host:port/path, without a user and a password"
+            )
         spare = _at(told, "token-minimum-time-to-live")
         return cls(
             f"{server.rstrip('/')}/realms/{quote(realm, safe='')}/protocol/openid-connect/token",
@@ -80,6 +89,14 @@ class ServiceAccount:
             _at(told, "public-client") is True,
             float(spare) if isinstance(spare, int) and spare > 0 else _SPARE,
         )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in url
+    except ValueError:
+        return False
 
 
 def _at(value: Any, path: str) -> Any:
@@ -139,26 +156,35 @@ class KeycloakTokens:
         return token
 
     def _post(self, form: dict[str, str], headers: dict[str, str], deadline: float) -> tuple[str, float]:
-        """A token, and the seconds for which it is valid."""
-        request = urllib.request.Request(self._account.token_url, urlencode(form).encode(), headers)  # noqa: S310 - http or https, checked
+        """Return a token, and the seconds for which it is valid."""
+        exchange = _Exchange(self._account.token_url, deadline)
         try:
-            body = waiting.blocking(lambda: _body(request, max(deadline - time.monotonic(), 0.1)))
+            status, location, body = waiting.blocking(lambda: exchange.post(urlencode(form), headers))
+        except (OSError, http.client.HTTPException) as error:
+            raise self._away(str(error) or type(error).__name__) from None
+        if status in _REDIRECTED:
+            raise ConfigError(
+                f"Keycloak at {self._account.token_url} redirects to {_server(location)}, where the client's secret is "
+                "not sent: write the server's final address as auth-server-url in keycloak_file"
+            )
+        if status in _REFUSED:
+            raise AuthenticationError(
+                f"Keycloak at {self._account.token_url} refuses the service account {self._account.name!r} with "
+                f"{status}{_reason(body)}: check realm, resource and secret in keycloak_file, and the account's "
+                f"permissions at {AUDIENCE}"
+            )
+        if status != http.HTTPStatus.OK:
+            raise self._away(f"HTTP status {status}{_reason(body)}")
+        if len(body) > _MAX_ANSWER:
+            raise self._away(f"its answer is larger than {_MAX_ANSWER} bytes")
+        try:
             told = json.loads(body)
-            return str(told["access_token"]), float(told["expires_in"])
-        except urllib.error.HTTPError as error:
-            with error:
-                reason = _reason(error)
-            if error.code in _REFUSED:
-                raise AuthenticationError(
-                    f"Keycloak at {self._account.token_url} refuses the service account {self._account.name!r} with "
-                    f"{error.code}{reason}: check realm, resource and secret in keycloak_file, and the account's "
-                    f"permissions at {AUDIENCE}"
-                ) from None
-            raise self._away(f"HTTP status {error.code}{reason}") from None
-        except (OSError, http.client.HTTPException) as error:  # of which URLError is one
-            raise self._away(str(getattr(error, "reason", error) or type(error).__name__)) from None
-        except (ValueError, KeyError, TypeError):
-            raise self._away("its answer holds no token") from None
+            token, life = told["access_token"], float(told["expires_in"])
+            if _TOKEN.fullmatch(token) and 0 < life < math.inf:
+                return token, life
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        raise self._away("its answer holds no token")
 
     def _away(self, reason: str) -> ControllerUnavailableError:
         return ControllerUnavailableError(
@@ -167,17 +193,64 @@ class KeycloakTokens:
         )
 
 
-def _body(request: urllib.request.Request, timeout: float) -> bytes:
-    with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310 - http or https, checked
-        body: bytes = answer.read(_MAX_ANSWER)
-        return body
+class _Exchange:
+    """One request to Keycloak and its answer, which end at a deadline however slowly bytes come."""
+
+    def __init__(self, url: str, deadline: float) -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._seconds = max(deadline - time.monotonic(), 0.1)
+        self._connection = kind(parts.hostname, parts.port, timeout=self._seconds)
+        self._path = parts.path
+        self._socket: socket.socket | None = None
+        self._over = False
+
+    def post(self, form: str, headers: dict[str, str]) -> tuple[int, str, bytes]:
+        """Return the status, the address of a redirect, and at most a byte more of the body than is allowed.
+
+        The name service has no deadline, and the socket's is one for each read: so a thread waits for both.
+        """
+        headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        try:
+            return waiting.in_background(lambda: self._run(form, headers), "pravega-keycloak").result(self._seconds)
+        except TimeoutError:
+            raise TimeoutError(f"no whole answer within {self._seconds:.3g} s") from None
+        finally:
+            self._end()
+
+    def _run(self, form: str, headers: dict[str, str]) -> tuple[int, str, bytes]:
+        with contextlib.closing(self._connection) as connection:
+            connection.connect()
+            self._socket = connection.sock
+            if self._over:  # nothing is sent for a caller that has given up
+                raise TimeoutError
+            connection.request("POST", self._path, form.encode(), headers)
+            with connection.getresponse() as answer:
+                return answer.status, answer.headers.get("Location", ""), answer.read(_MAX_ANSWER + 1)
+
+    def _end(self) -> None:
+        """Wake a thread that still reads: its connection ends."""
+        self._over = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # it has been closed
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not TLS's, which is the thread's
 
 
-def _reason(error: urllib.error.HTTPError) -> str:
-    """What Keycloak says beside the status."""
+def _server(url: str) -> str:
+    """Scheme and host of an address; the rest may hold what is secret."""
     try:
-        told = json.loads(error.read(_MAX_ANSWER))
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:_QUOTED] if parts.netloc else "another path"
+    except ValueError:
+        return "another address"
+
+
+def _reason(body: bytes) -> str:
+    """Text of Keycloak for an error, in parentheses; empty if there is none."""
+    try:
+        told = json.loads(body)
         text = str(told.get("error_description") or told["error"])
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
     return f" ({' '.join(text.split())[:_QUOTED]})"

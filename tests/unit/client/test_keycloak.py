@@ -1,9 +1,12 @@
 """Credentials of a Keycloak service account."""
 
 import asyncio
+import contextlib
 import json
 import pickle
+import socket
 import threading
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -186,7 +189,7 @@ def test_a_refusal_is_one_line_without_the_secret(keycloak, controller, tmp_path
         ('{"realm": "r", "auth-server-url": "http://k", "resource": "c"}', "has no text for credentials.secret"),
         (
             '{"realm": "r", "auth-server-url": "file:///etc", "resource": "c", "credentials": {"secret": "s"}}',
-            "invalid auth-server-url 'file:///etc'",
+            "invalid auth-server-url in .*: write https://host:port/path, without a user and a password",
         ),
     ],
 )
@@ -196,6 +199,93 @@ def test_a_wrong_file_is_told(tmp_path, content, said):
         path.write_text(content)
     with pytest.raises(ConfigError, match=said):
         ControllerClient(PravegaConfig(keycloak_file=str(path)))
+
+
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_gets_neither_secret_nor_token(keycloak, controller, tmp_path, monkeypatch, step, status):
+    other = Keycloak()
+    location = f"http://key@127.0.0.1:{other.server_port}/auth?code=key"
+    handle, answered = _Endpoint.do_POST, []
+
+    def redirect(endpoint: _Endpoint) -> None:
+        answered.append(endpoint.server)
+        if endpoint.server is other or len(answered) <= step:
+            handle(endpoint)
+            return
+        endpoint.rfile.read(int(endpoint.headers["Content-Length"]))
+        endpoint.send_response(status)
+        endpoint.send_header("Location", location)
+        endpoint.send_header("Content-Length", "0")
+        endpoint.end_headers()
+
+    monkeypatch.setattr(_Endpoint, "do_POST", redirect)
+    monkeypatch.setattr(_Endpoint, "do_GET", redirect, raising=False)
+    config = PravegaConfig(controller=controller.uri, keycloak_file=keycloak.file(tmp_path))
+    try:
+        with ControllerClient(config, timeout=10) as client, pytest.raises(ConfigError) as caught:
+            client.scope_exists("a")
+    finally:
+        other.close()
+    assert answered == [keycloak] * (step + 1)
+    assert f"redirects to http://127.0.0.1:{other.server_port}, where the client's secret is not sent" in str(
+        caught.value
+    )
+    assert "key@" not in str(caught.value)
+    assert "code" not in str(caught.value)
+
+
+def test_proxies_of_the_environment_get_no_secret(keycloak, tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        for variable in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert KeycloakTokens(keycloak.file(tmp_path)).authorization(10) == "Bearer token2"
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_an_answer_that_drips_ends_at_the_deadline(tmp_path, beginning):
+    """The status line, a header, or the body comes byte by byte: each read has something to read."""
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(beginning)
+            while True:
+                connection.sendall(b"x")
+                time.sleep(0.02)
+        ended.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=drip, args=[listener], daemon=True).start()
+        path = tmp_path / "keycloak.json"
+        account = {"realm": "r", "auth-server-url": f"http://127.0.0.1:{listener.getsockname()[1]}"}
+        path.write_text(json.dumps(account | {"resource": "c", "credentials": {"secret": SECRET}}))
+        began = time.monotonic()
+        with pytest.raises(ControllerUnavailableError, match=r"no whole answer within 0\.5 s"):
+            KeycloakTokens(str(path)).authorization(0.5)
+        assert time.monotonic() - began < 5
+        assert ended.wait(10)  # nothing of ours reads on
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"access_token": "a", "expires_in": float("nan")},
+        {"access_token": "a", "expires_in": float("inf")},
+        {"access_token": "a", "expires_in": -1},
+        {"access_token": "a\n", "expires_in": 300},
+        {"access_token": "\u00e4", "expires_in": 300},
+        {"access_token": 7, "expires_in": 300},
+        {"access_token": "a" * (1 << 20), "expires_in": 300},
+    ],
+    ids=["nan", "inf", "negative", "newline", "not ASCII", "number", "large"],
+)
+def test_an_answer_that_is_no_token_is_told(keycloak, tmp_path, answer):
+    keycloak.answers = [(200, json.dumps(answer).encode())]
+    with pytest.raises(ControllerUnavailableError, match=r"holds no token|is larger than 1048576 bytes"):
+        KeycloakTokens(keycloak.file(tmp_path)).authorization(10)
 
 
 def test_an_event_loop_goes_on_while_a_token_is_got(keycloak, controller, tmp_path):
