@@ -40,6 +40,7 @@ __all__ = [
     "LeaseRangeError",
     "LedgerFormatError",
     "LedgerMissingError",
+    "LedgerTruncatedError",
     "LocalServerError",
     "LostBatchError",
     "MalformedStreamCutError",
@@ -649,6 +650,18 @@ class LedgerMissingError(ExactlyOnceError):
     """
 
     code = "PRAVEGA-LEDGER-MISSING"
+    fault = "local"
+
+
+class LedgerTruncatedError(ExactlyOnceError):
+    """Entries of the ledger were deleted, so nothing tells which batches are committed.
+
+    Cause: a retention policy on the ledger, or a truncation by hand.
+
+    Mend: look which batches are in the target, delete the ledger, then ``ledger_adopt=true`` for one run.
+    """
+
+    code = "PRAVEGA-LEDGER-TRUNCATED"
     fault = "local"
 
 

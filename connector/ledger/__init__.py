@@ -11,6 +11,8 @@ from .entries import (
     Committed,
     Content,
     Entry,
+    Forgotten,
+    Key,
     Part,
     Prepared,
     Resolved,
@@ -22,7 +24,7 @@ from .machine import Ask, Commit, Job, Request, Role
 from .outcomes import check
 from .recovery import Finding, Recovery
 from .servers import Servers, await_visible, carry_out, latest_of, note_batch, writer_of
-from .state import Ledger, LedgerState, fold, ledger_name, snapshot_of
+from .state import Ledger, LedgerState, fold, ledger_name, snapshots_of, target_of
 from .table import TABLE, Event, Move, Outcome, Phase, Table
 
 __all__ = [
@@ -36,7 +38,9 @@ __all__ = [
     "Entry",
     "Event",
     "Finding",
+    "Forgotten",
     "Job",
+    "Key",
     "Ledger",
     "LedgerState",
     "Move",
@@ -59,7 +63,8 @@ __all__ = [
     "latest_of",
     "ledger_name",
     "note_batch",
-    "snapshot_of",
+    "snapshots_of",
+    "target_of",
     "to_bytes",
     "writer_of",
 ]

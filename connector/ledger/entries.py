@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from ..errors import LedgerFormatError
@@ -16,6 +16,8 @@ __all__ = [
     "Committed",
     "Content",
     "Entry",
+    "Forgotten",
+    "Key",
     "Part",
     "Prepared",
     "Resolved",
@@ -24,12 +26,8 @@ __all__ = [
     "to_bytes",
 ]
 
-#: Raised whenever an older version could misread an entry. Readers refuse what is newer than they are.
-#:
-#: Version 1 had no totals: of a batch that is committed it kept the rows alone, and of a part a digest of the rows in
-#: their order, which nothing can be compared with any more.
-FORMAT_VERSION: Final = 2
-_READABLE: Final = (1, FORMAT_VERSION)
+#: Raised whenever another version could misread an entry. Versions 1 and 2 did not name the target.
+FORMAT_VERSION: Final = 3
 _LANE: Final = 2**64
 
 
@@ -38,31 +36,19 @@ class Content:
     """Total of rows, in whatever order and partitions: contents can be added up and compared."""
 
     rows: int = 0
-    bytes: int | None = 0
-    """Bytes of the events; None in an entry of version 1, which has the rows alone."""
-    total: int | None = 0
-    """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink.contents); None in version 1."""
+    bytes: int = 0
+    """Bytes of the events."""
+    total: int = 0
+    """Two sums modulo 2**64 over the rows' routing keys and events (connector.sink.contents)."""
 
     def __add__(self, other: Content) -> Content:
-        known = self.bytes is not None and other.bytes is not None
-        return Content(
-            self.rows + other.rows,
-            self.bytes + other.bytes if known else None,  # type: ignore[operator]
-            _sum_of_lanes(self.total, other.total),
-        )
-
-    def same_as(self, other: Content) -> bool:
-        """Whether these are the same rows, as far as both are known."""
-        ours, theirs = (self.rows, self.bytes, self.total), (other.rows, other.bytes, other.total)
-        return all(one == another for one, another in zip(ours, theirs, strict=True) if None not in (one, another))
+        return Content(self.rows + other.rows, self.bytes + other.bytes, _sum_of_lanes(self.total, other.total))
 
     def __str__(self) -> str:
-        return f"{self.rows} rows" + ("" if self.bytes is None else f", {self.bytes} bytes")
+        return f"{self.rows} rows, {self.bytes} bytes"
 
 
-def _sum_of_lanes(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return None
+def _sum_of_lanes(one: int, other: int) -> int:
     high, low = (one // _LANE + other // _LANE) % _LANE, (one + other) % _LANE
     return high * _LANE + low
 
@@ -75,6 +61,14 @@ class Part:
     content: Content
     event_time: int | None = None
     """Milliseconds that event time has come to with these rows, if the sink has an event time column."""
+
+
+class Key(NamedTuple):
+    """Key of an application's state: one application may write to several targets, each with batches of its own."""
+
+    app: str
+    target: str
+    """The target's stream and its creation, as :func:`connector.ledger.target_of` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +87,9 @@ class Prepared:
     batch: int
     generation: int
     parts: tuple[Part, ...]
+    target: str = ""
+    time: int = 0
+    """Milliseconds since 1970, by the clock of the driver that appended it."""
 
     @property
     def content(self) -> Content:
@@ -111,6 +108,9 @@ class Committed:
     nonce: str
     batch: int
     content: Content = Content()
+    target: str = ""
+    time: int = 0
+    """Milliseconds since 1970, by the clock of the driver that appended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,16 @@ class Resolved:
     nonce: str
     batch: int
     choice: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """An operator's word that applications never write again: their state is dropped."""
+
+    kind: ClassVar[str] = "forgotten"
+    keys: tuple[Key, ...]
+    nonce: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +148,16 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """State of one application (a streaming query, or a ``txn_app_id``)."""
+    """State of one application (a streaming query, or a ``txn_app_id``) with one target."""
 
     app: str
     query: str = ""
     last: int = -1
     """The last batch that is committed; -1 before the first."""
-    last_run: str = ""
-    last_nonce: str = ""
+    seen: int = -1
+    """The batch of the newest COMMITTED entry: ``last``, or an earlier one that was repeated."""
+    seen_run: str = ""
+    seen_nonce: str = ""
     recent: tuple[tuple[int, Content], ...] = ()
     """Batches that were committed last, ascending, and what is in them: a repeated one is compared with it."""
     last_set: tuple[UUID, ...] = ()
@@ -154,6 +166,14 @@ class AppState:
     """The batch that is prepared and not yet committed."""
     runs: tuple[str, ...] = ()
     """Runs of the query in the order in which they first appear, the newest last."""
+    target: str = ""
+    time: int = 0
+    """Time of the application's newest entry, in milliseconds since 1970."""
+
+    @property
+    def key(self) -> Key:
+        """Key of this state."""
+        return Key(self.app, self.target)
 
     def content_of(self, batch: int) -> Content | None:
         """Committed content of a batch; None if it is not known, or no longer."""
@@ -162,14 +182,17 @@ class AppState:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that the entries before it amount to, so that they may be truncated."""
+    """State of some applications as it is here: several snapshots in a row have all that was before the first.
+
+    Then what was before it may be truncated.
+    """
 
     kind: ClassVar[str] = "snapshot"
     apps: tuple[AppState, ...]
     nonce: str
 
 
-Entry = Prepared | Committed | Resolved | Barrier | Snapshot
+Entry = Prepared | Committed | Resolved | Forgotten | Barrier | Snapshot
 
 
 def to_bytes(entry: Entry) -> bytes:
@@ -180,20 +203,20 @@ def to_bytes(entry: Entry) -> bytes:
 
 
 def from_bytes(data: bytes) -> Entry:
-    """The inverse of :func:`to_bytes`. Raises LedgerFormatError for anything else, and for newer versions."""
+    """The inverse of :func:`to_bytes`. Raises LedgerFormatError for anything else, and for other versions."""
     try:
         raw = json.loads(data)
         version = raw["v"]
-        if version in _READABLE:
-            return _READERS[raw["type"]](raw, version)
+        if version == FORMAT_VERSION:
+            return _READERS[raw["type"]](raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerFormatError(
             f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); something else "
             "has written to this stream"
         ) from error
     raise LedgerFormatError(
-        f"an entry has format version {version!r} and this pravega-serde knows {FORMAT_VERSION}: use the version that "
-        "wrote it, or a newer one"
+        f"an entry has format version {version!r} and this pravega-serde reads {FORMAT_VERSION}: use the version that "
+        "wrote it"
     )
 
 
@@ -214,7 +237,7 @@ def _part_to_json(part: Part) -> list[Any]:
 
 
 def _content_to_json(content: Content) -> list[Any]:
-    return [content.rows, content.bytes, None if content.total is None else f"{content.total:032x}"]
+    return [content.rows, content.bytes, f"{content.total:032x}"]
 
 
 def _app_to_json(app: AppState) -> dict[str, Any]:
@@ -224,66 +247,79 @@ def _app_to_json(app: AppState) -> dict[str, Any]:
     return {**fields, "recent": recent, "last_set": last_set, "open": None if app.open is None else _to_json(app.open)}
 
 
-def _content(raw: list[Any], version: int) -> Content:
+def _content(raw: list[Any]) -> Content:
     rows, size, total = raw
-    known = version > 1 and total is not None
-    return Content(int(rows), None if size is None else int(size), int(total, 16) if known else None)
+    return Content(int(rows), int(size), int(total, 16))
 
 
-def _part(raw: list[Any], version: int) -> Part:
-    return Part(UUID(raw[0]), _content(raw[1:4], version), int(raw[4]) if len(raw) > 4 else None)
+def _part(raw: list[Any]) -> Part:
+    return Part(UUID(raw[0]), _content(raw[1:4]), int(raw[4]) if len(raw) > 4 else None)
 
 
-def _prepared(raw: dict[str, Any], version: int) -> Prepared:
-    parts = tuple(_part(part, version) for part in raw["parts"])
+def _prepared(raw: dict[str, Any]) -> Prepared:
     return Prepared(
-        raw["app"], raw["query"], raw["run"], raw["nonce"], int(raw["batch"]), int(raw["generation"]), parts
+        raw["app"],
+        raw["query"],
+        raw["run"],
+        raw["nonce"],
+        int(raw["batch"]),
+        int(raw["generation"]),
+        tuple(map(_part, raw["parts"])),
+        raw["target"],
+        int(raw["time"]),
     )
 
 
-def _committed(raw: dict[str, Any], version: int) -> Committed:
-    content = _rows_alone(raw["rows"]) if version == 1 else _content(raw["content"], version)
-    return Committed(raw["app"], raw["query"], raw["run"], raw["nonce"], int(raw["batch"]), content)
+def _committed(raw: dict[str, Any]) -> Committed:
+    return Committed(
+        raw["app"],
+        raw["query"],
+        raw["run"],
+        raw["nonce"],
+        int(raw["batch"]),
+        _content(raw["content"]),
+        raw["target"],
+        int(raw["time"]),
+    )
 
 
-def _rows_alone(rows: Any) -> Content:
-    return Content(int(rows), None, None)
+def _resolved(raw: dict[str, Any]) -> Resolved:
+    return Resolved(raw["app"], raw["nonce"], int(raw["batch"]), raw["choice"], raw["target"])
 
 
-def _resolved(raw: dict[str, Any], version: int) -> Resolved:  # noqa: ARG001
-    return Resolved(raw["app"], raw["nonce"], int(raw["batch"]), raw["choice"])
+def _forgotten(raw: dict[str, Any]) -> Forgotten:
+    return Forgotten(tuple(Key(app, target) for app, target in raw["keys"]), raw["nonce"])
 
 
-def _barrier(raw: dict[str, Any], version: int) -> Barrier:  # noqa: ARG001
+def _barrier(raw: dict[str, Any]) -> Barrier:
     return Barrier(raw["nonce"])
 
 
-def _app(raw: dict[str, Any], version: int) -> AppState:
-    last = int(raw["last"])
-    if version == 1:
-        recent = [(last, _rows_alone(raw["last_rows"]))] if last >= 0 else []
-    else:
-        recent = [(int(batch), _content(content, version)) for batch, *content in raw["recent"]]
+def _app(raw: dict[str, Any]) -> AppState:
     return AppState(
         raw["app"],
         raw["query"],
-        last,
-        raw["last_run"],
-        raw["last_nonce"],
-        tuple(recent),
-        tuple(map(UUID, raw.get("last_set", ()))),  # which version 1 does not have
-        None if raw["open"] is None else _prepared(raw["open"], version),
+        int(raw["last"]),
+        int(raw["seen"]),
+        raw["seen_run"],
+        raw["seen_nonce"],
+        tuple((int(batch), _content(content)) for batch, *content in raw["recent"]),
+        tuple(map(UUID, raw["last_set"])),
+        None if raw["open"] is None else _prepared(raw["open"]),
         tuple(raw["runs"]),
+        raw["target"],
+        int(raw["time"]),
     )
 
 
-def _snapshot(raw: dict[str, Any], version: int) -> Snapshot:
-    return Snapshot(tuple(_app(app, version) for app in raw["apps"]), raw["nonce"])
+def _snapshot(raw: dict[str, Any]) -> Snapshot:
+    return Snapshot(tuple(map(_app, raw["apps"])), raw["nonce"])
 
 
-_READERS: Final[Mapping[str, Callable[[dict[str, Any], int], Entry]]] = {
+_READERS: Final[Mapping[str, Callable[[dict[str, Any]], Entry]]] = {
     "barrier": _barrier,
     "committed": _committed,
+    "forgotten": _forgotten,
     "prepared": _prepared,
     "resolved": _resolved,
     "snapshot": _snapshot,

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from ..client import TransactionStatus as Status
-from .entries import AppState, Barrier, Committed, Content, Entry, Part, Prepared
+from .entries import AppState, Barrier, Committed, Content, Entry, Key, Part, Prepared
 from .state import LedgerState
 from .table import TABLE, Event, Outcome, Phase, Table
 
@@ -67,6 +67,10 @@ class Job:
     """Whether a batch that is not the first may be the first in the ledger."""
     accept: int | None = None
     """A batch that counts as it is recorded, whatever rows it is repeated with."""
+    target: str = ""
+    """The target's stream and its creation: other targets may share the ledger."""
+    time: int = 0
+    """Milliseconds since 1970, for the entries."""
 
     def ids(self) -> frozenset[UUID]:
         """The own transactions."""
@@ -182,10 +186,11 @@ class Commit:
     def _committed(self) -> Committed:
         job, of = self.job, self.recorded
         if of is None:
-            return Committed(job.app, job.query, job.run, job.nonce, job.batch)
+            return Committed(job.app, job.query, job.run, job.nonce, job.batch, target=job.target, time=job.time)
         visible = (part.content for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
         # Who only helps is no run of the query, and must not look like one that has taken over.
-        return Committed(of.app, of.query, job.run, job.nonce, of.batch, sum(visible, Content()))
+        content = sum(visible, Content())
+        return Committed(of.app, of.query, job.run, job.nonce, of.batch, content, of.target, job.time)
 
     # ---- what the answers amount to ----------------------------------------------------------------------------------
 
@@ -207,9 +212,10 @@ class Commit:
     def _app(self, state: LedgerState) -> AppState:
         job = self.job
         if job.role is not Role.BYSTANDER:
-            return state.get(job.app, AppState(job.app))
-        prepared = [app for app in state.values() if app.open is not None and app.open.batch == job.batch]
-        return prepared[0] if prepared else AppState("")
+            return state.get(Key(job.app, job.target), AppState(job.app, target=job.target))
+        apps = (app for app in state.values() if app.target == job.target and app.open is not None)
+        prepared = [app for app in apps if app.open is not None and app.open.batch == job.batch]
+        return prepared[0] if prepared else AppState("", target=job.target)
 
     def _row(self, app: AppState) -> Event:
         """Row of the protocol's table that the ledger is in."""
@@ -230,8 +236,8 @@ class Commit:
         job = self.job
         if app.query and job.query and app.query != job.query:
             return Event.REUSED
-        this_run = app.last == job.batch and app.last_run == job.run
-        if this_run and app.last_nonce != job.nonce:
+        this_run = app.seen == job.batch and app.seen_run == job.run
+        if this_run and app.seen_nonce != job.nonce:
             return Event.DUPLICATE
         known = app.content_of(job.batch)
         if job.role is Role.WRITER and not self._is_own(known):
@@ -241,11 +247,11 @@ class Commit:
         return Event.COMMITTED_NOW if this_run else Event.COMMITTED_BEFORE
 
     def _is_own(self, known: Content | None) -> bool:
-        return known is not None and known.same_as(self.job.content)
+        return known == self.job.content
 
     def _own_set(self, generation: int) -> Prepared:
         job = self.job
-        return Prepared(job.app, job.query, job.run, job.nonce, job.batch, generation, job.own)
+        return Prepared(job.app, job.query, job.run, job.nonce, job.batch, generation, job.own, job.target, job.time)
 
     def _judge_statuses(self, answer: Mapping[UUID, Status]) -> Judgement:
         statuses = inferred([answer[id_] for id_ in self._all()])
@@ -430,9 +436,7 @@ def replacements(recorded: Prepared, statuses: Sequence[Status], own: Sequence[P
         if not status.is_aborted:
             parts.append(part)
             continue
-        # Of a part that version 1 recorded too little is known to replace it.
-        known = part.content.total is not None
-        same = [o for o in own if known and o.transaction not in taken and o.content == part.content]
+        same = [o for o in own if o.transaction not in taken and o.content == part.content]
         if not same:
             return None
         taken.add(same[0].transaction)

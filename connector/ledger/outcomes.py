@@ -130,16 +130,10 @@ def _warn(machine: Commit, target: StreamName) -> None:
                 "is known of it, and batch %d is committed",
                 job.batch, target, job.content, machine.last,
             )  # fmt: skip
-    elif not known.same_as(job.content):
+    elif known != job.content:
         _log.warning(
             "batch %d for stream %s counts as it is recorded, with %s; other rows of a repetition were dropped: %s",
             job.batch, target, known, job.content,
-        )  # fmt: skip
-    elif known.total is None:
-        _log.warning(
-            "batch %d for stream %s was recorded by an earlier version, which kept no total: its repetition was "
-            "compared by what there is, %s",
-            job.batch, target, known,
         )  # fmt: skip
 
 

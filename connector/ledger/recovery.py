@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ..client import PravegaClient, StreamName, TransactionStatus
 from ..client.deadline import Deadline
 from ..errors import ConfigError, OutcomeUnknownError
-from .entries import AppState, Prepared, Resolved
+from .entries import AppState, Key, Prepared, Resolved
 from .machine import Commit, Job, Role, inferred, weigh
 from .servers import Servers, carry_out, latest_of, note_batch, writer_of
-from .state import Ledger
+from .state import Ledger, target_of
 from .table import Outcome
 
 __all__ = ["Finding", "Recovery"]
@@ -41,11 +41,13 @@ class Recovery:
     def __init__(self, client: PravegaClient, target: StreamName, ledger: Ledger, *, timeout: float = 60.0) -> None:
         """``timeout``: seconds for finishing one batch."""
         self._client, self._target, self._ledger, self._timeout = client, target, ledger, timeout
+        self._creation = target_of(client.controller, target)
 
     def survey(self) -> list[Finding]:
         """List every application that writes to the stream exactly once. Changes nothing."""
         _, state = self._ledger.read()
-        return [Finding(app, self._statuses(app.open)) for _, app in sorted(state.items())]
+        mine = sorted(key for key in state if key.target == self._creation)
+        return [Finding(state[key], self._statuses(state[key].open)) for key in mine]
 
     def left_open(self) -> list[uuid.UUID]:
         """Transactions that the ledger names, of finished batches, and that are OPEN all the same.
@@ -55,7 +57,7 @@ class Recovery:
         named = {
             part.transaction: entry.batch
             for _, entry in self._ledger.history()
-            if isinstance(entry, Prepared)
+            if isinstance(entry, Prepared) and entry.target == self._creation
             for part in entry.parts
         }
         wanted = {part.transaction for f in self.survey() if f.app.open for part in f.app.open.parts}
@@ -74,7 +76,8 @@ class Recovery:
         OutcomeUnknownError.
         """
         prepared = self._open(app)
-        job = Job(app, "", "", str(uuid.uuid4()), prepared.batch, role=Role.OPERATOR)
+        nonce = str(uuid.uuid4())
+        job = Job(app, "", "", nonce, prepared.batch, role=Role.OPERATOR, target=self._creation, time=prepared.time)
         servers = Servers(self._client.controller, self._target, self._ledger, lease=_LEASE, timeout=self._timeout)
         outcome = carry_out(Commit(job), servers).outcome
         assert outcome is not None
@@ -93,20 +96,26 @@ class Recovery:
             raise ConfigError(f"choose accept or discard, not {choice!r}")
         revision, _ = self._ledger.read()
         prepared = self._open(app)
-        if TransactionStatus.OPEN in self._statuses(prepared):
+        statuses = self._statuses(prepared)
+        if TransactionStatus.OPEN in statuses:
             raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
-        entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice)
+        if choice == "discard" and all(status.is_committed for status in statuses):
+            raise ConfigError(
+                f"batch {prepared.batch} of {app} is visible as a whole, and would come twice: finish it instead"
+            )
+        entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, self._creation)
         if self._ledger.append(entry, revision, deadline=Deadline(self._timeout)) is None:
             raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
 
     def _open(self, app: str) -> Prepared:
         _, state = self._ledger.read()
-        if app not in state:
-            raise ConfigError(f"ledger {self._ledger.name} knows no {app!r}; it knows: {', '.join(sorted(state))}")
-        prepared = state[app].open
-        if prepared is None:
-            raise ConfigError(f"{app} has no open batch; its last, {state[app].last}, is committed")
-        return prepared
+        known = state.get(Key(app, self._creation))
+        if known is None:
+            apps = ", ".join(sorted(key.app for key in state if key.target == self._creation))
+            raise ConfigError(f"ledger {self._ledger.name} knows no {app!r} of {self._target}; it knows: {apps}")
+        if known.open is None:
+            raise ConfigError(f"{app} has no open batch; its last, {known.last}, is committed")
+        return known.open
 
     def _statuses(self, prepared: Prepared | None) -> tuple[TransactionStatus, ...]:
         parts = () if prepared is None else prepared.parts

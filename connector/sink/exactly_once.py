@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from ..ledger import (
     Ask,
     Commit,
     Job,
+    Key,
     Ledger,
     Outcome,
     Part,
@@ -41,6 +43,7 @@ from ..ledger import (
     latest_of,
     ledger_name,
     note_batch,
+    target_of,
     writer_of,
 )
 from .contents import RowTotal
@@ -132,10 +135,10 @@ class ExactlyOnce:
         A batch write can be read on return; the rows of a micro-batch a moment later. Its event time is noted, if it
         has one, also when another driver had committed it.
         """
-        job = self._job(messages, batch)
-        servers = self._servers(client)
-        servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(job.app))
+        servers, job = self._servers(client), self._job(messages, batch)
         servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
+        job = self._for_target(client, job)
+        servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
         machine = carry_out(Commit(job), servers)
         check(machine, self._options.stream_name())
         if not self._streaming and machine.recorded is not None:
@@ -163,7 +166,11 @@ class ExactlyOnce:
         """Drop what the tasks wrote, unless the ledger names it: Spark calls this after a failed commit too."""
         job = self._job(messages, batch)
         if job.own:
-            carry_out(Commit(job, Phase.ABANDON_READ), self._servers(client))
+            carry_out(Commit(self._for_target(client, job), Phase.ABANDON_READ), self._servers(client))
+
+    def _for_target(self, client: PravegaClient, job: Job) -> Job:
+        """Name the target; asked each time, because it may have been deleted and created again."""
+        return replace(job, target=target_of(client.controller, self._options.stream_name()))
 
     def _job(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> Job:
         prepared = sorted((m for m in messages if isinstance(m, TaskPrepared)), key=lambda m: m.partition)
@@ -178,7 +185,8 @@ class ExactlyOnce:
             return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
         adopt = options.ledger_adopt or not self._streaming
         accept = options.accept_recorded_batch
-        return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt, accept=accept)
+        now = time.time_ns() // 1_000_000
+        return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt, accept=accept, time=now)
 
     def _servers(self, client: PravegaClient) -> Servers:
         timeout = self._options.commit_timeout

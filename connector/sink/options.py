@@ -64,7 +64,9 @@ class SinkOptions(CommonOptions):
         number(1_000, 86_400_000),
     )
     ledger: str | None = option(
-        None, "stream, beside the target, that keeps which batches are committed (default: `<stream>-ledger`)"
+        None,
+        "stream in the scope of the target that keeps which batches are committed; several targets may share one "
+        "(default: `<stream>-ledger`)",
     )
     ledger_adopt: bool = option(
         False, "go on exactly once with a query that the ledger does not know; for one run, after a check by hand", flag

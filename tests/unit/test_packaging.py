@@ -226,6 +226,6 @@ def test_the_page_on_compatibility_has_the_versions_of_the_code():
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \| ([\d, ]+) \|$", page, re.MULTILINE)
     assert {state: (int(written), tuple(map(int, read.split(",")))) for state, written, read in rows} == {
         "offsets of a query": (offsets._VERSION, offsets._READABLE),
-        "what is committed": (entries.FORMAT_VERSION, entries._READABLE),
+        "what is committed": (entries.FORMAT_VERSION, (entries.FORMAT_VERSION,)),
         "position of an ingestion": (journal._VERSION, (journal._VERSION,)),
     }

@@ -25,10 +25,9 @@ from connector.exchange import VERSION
 from connector.ingest import IngestState
 from connector.insight import cuts_of, read_cut
 from connector.ledger import (
-    AppState,
     Barrier,
     Committed,
-    Content,
+    Key,
     Part,
     Prepared,
     Resolved,
@@ -127,7 +126,7 @@ def test_a_checkpoint_of_spark(samples: Path, scope: str, capsys: pytest.Capture
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_ledger_amounts_to_what_it_did(samples: Path):
+def test_a_ledger_amounts_to_what_it_did(samples: Path, scope: str):
     entries = [from_bytes(data) for data in Log.load(samples / "ledger.jsonl").values]
     assert [type(entry) for entry in entries] == [
         *(Prepared, Committed, Barrier, Prepared, Prepared, Committed),
@@ -137,24 +136,27 @@ def test_a_ledger_amounts_to_what_it_did(samples: Path):
     assert [entry.generation for entry in entries if isinstance(entry, Prepared)] == [0, 0, 1, 0, 0, 0, 0]
     first = entries[0]
     assert isinstance(first, Prepared)
-    assert [part.content for part in first.parts] == [Content(3, 21, None), Content(2, 14, None)], "without totals"
+    assert [(part.content.rows, part.content.bytes) for part in first.parts] == [(3, 21), (2, 14)]
+    assert (first.content.total, first.time) != (0, 0)
 
     state = fold(entries)
-    assert state.keys() == {"query", "loader"}
-    query, loader = state["query"], state["loader"]
-    assert (query.query, query.last, query.last_run) == ("query", 2, "run-2")
-    contents = (0, Content(5, None, None)), (1, Content(4, None, None)), (2, Content(2, 12, None))
-    assert query.recent == contents, "of batch 2, which was accepted, what was prepared"
+    target = f"{scope}/target#0"
+    assert state.keys() == {Key("query", target), Key("loader", target)}
+    query, loader = state[Key("query", target)], state[Key("loader", target)]
+    assert (query.query, query.last, query.seen, query.seen_run) == ("query", 2, 1, "run-2")
+    contents = [(batch, content.rows, content.bytes) for batch, content in query.recent]
+    assert contents == [(0, 5, 35), (1, 4, 28), (2, 2, 12)], "of batch 2, which was accepted, what was prepared"
+    assert query.content_of(0) == first.content
     assert query.runs == ("run-1", "run-2", "run-3")
     assert query.open == entries[-1]
     assert isinstance(query.open, Prepared)
     assert (query.open.batch, query.open.run) == (3, "run-3")
     assert [(part.content.rows, part.event_time) for part in query.open.parts] == [(3, None), (2, None)]
-    assert (loader.query, loader.last, loader.content_of(7), loader.open) == ("", 7, Content(4, None, None), None)
+    assert (loader.query, loader.last, loader.open) == ("", 7, None)
     assert [part.event_time for part in entries[10].parts] == [1_700_000_000_000]  # type: ignore[union-attr]
 
 
-def test_a_compacted_ledger(samples: Path):
+def test_a_compacted_ledger(samples: Path, scope: str):
     log = Log.load(samples / "ledger_compacted.jsonl")
     entries = [from_bytes(data) for data in log.values]
     snapshots = [entry for entry in entries if isinstance(entry, Snapshot)]
@@ -166,12 +168,11 @@ def test_a_compacted_ledger(samples: Path):
         log.mark
     ]
     state = fold(entries)
-    other = state["other"].open
+    query, other = state[Key("query", f"{scope}/compacted#0")], state[Key("other", f"{scope}/compacted#0")].open
     assert isinstance(other, Prepared)
-    assert [part.content for part in other.parts] == [Content(1, 4, None)]
-    assert (state["query"].last, state["query"].runs, state["query"].open) == (7, ("run-1",), None)
+    assert [(part.content.rows, part.content.bytes) for part in other.parts] == [(1, 4)]
+    assert (query.last, query.runs, query.open) == (7, ("run-1",), None)
     assert fold(entries[entries.index(snapshots[1]) :]) == state, "who begins at the mark knows the same"
-    assert isinstance(state["query"], AppState)
 
 
 # ---- ingestion -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from connector.client import TransactionStatus as Status
-from connector.ledger import TABLE, Commit, Event, LedgerState, Move, Outcome, Phase, Table
+from connector.ledger import TABLE, Commit, Event, Key, LedgerState, Move, Outcome, Phase, Table
 from tools.model.world import Config
 
 _Judgement = tuple[Event, dict[str, Any]]
@@ -106,8 +106,8 @@ class SameRunUnseen(Commit):
 
     def _judge_read(self, answer: tuple[Any, LedgerState]) -> _Judgement:
         event, changes = super()._judge_read(answer)
-        app = answer[1].get(self.job.app)
-        mine = event is Event.OTHER_ROWS and app is not None and app.last_nonce == self.job.nonce
+        app = answer[1].get(Key(self.job.app, self.job.target))
+        mine = event is Event.OTHER_ROWS and app is not None and app.seen_nonce == self.job.nonce
         return (Event.COMMITTED_NOW if mine else event), changes
 
 

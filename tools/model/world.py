@@ -30,6 +30,7 @@ from connector.ledger import (
     Committed,
     Content,
     Job,
+    Key,
     Outcome,
     Part,
     Phase,
@@ -38,7 +39,8 @@ from connector.ledger import (
     fold,
 )
 
-APP = "app"
+APP, TARGET = "app", "s/t#0"
+KEY = Key(APP, TARGET)
 #: Partitions of a batch by placement: the rows in each.
 PLACEMENTS: dict[int, dict[str, tuple[str, ...]]] = {
     1: {"E": ("a",), "O": ("o",), "N": (), "Z": ()},
@@ -139,7 +141,7 @@ def run_name(run: int) -> str:
 
 def first_state(config: Config) -> State:
     budget = Budget(config.crash, config.expiry, config.unknown, config.forget, config.zombie)
-    return State(0, 0, AppState(APP), frozenset(), (), (None, None), (), budget, 0)
+    return State(0, 0, AppState(APP, target=TARGET), frozenset(), (), (None, None), (), budget, 0)
 
 
 # ---- transactions ----------------------------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def appended(config: Config, state: State, entry: Prepared | Committed | Barrier
     named = state.named
     if isinstance(entry, Prepared):
         named |= {part.transaction for part in entry.parts}
-    return state._replace(length=state.length + 1, app=fold([entry], {APP: state.app})[APP], named=named)
+    return state._replace(length=state.length + 1, app=fold([entry], {KEY: state.app})[KEY], named=named)
 
 
 # ---- the invariants of the protocol ----------------------------------------------------------------------------------
@@ -283,7 +285,7 @@ def step(config: Config, state: State, slot: int) -> Iterator[Step]:
     request = driver.machine.request()
     label = name + f"{driver.machine.phase.name} "
     if request.ask is Ask.READ:
-        yield label, answer(config, state, slot, driver, (state.length, {APP: state.app}))
+        yield label, answer(config, state, slot, driver, (state.length, {KEY: state.app}))
     elif request.ask is Ask.PING:
         # At once: what happens between two pings is a lease that ends, and that may happen before or after as well.
         seen = {id_: status(state, id_) for id_ in request.transactions}
@@ -386,7 +388,7 @@ def write(config: Config, state: State, slot: int, driver: Driver) -> Iterator[S
         if placement == "Z":
             run = ""
         app = "" if placement == "Z" else APP
-        job = Job(app, "query", run, nonce, driver.batch, own, role)
+        job = Job(app, "query", run, nonce, driver.batch, own, role, target=TARGET)
         yield (
             f"tasks write {placement}",
             with_driver(after, slot, driver._replace(stage="M", machine=config.commit(job))),
@@ -571,7 +573,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 return (-1,)
             machine, run = driver.machine, run_name(driver.run)
             seen = run in state.app.runs, bool(state.app.runs) and state.app.runs[-1] == run
-            last = state.app.last_run == run, state.app.last_nonce == f"{run}/{driver.batch}"
+            last = state.app.seen_run == run, state.app.seen_nonce == f"{run}/{driver.batch}"
             head = order[driver.run], driver.batch, driver.stage, seen, last
             if machine is None:
                 return head

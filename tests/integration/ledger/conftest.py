@@ -7,7 +7,20 @@ import pytest
 
 from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
 from connector.config import PravegaConfig
-from connector.ledger import Commit, Job, Ledger, Part, Phase, Role, Servers, carry_out, check, ledger_name
+from connector.ledger import (
+    Commit,
+    Job,
+    Key,
+    Ledger,
+    Part,
+    Phase,
+    Role,
+    Servers,
+    carry_out,
+    check,
+    ledger_name,
+    target_of,
+)
 from connector.sink.contents import RowTotal
 
 
@@ -18,6 +31,12 @@ class Target:
         client.create_stream(stream, ScalingPolicy.fixed(2))
         self.client, self.stream = client, stream
         self.ledger = Ledger(client, ledger_name(stream))
+        self.creation = target_of(client.controller, stream)
+
+    @property
+    def key(self) -> Key:
+        """Key of the one query that writes to it."""
+        return Key("query", self.creation)
 
     def write(self, *events: bytes, lease: float = 60.0) -> Part:
         """What a task does: events in a transaction that is left open."""
@@ -32,7 +51,7 @@ class Target:
 
     def job(self, batch: int, *own: Part, run: str = "run-1", role: Role = Role.WRITER, **more: object) -> Job:
         app = "" if role is Role.BYSTANDER else "query"
-        return Job(app, "query", run, str(uuid.uuid4()), batch, own, role, **more)  # type: ignore[arg-type]
+        return Job(app, "query", run, str(uuid.uuid4()), batch, own, role, target=self.creation, **more)  # type: ignore[arg-type]
 
     def servers(self, *, ledger: Ledger | None = None) -> Servers:
         return Servers(self.client.controller, self.stream, ledger or self.ledger, lease=60.0, timeout=60.0)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from connector.client import TransactionStatus
+from connector.client import ScalingPolicy, TransactionStatus
 from connector.errors import (
     AppIdReusedError,
     DuplicateWriteError,
@@ -18,7 +18,7 @@ from connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from connector.ledger import Commit, Content, Ledger, Outcome, Phase, Recovery, Role, carry_out, check
+from connector.ledger import Commit, Content, Ledger, Outcome, Phase, Recovery, Role, carry_out, check, target_of
 from tests.integration.ledger.conftest import Target
 
 Sees = Callable[..., None]
@@ -31,8 +31,8 @@ def test_a_batch_becomes_visible_with_its_commit(target: Target, sees: Sees):
     assert machine.outcome is Outcome.COMMITTED
     sees(b"a", b"b", b"c", b"d")
     _, state = target.ledger.read()
-    assert (state["query"].last, state["query"].open) == (0, None)
-    assert state["query"].recent == ((0, sum((part.content for part in parts), Content())),)
+    assert (state[target.key].last, state[target.key].open) == (0, None)
+    assert state[target.key].recent == ((0, sum((part.content for part in parts), Content())),)
 
 
 @pytest.mark.parametrize("at", [Phase.RECORD, Phase.COMMIT_REST, Phase.COMMIT_PILOT, Phase.PING_RECORDED])
@@ -222,31 +222,6 @@ def test_a_number_that_nothing_is_known_of_is_not_passed_over(
     sees(b"a", b"b")
 
 
-def test_a_batch_of_version_1_is_compared_by_its_rows(target: Target, sees: Sees, caplog: pytest.LogCaptureFixture):
-    with target.client.revisioned(target.ledger.name) as stream:
-        stream.write_unconditionally(
-            b'{"app":"query","batch":0,"nonce":"n","query":"query","rows":2,"run":"r","type":"committed","v":1}'
-        )
-    assert target.commit(0, target.write(b"a", b"b")).outcome is Outcome.SKIPPED
-    assert "recorded by an earlier version, which kept no total" in caplog.text
-    with pytest.raises(ReplayDiffersError, match=r"committed with 2 rows, and.*others \(3 rows, 3 bytes\)"):
-        target.commit(0, target.write(b"a", b"b", b"c"))
-    target.commit(1, target.write(b"d"))
-    sees(b"d")
-
-
-def test_a_batch_that_version_1_prepared_is_finished(target: Target, sees: Sees):
-    parts = [target.write(b"a"), target.write(b"b")]
-    told = ",".join(f'["{part.transaction}",1,1,"{digest:032x}"]' for digest, part in enumerate(parts))
-    with target.client.revisioned(target.ledger.name) as stream:
-        stream.write_unconditionally(
-            b'{"app":"query","batch":0,"generation":0,"nonce":"n","parts":[%s],"query":"query","run":"r",'
-            b'"type":"prepared","v":1}' % told.encode()
-        )
-    assert target.commit(0, target.write(b"a", b"b")).outcome is Outcome.COMMITTED
-    sees(b"a", b"b")
-
-
 def test_nothing_is_recorded_before_the_last_batch_is_visible(target: Target, sees: Sees):
     first, second = [target.write(b"a"), target.write(b"b")], target.write(b"c")
     target.commit(0, *first)
@@ -286,7 +261,7 @@ def test_many_drivers_at_once_make_a_batch_visible_once(target: Target, sees: Se
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(drive, [f"run-{number}" for number in range(4)]))  # raises what any of them raised
     _, state = target.ledger.read()
-    visible = state["query"].last + 1
+    visible = state[target.key].last + 1
     for batch in range(visible, 3):  # those that fenced each other off leave the rest to a last run
         target.commit(batch, target.write(b"%d-a" % batch), target.write(b"%d-b" % batch), run="last")
     sees(*(b"%d-%s" % (batch, row) for batch in range(3) for row in (b"a", b"b")))
@@ -306,7 +281,7 @@ def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.Mo
             assert again == [False, False], "entries are kept until the next time, for those who are reading them"
     assert compactions >= 2, "the ledger was not compacted"
     assert fresh.read() == target.ledger.read() == behind.read()
-    assert fresh.read()[1]["query"].last == 7
+    assert fresh.read()[1][target.key].last == 7
     assert len(list(fresh.history())) < 12
 
 
@@ -315,3 +290,18 @@ def test_a_stream_that_is_no_ledger_is_refused(target: Target):
         stream.write_unconditionally(b"hello")
     with pytest.raises(LedgerFormatError, match="something else"):
         target.commit(0, target.write(b"a"))
+
+
+def test_a_target_has_one_name_until_it_is_created_again(target: Target):
+    client, stream = target.client, target.stream
+    late = target.write(b"a")
+    client.controller.scale_stream(stream, [0], [(0.0, 0.25), (0.25, 0.5)])
+    target.commit(0, late)  # across a scaling, which gives all segments other ids
+    client.controller.truncate_stream(client.tail(stream))
+    assert target_of(client.controller, stream) == target.creation
+    names = {target.creation}
+    for _ in range(2):
+        client.delete_stream(stream)
+        client.create_stream(stream, ScalingPolicy.fixed(2))
+        names.add(target_of(client.controller, stream))
+    assert len(names) == 3

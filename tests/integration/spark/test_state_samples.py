@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connector.client import OpenTransaction, PravegaClient, StreamName
 from connector.config import PravegaConfig
-from connector.ledger import Committed, Ledger, Prepared, Recovery, Resolved, from_bytes
+from connector.ledger import Committed, Ledger, Prepared, from_bytes
 from tests.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]
@@ -113,8 +113,7 @@ def test_batch_writes_go_on(
 ):
     """Version 2 is done. Of version 3 one transaction is committed and one is lost: its rows have to come again.
 
-    Which rows those are the ledger tells by their total, which must be that of the same rows for every version. The
-    first format has none, so that an operator has to choose.
+    Which rows those are the ledger tells by their total.
     """
     target, log, prepared = loads
     client.create_stream(target, 2)
@@ -139,26 +138,16 @@ def test_batch_writes_go_on(
         options = {"controller": config.controller, "txn_app_id": "loader", "txn_version": str(version)}
         rows_of(spark, version).write.format("pravega").mode("append").options(**options).save(str(target))
 
-    repairable = prepared[2].content.total is not None
-    if repairable:
-        write(3)
-        write(3)
-    else:
-        with pytest.raises(Exception, match="PRAVEGA-TORN-BATCH"):
-            write(3)
-        with Ledger(client, log.stream) as ledger:
-            Recovery(client, target, ledger).resolve("loader", "accept")
+    write(3)
+    write(3)
     write(4)
-    rows = [*range(10, 40 if repairable else 35), *range(40, 50)]
+    rows = [*range(10, 50)]
     eventually(lambda: len(list(client.read(target))) >= len(rows))
     assert sorted(map(int, client.read(target))) == rows
     with Ledger(client, log.stream) as ledger:
         entries = [entry for _, entry in ledger.history()][len(log.entries) - 1 :]
         (app,) = ledger.read()[1].values()
     assert (app.app, app.last, app.open) == ("loader", 4, None)
-    if not repairable:
-        assert [(type(entry), entry.batch) for entry in entries] == [(Resolved, 3), (Prepared, 4), (Committed, 4)]  # type: ignore[union-attr]
-        return
     assert [(type(entry), entry.batch) for entry in entries] == [
         (Prepared, 3), (Committed, 3), (Prepared, 4), (Committed, 4),
     ]  # fmt: skip

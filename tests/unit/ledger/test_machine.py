@@ -23,7 +23,7 @@ from connector.ledger import (
 )
 from connector.ledger.machine import _JUDGES
 
-ROWS, OTHER, OLD = Content(2, 20, 7), Content(2, 20, 8), Content(2, None, None)
+ROWS, OTHER = Content(2, 20, 7), Content(2, 20, 8)
 
 
 def part(number: int, content: Content) -> Part:
@@ -53,8 +53,6 @@ def read(state: LedgerState, asked: Job) -> Commit:
         (ROWS, (), Outcome.OTHER_ROWS),
         (Content(), (ROWS,), Outcome.OTHER_ROWS),
         (Content(), (), Outcome.SKIPPED),
-        (OLD, (ROWS,), Outcome.SKIPPED),
-        (OLD, (ROWS, ROWS), Outcome.OTHER_ROWS),
     ],
 )
 def test_a_committed_number_is_passed_over_if_its_rows_are_the_same(known: Content, came: Any, outcome: Outcome):
@@ -88,6 +86,17 @@ def test_an_answer_that_was_lost_does_not_make_other_rows_the_own_ones():
     state = committed((5, ROWS), run="new", nonce="nonce")
     assert read(state, job(5, ROWS)).outcome is Outcome.COMMITTED
     assert read(state, job(5, OTHER)).outcome is Outcome.OTHER_ROWS
+
+
+def test_another_target_of_the_ledger_is_another_application():
+    state = committed((5, ROWS))
+    assert read(state, job(5, ROWS)).outcome is Outcome.SKIPPED
+    elsewhere = read(state, job(5, ROWS, target="s/b#0"))
+    assert (elsewhere.phase, elsewhere.proposed and elsewhere.proposed.target) == (Phase.PING_OWN, "s/b#0")
+    prepared = Prepared("app", "query", "old", "n", 5, 0, (part(1, ROWS),), "s/b#0")
+    found = read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/a#0"))
+    assert found.phase is Phase.FENCE, "what is prepared for another target is not its own"
+    assert read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/b#0")).phase is Phase.WEIGH
 
 
 def test_an_operator_compares_nothing():

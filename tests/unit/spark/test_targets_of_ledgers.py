@@ -1,0 +1,174 @@
+"""Ledgers that several targets share, and targets and ledgers that are deleted and created again."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from connector.client import PravegaClient, StreamName
+from connector.errors import ConfigError, LedgerFormatError, LedgerMissingError
+from connector.ledger import Ledger, Recovery, ledger_name
+from connector.sink import exactly_once
+from connector.testing import InProcessPravega
+from pyspark_pravega import DefaultSource
+
+SCHEMA = StructType([StructField("event", BinaryType())])
+Save = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def pravega() -> Iterator[InProcessPravega]:
+    with InProcessPravega() as served:
+        yield served
+
+
+@pytest.fixture
+def client(pravega: InProcessPravega) -> Iterator[PravegaClient]:
+    with pravega.client() as client:
+        yield client
+
+
+@pytest.fixture
+def a(client: PravegaClient) -> StreamName:
+    """One of two streams of a scope of their own; the other is ``b``."""
+    scope = f"shared-{uuid.uuid4().hex[:8]}"
+    client.create_scope(scope)
+    for stream in ("a", "b"):
+        client.create_stream(f"{scope}/{stream}", 1)
+    return StreamName(scope, "a")
+
+
+@pytest.fixture
+def b(a: StreamName) -> StreamName:
+    return StreamName(a.scope, "b")
+
+
+@pytest.fixture
+def save(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterator[Save]:
+    """``save(stream, version, *events, query=…, run=…, **options)``: a write of one task and its commit.
+
+    With ``run`` it is one of ``foreachBatch``, with ``streaming`` the batch of a streaming query.
+    """
+    monkeypatch.setattr(TaskContext, "_taskContext", None)  # of this test: no Spark could be started here after it
+    context = TaskContext._getOrCreate()
+    context._partitionId = 0
+
+    def save(
+        stream: StreamName, version: int, *events: bytes, run: str = "", streaming: bool = False, **options: str
+    ) -> None:
+        context._localProperties = {"streaming.sql.batchId": str(version)}
+        if run:
+            context._localProperties |= {"sql.streaming.queryId": "a query", "spark.jobGroup.id": run}
+        ids = {} if streaming else {"txn_app_id": "app", "txn_version": str(version)}
+        source = DefaultSource({"controller": pravega.uri, "path": str(stream)} | ids | options)
+        rows = pa.table({"event": pa.array(events, pa.binary())}).to_batches()
+        if streaming:
+            query = source.streamWriter(SCHEMA, False)
+            query.commit([query.write(iter(rows))], version)
+        else:
+            writer = source.writer(SCHEMA, overwrite=False)
+            writer.commit([writer.write(iter(rows))])
+
+    yield save
+    exactly_once._kept().close()  # nothing pings the server that is gone then
+    exactly_once._kept_of_process.clear()
+
+
+def recreate(client: PravegaClient, *streams: StreamName) -> None:
+    for stream in streams:
+        client.delete_stream(stream)
+        client.create_stream(stream, 1)
+
+
+def test_one_write_to_two_targets_with_one_ledger_lands_in_both(
+    client: PravegaClient, save: Save, a: StreamName, b: StreamName
+) -> None:
+    for _ in range(2):
+        for stream in (a, b):
+            save(stream, 1, b"x", b"y", b"z", ledger="etl")
+    assert sorted(client.read(a)) == sorted(client.read(b)) == [b"x", b"y", b"z"]
+
+
+def test_a_restarted_foreach_batch_with_one_ledger_goes_on_in_each_target(
+    client: PravegaClient, save: Save, a: StreamName, b: StreamName
+) -> None:
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    for batch in range(4):  # the run ends after the writes to one target
+        save(a, batch, b"%d" % batch, run=first, ledger="etl")
+    for batch in range(4):
+        for stream in (a, b):
+            save(stream, batch, b"%d" % batch, run=second, ledger="etl")
+    assert sorted(client.read(a)) == sorted(client.read(b)) == [b"0", b"1", b"2", b"3"]
+
+
+def test_recover_sees_the_batches_of_its_target_alone(
+    client: PravegaClient, save: Save, a: StreamName, b: StreamName
+) -> None:
+    save(a, 5, b"x", ledger="etl")
+    save(b, 1, b"y", b"z", ledger="etl")
+    with Ledger(client, ledger_name(a, "etl")) as ledger:
+        found = {stream: Recovery(client, stream, ledger).survey() for stream in (a, b)}
+        assert {stream.stream: [(f.app.app, f.app.last) for f in found[stream]] for stream in found} == {
+            "a": [("app", 5)],
+            "b": [("app", 1)],
+        }
+        assert Recovery(client, b, ledger).left_open() == []
+        with pytest.raises(ConfigError, match=rf"knows no 'else' of {b}; it knows: app"):
+            Recovery(client, b, ledger).finish("else")
+
+
+def test_a_stream_is_not_its_own_ledger(client: PravegaClient, save: Save, a: StreamName) -> None:
+    with pytest.raises(ConfigError, match=f"{a} cannot be its own ledger"):
+        save(a, 0, b"x", ledger="a")
+    assert list(client.read(a)) == []
+
+
+def test_a_stream_with_events_is_no_ledger(client: PravegaClient, save: Save, a: StreamName, b: StreamName) -> None:
+    with client.writer(b) as writer:
+        writer.write(b"an event")
+    with pytest.raises(LedgerFormatError):
+        save(a, 0, b"x", ledger="b")
+    assert (list(client.read(a)), list(client.read(b))) == ([], [b"an event"])
+
+
+def test_a_target_that_was_created_again_is_another_one(client: PravegaClient, save: Save, a: StreamName) -> None:
+    save(a, 1, b"x")
+    recreate(client, a)
+    save(a, 1, b"x")
+    save(a, 1, b"x")
+    assert list(client.read(a)) == [b"x"]
+
+
+def test_a_query_does_not_go_on_in_a_target_that_was_created_again(
+    client: PravegaClient, save: Save, a: StreamName
+) -> None:
+    run = str(uuid.uuid4())
+    save(a, 0, b"x", run=run, streaming=True)
+    recreate(client, a)
+    with pytest.raises(LedgerMissingError, match="ledger_adopt"):
+        save(a, 1, b"y", run=run, streaming=True)
+    assert list(client.read(a)) == []
+
+
+def test_a_process_outlives_targets_and_ledgers(client: PravegaClient, save: Save, a: StreamName) -> None:
+    for _ in range(3):
+        run = str(uuid.uuid4())
+        for batch in range(2):
+            save(a, batch, b"%d" % batch, run=run, streaming=True)
+            save(a, batch, b"%d" % batch, ledger="etl")
+        assert sorted(client.read(a)) == [b"0", b"0", b"1", b"1"]
+        recreate(client, a)
+        for name in (None, "etl"):
+            client.delete_stream(ledger_name(a, name))
+
+
+def test_a_query_whose_ledger_is_deleted_says_so(client: PravegaClient, save: Save, a: StreamName) -> None:
+    run = str(uuid.uuid4())
+    save(a, 0, b"x", run=run, streaming=True)
+    client.delete_stream(ledger_name(a))
+    with pytest.raises(LedgerMissingError, match="ledger_adopt"):
+        save(a, 1, b"y", run=run, streaming=True)
+    assert list(client.read(a)) == [b"x"]
