@@ -1,4 +1,7 @@
-"""Unknown names of the client's classes: what users of Kafka, Pulsar, Java and Rust try first, and what is meant."""
+"""Unknown names of the client's classes: what users of Kafka, Pulsar, Java and Rust try first, and what is meant.
+
+Each text is true of the client as it is; a name without a counterpart has no line here, or one that says so.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pravega_serde import guesses
 __all__ = ["HintedNames"]
 
 _WRITER: Final = "write client.writer(stream, serializer)"
+_ONE: Final = "write client.write(stream, value, serializer)"
 _FOLLOW: Final = "write client.follow(stream, serializer), or client.read(stream, serializer) for what is there now"
 _GROUPS: Final = "write client.reader_group('scope/group', streams), whose reader(id, serializer) reads"
 _CONSUMER: Final = f"{_FOLLOW}; processes that share the work: client.reader_group('scope/group', streams)"
@@ -17,14 +21,21 @@ _CHANGES: Final = "reset(streams=…, retention=…, checkpoint_interval=…) ch
 _OF_THE_GROUP: Final = f"a reader has no place of its own: of the group, {_RESET}"
 _COMMITS: Final = "nothing is to be committed: with each call, all that was handed out before counts as done with"
 _TRANSACTIONS: Final = "write client.transactions(stream, serializer), whose begin() gives a transaction"
+_OUTCOME: Final = (
+    "commit(), abort(), ping() and status() are calls of a transaction: of client.transactions(stream, serializer) the "
+    "one that begin() returns, or client.transaction(stream, id)"
+)
 _CREATE: Final = "write client.create_stream(stream, segments)"
 _STREAMS: Final = "write client.streams(scope)"
 _SCOPES: Final = "write client.scopes()"
+_EMPTY_SCOPE: Final = "there is none; delete the streams, then client.delete_scope(scope)"
 _DESCRIBE: Final = "write client.describe(stream)"
 _DELETE: Final = "write client.delete_stream(stream)"
 _MANAGER: Final = "the client itself has create_stream, delete_stream, streams, scopes, describe"
 _METRICS: Final = "connector.metrics.snapshot() has them, and connector.serve_metrics(port) shows them to Prometheus"
+_KEEP: Final = "keep position, or publish it: client.subscriber(stream, name).publish(cut)"
 _START: Final = "positions are given to begin with: client.follow(stream, serializer, start='earliest')"
+_AT: Final = "write client.cut_at(stream, millis), for a stream whose writers note event times"
 _STREAMS_READ: Final = "the streams are named to begin with: client.follow([stream, …], serializer)"
 _WRITE: Final = "write write(value, routing_key=…)"
 _DELIVERED: Final = "a writer sends by itself, and flush() waits until what was written is durable"
@@ -34,7 +45,8 @@ _EXACTLY_ONCE: Final = (
 )
 _FRAMES: Final = "write client.read_columns(stream, serializer), which has to_pandas, to_polars and to_arrow"
 _KEYS: Final = (
-    "Pravega's key-value tables are not supported; client.synchronizer(stream, …) shares a state between processes"
+    "Pravega's key-value tables are not supported; "
+    "client.synchronizer(stream, create=…, apply=…) shares a state between processes"
 )
 
 #: Class -> name that it does not have, in snake case -> what is meant.
@@ -55,12 +67,23 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "create_transactional_event_writer": _TRANSACTIONS,
         "begin_transaction": _TRANSACTIONS,
         "begin_txn": _TRANSACTIONS,
+        "check_transaction_status": _OUTCOME,
+        "transaction_status": _OUTCOME,
+        "ping_transaction": _OUTCOME,
+        "abort_txn": _OUTCOME,
+        "commit_txn": _OUTCOME,
+        "delete_reader_group": "write client.reader_group('scope/group').delete()",
+        "list_reader_groups": "write client.reader_groups(scope)",
+        "add_subscriber": "write client.subscriber(stream, name), whose publish(cut) creates it",
+        "update_subscriber_stream_cut": "write client.subscriber(stream, name).publish(cut)",
+        "delete_subscriber": "write client.subscriber(stream, name).remove()",
+        "write_event": _ONE,
         "create_byte_stream_writer": "write client.byte_writer(stream)",
         "create_byte_writer": "write client.byte_writer(stream)",
         "create_byte_stream_reader": "write client.byte_reader(stream)",
         "create_byte_reader": "write client.byte_reader(stream)",
         "create_revisioned_stream_client": "write client.revisioned(stream, serializer)",
-        "create_state_synchronizer": "write client.synchronizer(stream, …)",
+        "create_state_synchronizer": "write client.synchronizer(stream, create=…, apply=…)",
         "create_batch_client": "write client.read(stream, serializer, start=…, end=…)",
         "create_key_value_table": _KEYS,
         "key_value_table": _KEYS,
@@ -87,7 +110,8 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "get_tail_stream_cut": "write client.tail(stream)",
         "create_stream_reader_group": _GROUPS,
         "create_transaction_writer": _TRANSACTIONS,
-        "seal_scope": "Pravega has no sealed scopes: delete the streams, then client.delete_scope(scope)",
+        "seal_scope": _EMPTY_SCOPE,
+        "delete_scope_recursive": _EMPTY_SCOPE,
         # Kafka
         "producer": _WRITER,
         "consumer": _CONSUMER,
@@ -96,8 +120,11 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "send_offsets_to_transaction": _EXACTLY_ONCE,
         "list_consumer_groups": "write client.reader_groups(scope)",
         "assign": _FOLLOW,
-        "send": "write client.write(stream, value, serializer)",
-        "produce": "write client.write(stream, value, serializer)",
+        "send": _ONE,
+        "produce": _ONE,
+        "init_transactions": _TRANSACTIONS,
+        "abort_transaction": _OUTCOME,
+        "commit_transaction": _OUTCOME,
         "poll": "write client.follow(stream, serializer).poll(timeout)",
         "consume": "write client.follow(stream, serializer).poll(timeout)",
         "seek": _START,
@@ -116,7 +143,8 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "delete_records": "write client.truncate(cut)",
         "beginning_offsets": "write client.head(stream)",
         "end_offsets": "write client.tail(stream)",
-        "offsets_for_times": "write client.cut_at(stream, millis)",
+        "list_offsets": "write client.head(stream), or client.tail(stream)",
+        "offsets_for_times": _AT,
         "lag": "write client.reader_group(name).unread_bytes(), or connector.insight.stream_lag(client, cut)",
         "metrics": _METRICS,
         # data frames
@@ -175,9 +203,10 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "read": "write poll(timeout)",
         "receive": "write poll(timeout)",
         "get_message": "write poll(timeout)",
+        "acknowledge": _KEEP,
         "consume": "write poll(timeout)",
         "seek": _START,
-        "commit": "keep position, or publish it: client.subscriber(stream, name).publish(cut)",
+        "commit": _KEEP,
         "get_position": "write position",
         "get_segment_slice": "poll(timeout) gives the events of whichever segment has some",
         "unsubscribe": "write close()",
@@ -194,10 +223,14 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "assignment": "it reads all segments of its streams: position has them",
         "beginning_offsets": "write client.head(stream)",
         "end_offsets": "write client.tail(stream)",
-        "offsets_for_times": "write client.cut_at(stream, millis)",
+        "offsets_for_times": _AT,
         "seek": _START,
         "seek_to_beginning": _START,
-        "commit": "keep position, or publish it: client.subscriber(stream, name).publish(cut)",
+        "commit": _KEEP,
+        "committed": _KEEP,
+        "acknowledge": _KEEP,
+        "read_event": "write poll(timeout)",
+        "receive": "write poll(timeout)",
         "unsubscribe": "write close()",
     },
     "ReaderGroup": {
@@ -230,6 +263,8 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "read": "write poll(timeout)",
         "consume": "write poll(timeout)",
         "commit": _COMMITS,
+        "acknowledge": _COMMITS,
+        "receive": "write poll(timeout)",
         "getone": "write poll(timeout)",
         "getmany": "write poll(timeout)",
         "assignment": "write position, which has the segments that it owns",

@@ -44,8 +44,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
         "AIOKafkaProducer": "`AsyncPravegaClient.writer(stream, serializer)` makes a writer for asyncio",
         "AIOKafkaConsumer": "`AsyncPravegaClient.follow` goes on as events arrive; processes that share the work are "
         "readers of an `AsyncPravegaClient.reader_group`",
-        "ConsumerRebalanceListener": "a segment changes its reader only behind a checkpoint, which "
-        "`GroupReader.poll` hands out beside events; `GroupReader.position` has what it owns",
+        "ConsumerRebalanceListener": "there is none; `GroupReader.position` has the segments that a reader owns",
         "AdminClient KafkaAdminClient": _MANAGE,
         "NewTopic": "use `PravegaClient.create_stream(stream, segments)`",
         "TopicPartition OffsetAndMetadata": _CUT,
@@ -120,6 +119,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
 #: Guesses of names that nothing has, in the same form.
 GUESSES: Final[Mapping[str, str]] = {
     "serializers": "write from pravega_serde import AvroSerializer, and so for each class",
+    "SchemaRegistrySerializer SchemaRegistryDeserializer": "`RegistrySerializer` writes and reads",
     "schema_registry": "write from pravega_serde import SchemaRegistryClient",
     "datasource": "write from connector import PravegaDataSource",
     "Ingester": "write from connector.ingest import ingest",

@@ -11,20 +11,53 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 __all__ = ["HintedNames", "UnknownNameError", "did_you_mean", "nearest"]
 
-_NEAR: Final = 0.5  # for a hint, which may be wrong
+_MOST: Final = 2  # typing errors; a name with more of them is another name
+_SEPARATORS: Final = str.maketrans("-. ", "___")
 
 
-def nearest(word: str, known: Iterable[str], *, least: float = _NEAR) -> str | None:
-    """The nearest known word, whatever its case, if it is like ``word`` to at least a degree (1: equal)."""
-    import difflib  # noqa: PLC0415 - needed by errors alone
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that differs from ``word`` by a typing error or two, whatever its case; None without one.
 
-    by_lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=least)
-    return by_lower[near[0]] if near else None
+    Longer differences are other words: ``copy_stream`` is not ``scale_stream``.
+    """
+    wanted = word.strip().lower()
+    found = [(edits, each) for each in known if (edits := _typing_errors(wanted, each.lower())) is not None]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _typing_errors(word: str, known: str) -> int | None:
+    """Number of typing errors between two words; None if they are different words.
+
+    Two at most, none in a first letter (``subscribe``, ``unsubscribe``), and in each part of a name one for every four
+    letters (``read_all``, ``head_all``); an underscore too many or too few is one.
+    """
+    if word[:1] != known[:1]:
+        return None
+    parts, others = (each.translate(_SEPARATORS).split("_") for each in (word, known))
+    if len(parts) != len(others):
+        return 1 if "".join(parts) == "".join(others) else None
+    found = [_distance(part, other) for part, other in zip(parts, others, strict=True)]
+    near = all(edits <= len(other) // 4 for edits, other in zip(found, others, strict=True))
+    return sum(found) if near and sum(found) <= _MOST else None
+
+
+def _distance(word: str, other: str) -> int:
+    """Letters to insert, drop, replace or swap with their neighbor."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(word, 1):
+        line = [row]
+        for column, counterpart in enumerate(other, 1):
+            best = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != counterpart))
+            if row > 1 and column > 1 and letter == other[column - 2] and word[row - 2] == counterpart:
+                best = min(best, before[column - 2] + 1)
+            line.append(best)
+        before, last = last, line
+    return last[-1]
 
 
 def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | None = None) -> str:
-    """Hint behind an unknown word: what ``meant`` has for it, if known, else the nearest; empty if none is near."""
+    """Return the hint after an unknown word: what ``meant`` has for it, else the nearest; empty without one."""
     known = list(known)
     here = (meant or {}).get(word)
     found = here if here in known else nearest(word, known)
@@ -91,9 +124,11 @@ def _hint(owner: Any, kind: type[HintedNames], name: str) -> str:
         return f"write {words}"
     if words in meant:
         return meant[words]
-    near = nearest(words, [*there, *meant], least=0.6)
+    if words.removeprefix("get_") in there:  # Java's getters
+        return f"write {words.removeprefix('get_')}"
+    near = nearest(words, [*there, *meant])
     if near is None:
-        return f"help({kind.__name__}) lists what there is"
+        return f"there is none; help({kind.__name__}) lists what there is"
     return meant.get(near) or f"did you mean {near!r}?"
 
 

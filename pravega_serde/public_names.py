@@ -26,7 +26,6 @@ _PACKAGES: Final = frozenset({"pravega_serde", "pravega_connector", "pyspark_pra
 # Packages with names of their own; connector by the name that no user's module has.
 _WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
 _NEEDS_SPARK: Final = "it needs Spark; install it with: pip install 'pravega-serde[spark]'"
-_CERTAIN: Final = 0.8  # what is as near as this is meant; farther, Python's own text is better
 
 
 def public_names(
@@ -96,10 +95,10 @@ def _meaning(package: str, name: str) -> str:
         if name in names:
             return f"write from {_shown(other)} import {name}"
     modules = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))]
-    if near := nearest(name, [each for each in (*own, *modules) if not each.startswith("_")], least=_CERTAIN):
+    if near := nearest(name, [each for each in (*own, *modules) if not each.startswith("_")]):
         return f"did you mean {near}?"
     for other, names in public.items():
-        if near := nearest(name, names, least=_CERTAIN):
+        if near := nearest(name, names):
             return f"did you mean {near}? Write from {_shown(other)} import {near}"
     return ""
 

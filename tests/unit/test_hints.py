@@ -1,19 +1,27 @@
 """Unknown names of the client's classes: the error names what is meant, and nothing else about the classes changes."""
 
+import ast
 import copy
 import inspect
 import pickle
 import re
+from itertools import accumulate
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import connector
+import connector.insight
 from connector import client as package
 from connector import config, hints, wire
 from connector.client import (
     EventWriter,
+    OpenTransaction,
     PravegaClient,
     RetentionPolicy,
     ScalingPolicy,
+    StreamConfig,
     StreamCut,
     StreamsReader,
     TailReader,
@@ -21,8 +29,10 @@ from connector.client import (
     TransactionalWriter,
     ValueReader,
 )
+from connector.client.administration import StreamDescription
 from connector.client.group_reader import GroupReader
 from connector.client.reader_group import ReaderGroup
+from connector.client.subscriber import Subscriber
 from connector.config import PravegaConfig
 from connector.wire import StreamName
 from pravega_serde import guesses
@@ -50,7 +60,8 @@ VALUES = [CUT, CUT.stream, ScalingPolicy.fixed(2), RetentionPolicy.by_time(5), P
         (CUT, "asText", "write to_text()"),
         (StreamCut, "UNBOUNDED", "StreamCut has no 'UNBOUNDED': leave start or end out"),
         (ScalingPolicy, "byEventRate", "write by_events("),
-        (CUT.stream, "get_scope", "did you mean 'scope'?"),
+        (CUT.stream, "get_scope", "write scope"),
+        (ReaderGroup, "getOnlineReaders", "write online_readers"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_right_one(owner, name, hint):
@@ -76,8 +87,13 @@ def test_values_are_copied_pickled_and_looked_into_as_ever(value):
     [
         ("tpoic", "; did you mean 'Topic'?"),
         (" TOPIC ", "; did you mean 'Topic'?"),
+        ("routingkey", "; did you mean 'routing_key'?"),
+        ("routing-kye", ""),  # short parts are other words
+        ("rooting-key", "; did you mean 'routing_key'?"),
+        ("outing_key", ""),
+        ("topical", ""),
         ("key", "; did you mean 'routing_key'?"),
-        ("keys", "; did you mean 'keys_of'?"),  # what it would mean is not known here
+        ("keys", ""),  # what it would mean is not known here
         ("qwertz", ""),
     ],
 )
@@ -86,7 +102,112 @@ def test_a_word_is_answered_with_what_it_means_or_the_nearest(word, hint):
     assert guesses.did_you_mean(word, ["Topic", "routing_key", "keys_of"], meant) == hint
 
 
-def test_what_is_named_is_there_and_what_is_answered_is_not():
+# What is called there -> part of the text; None: there is nothing like it, and the text says so and nothing else.
+PROBES = {
+    PravegaClient: {
+        # Java: EventStreamClientFactory, StreamManager, ReaderGroupManager, the controller's client
+        "fetchEvent": None,
+        "getStreamInfo": "client.describe(stream)",
+        "listCompletedTransactions": None,
+        "checkTransactionStatus": "client.transaction(stream, id)",
+        "pingTransaction": "client.transaction(stream, id)",
+        "createTransactionalEventWriter": "client.transactions(stream, serializer)",
+        "createKeyValueTable": "not supported",
+        "deleteReaderGroup": "client.reader_group('scope/group').delete()",
+        "listSubscribers": None,
+        "updateSubscriberStreamCut": "client.subscriber(stream, name).publish(cut)",
+        "deleteScopeRecursive": "there is none; delete the streams, then client.delete_scope(scope)",
+        "getSegmentsAtTime": None,
+        "getDistanceBetweenTwoStreamCuts": None,
+        # Rust and its Python binding
+        "create_stream_with_policy": "client.create_stream(stream, ScalingPolicy.by_events(",
+        "get_tail_stream_cut": "client.tail(stream)",
+        "create_token": None,
+        # Kafka
+        "init_transactions": "client.transactions(stream, serializer)",
+        "abort_transaction": "client.transactions(stream, serializer)",
+        "list_offsets": "client.head(stream)",
+        "describe_cluster": None,
+        "alter_configs": None,
+        "list_consumer_groups": "client.reader_groups(scope)",
+        "pause": None,
+        # Pulsar
+        "get_last_message_id": None,
+        "unsubscribe": None,
+        "create_table_view": None,
+        # what such clients might have
+        "copy_stream": None,
+        "rename_stream": None,
+        "scan_stream": None,
+        "list_transactions": None,
+        "count_events": None,
+        "watch": None,
+    },
+    EventWriter: {
+        "writeEvent": "write write(value, routing_key=…)",
+        "noteTime": "write note_time",
+        "last_sequence_id": None,
+        "list_topics": None,
+        "init_transactions": None,
+        "purge": None,
+    },
+    ValueReader: {
+        "fetchEvent": None,
+        "committed": "keep position",
+        "acknowledge": "keep position",
+        "pause": None,
+        "has_message_available": None,
+    },
+    ReaderGroup: {
+        "getStreamNames": None,
+        "cancelOutstandingCheckpoints": None,
+        "getMetrics": "unread_bytes()",
+        "list_consumer_group_offsets": None,
+    },
+    GroupReader: {"acknowledge": "nothing is to be committed", "get_config": None, "close_at": None},
+    Transaction: {"checkStatus": "write status()", "flush": None, "get_transaction_id": None, "extend": None},
+    StreamCut: {"compare": None, "to_string": None, "serialize": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "hint"),
+    [(owner, name, hint) for owner, probed in PROBES.items() for name, hint in probed.items()],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_people_guess_is_answered_rightly_or_not_at_all(owner, name, hint):
+    with pytest.raises(AttributeError) as caught:
+        getattr(PravegaClient("h") if owner is PravegaClient else owner, name)
+    none = f"{owner.__name__} has no {name!r}: there is none; help({owner.__name__}) lists what there is"
+    if hint is None:
+        assert str(caught.value) == none
+    else:
+        assert hint in str(caught.value)
+        assert "did you mean" not in str(caught.value)
+
+
+# Kind of what a call returns, where a hint goes on with it.
+RETURNS = {
+    "reader_group": ReaderGroup,
+    "follow": ValueReader,
+    "describe": StreamDescription,
+    "config": StreamConfig,
+    "transactions": TransactionalWriter,
+    "begin": OpenTransaction,
+    "transaction": Transaction,
+    "subscriber": Subscriber,
+    "writer": EventWriter,
+    "by_events": ScalingPolicy,
+}
+STARTS = {
+    "client": PravegaClient,
+    "connector": connector,
+    "pyarrow": pa,
+    **{each.__name__: each for each in (PravegaClient, PravegaConfig, ScalingPolicy, StreamCut, StreamName)},
+}
+
+
+def test_each_hint_is_true_of_the_client_as_it_is():
     classes = {
         each.__name__: each
         for each in (*vars(package).values(), *vars(wire).values(), *vars(config).values())
@@ -96,22 +217,60 @@ def test_what_is_named_is_there_and_what_is_answered_is_not():
     assert {EventWriter, TransactionalWriter, Transaction, TailReader, StreamsReader, ValueReader} <= {
         *classes.values()
     }
+    count = 0
     for kind, meant in hints._MEANT.items():
         own = [each for each in classes.values() if kind in (base.__name__ for base in each.__mro__)]
         assert own, kind
         for name, hint in meant.items():
             assert not hasattr(classes[kind], name), (kind, name)
-            for called in re.findall(r"client\.(\w+)", hint):
-                assert hasattr(PravegaClient, called), hint
-            for called in re.findall(r"^write (\w+)", hint):
-                known = [
-                    "client",
-                    "connector",
-                    "None",
-                    "str",
-                    *dir(package),
-                    *(name for each in own for name in dir(each)),
-                ]
-                assert called in known or called in classes or f"self.{called} =" in inspect.getsource(classes[kind]), (
-                    hint
-                )
+            for expression in expressions(hint):
+                resolved(ast.parse(expression, mode="eval").body, [*own, *RETURNS.values()])
+                count += 1
+    assert count > 250
+
+
+def expressions(hint: str) -> list[str]:
+    """Each call and each attribute that a hint names, as Python has it."""
+    text = re.sub(r"\bgroup\.", "", hint).replace("…", "...")
+    found = []
+    for match in re.finditer(r"(?<![\w.'(])(?:(?:" + "|".join(STARTS) + r")\.|(?<=write )\w|\w+\()", text):
+        end = match.start()
+        while more := re.match(r"\.?\w+", text[end:]):
+            end += more.end()
+            if text[end : end + 1] == "(":
+                depth = [*accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in text[end:])]
+                end += depth.index(0) + 1
+        found.append(text[match.start() : end])
+    return [each for each in found if each not in ("None", "and", "str(name)")]
+
+
+def resolved(tree: ast.expr, own: list[type]) -> Any:
+    """What an expression stands for, or its class. Calls must fit their signatures."""
+    if isinstance(tree, ast.Name):
+        return STARTS.get(tree.id) or next(attribute(each, tree.id) for each in own if has(each, tree.id))
+    if isinstance(tree, ast.Attribute):
+        owner = resolved(tree.value, own)
+        assert has(owner, tree.attr), (owner, tree.attr)
+        return attribute(owner, tree.attr)
+    assert isinstance(tree, ast.Call), ast.dump(tree)
+    function = resolved(tree.func, own)
+    if function is pa:
+        return pa
+    parameters = inspect.signature(function).parameters
+    own_self = [None] if next(iter(parameters), "") == "self" else []
+    inspect.signature(function).bind_partial(*own_self, *tree.args, **{word.arg: None for word in tree.keywords})
+    return RETURNS.get(function.__name__, function)
+
+
+def has(owner: Any, name: str) -> bool:
+    return (
+        hasattr(owner, name)
+        or name in getattr(owner, "__annotations__", ())
+        or (isinstance(owner, type) and f"self.{name} =" in inspect.getsource(owner))
+    )
+
+
+def attribute(owner: Any, name: str) -> Any:
+    if name in RETURNS and not inspect.isroutine(getattr(owner, name, None)):
+        return RETURNS[name]
+    return getattr(owner, name, None)
