@@ -618,11 +618,12 @@ class ExactlyOnceError(ConnectorError):
 
 
 class FencedError(ExactlyOnceError):
-    """Another run of the query has taken over; this one wrote nothing that can be seen.
+    """Another run of the query has taken over, or a later batch is prepared; this run wrote nothing that can be seen.
 
-    Cause: the query runs twice: a driver that was taken for dead has come back, or two were started.
+    Cause: the query runs twice: a driver that was taken for dead has come back, or two were started. Or its checkpoint
+    was put back from an older copy while a later batch was prepared.
 
-    Mend: stop one of the two.
+    Mend: stop one of the two. If there is only one, run ``pravega-serde recover STREAM --finish`` and restart it.
     """
 
     code = "PRAVEGA-FENCED"

@@ -71,6 +71,8 @@ class Job:
     """The target's stream and its creation: other targets may share the ledger."""
     time: int = 0
     """Milliseconds since 1970, for the entries."""
+    several: bool = False
+    """Whether the run may write a batch more than once, as the function of ``foreachBatch`` may."""
 
     def ids(self) -> frozenset[UUID]:
         """The own transactions."""
@@ -140,6 +142,8 @@ class Commit:
             return Request(Ask.APPEND, entry=self.proposed, revision=self.revision)
         if self.phase is Phase.RECORD:
             return Request(Ask.APPEND, entry=self._committed(), revision=self.revision)
+        if self.phase is Phase.CLAIM:
+            return Request(Ask.APPEND, entry=self._claim(), revision=self.revision)
         if self.phase is Phase.FENCE:
             return Request(Ask.APPEND, entry=Barrier(self.job.nonce), revision=self.revision)
         ask, select = _TRANSACTIONS[self.phase]
@@ -192,6 +196,11 @@ class Commit:
         content = sum(visible, Content())
         return Committed(of.app, of.query, job.run, job.nonce, of.batch, content, of.target, job.time)
 
+    def _claim(self) -> Committed:
+        job = self.job
+        assert self.known is not None
+        return Committed(job.app, job.query, job.run, job.nonce, job.batch, self.known, job.target, job.time)
+
     # ---- what the answers amount to ----------------------------------------------------------------------------------
 
     def _judge_read(self, answer: tuple[Any, LedgerState]) -> Judgement:
@@ -220,12 +229,18 @@ class Commit:
     def _row(self, app: AppState) -> Event:
         """Row of the protocol's table that the ledger is in."""
         job, prepared = self.job, app.open
-        if (job.run in app.runs and app.runs[-1] != job.run) or (prepared is not None and prepared.batch > job.batch):
+        if job.run in app.runs and app.runs[-1] != job.run:
             return Event.FENCED
+        if prepared is not None and prepared.batch > job.batch:
+            return Event.AHEAD
         if job.batch <= app.last:
             return self._row_of_committed(app)
         if prepared is not None:
             return Event.OLDER if prepared.batch < job.batch else Event.RECORDED
+        return self._row_of_new(app)
+
+    def _row_of_new(self, app: AppState) -> Event:
+        job = self.job
         if job.role is not Role.WRITER:
             return Event.NO_TASKS
         if job.batch > 0 and app.last < 0 and not job.adopt:
@@ -244,7 +259,9 @@ class Commit:
             if job.accept == job.batch:
                 return Event.ACCEPTED
             return Event.UNCOMPARED if known is None else Event.OTHER_ROWS
-        return Event.COMMITTED_NOW if this_run else Event.COMMITTED_BEFORE
+        if this_run:
+            return Event.COMMITTED_NOW
+        return Event.REPEATED if job.several and job.role is Role.WRITER else Event.COMMITTED_BEFORE
 
     def _is_own(self, known: Content | None) -> bool:
         return known == self.job.content
@@ -328,7 +345,7 @@ class Commit:
         other = job.role is Role.WRITER and job.accept != job.batch and not self._is_own(committed.content)
         return Event.OTHER_ROWS if other else Event.DONE, changes
 
-    def _judge_fenced(self, revision: Any | None) -> Judgement:
+    def _judge_appended(self, revision: Any | None) -> Judgement:
         return (Event.REFUSED, {}) if revision is None else (Event.DONE, {"revision": revision})
 
     def _judge_saved(self, answer: Mapping[UUID, Status]) -> Judgement:
@@ -353,7 +370,9 @@ class Commit:
         return tuple(answer.get(id_, status) for id_, status in self._parts())
 
 
-_COMPARED: Final = frozenset({Event.COMMITTED_BEFORE, Event.COMMITTED_NOW, Event.ACCEPTED, Event.OTHER_ROWS})
+_COMPARED: Final = frozenset(
+    {Event.COMMITTED_BEFORE, Event.REPEATED, Event.COMMITTED_NOW, Event.ACCEPTED, Event.OTHER_ROWS}
+)
 
 #: Phases that ask about transactions: how, and about which.
 _TRANSACTIONS: Final = {
@@ -383,7 +402,8 @@ _JUDGES: Final = {
     Phase.COMMIT_PILOT: "_judge_committed",
     Phase.COMMIT_REST: "_judge_committed",
     Phase.RECORD: "_judge_recorded",
-    Phase.FENCE: "_judge_fenced",
+    Phase.CLAIM: "_judge_appended",
+    Phase.FENCE: "_judge_appended",
     Phase.SAVE: "_judge_saved",
     Phase.ABORT_OWN: "_judge_ignored",
     Phase.ABANDON_READ: "_judge_abandoning",

@@ -33,6 +33,14 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
             "them: two queries must not share a checkpoint"
         ),
     ),
+    Outcome.AHEAD: (
+        FencedError,
+        (
+            "it is prepared, and this run is at batch {own} only: another run is ahead, or the checkpoint was put back "
+            "from an older copy. Nothing is lost. Stop the other run; if there is none, run pravega-serde recover "
+            "{target} --finish, and restart the query"
+        ),
+    ),
     Outcome.STRANGER: (
         LedgerMissingError,
         (
@@ -112,7 +120,9 @@ def check(machine: Commit, target: StreamName) -> None:
     if outcome in _ERRORS:
         kind, text = _ERRORS[outcome]
         batch = machine.recorded.batch if machine.recorded is not None else job.batch
-        told = text.format(batch=batch, last=machine.last, known=machine.known, came=job.content)
+        told = text.format(
+            batch=batch, last=machine.last, known=machine.known, came=job.content, own=job.batch, target=target
+        )
         raise kind(f"batch {batch} of {job.app or 'a query'} for stream {target}: {told}{_parts(machine)}")
     if outcome is Outcome.SKIPPED:
         _log.info("batch %d for stream %s was committed before; it was not written again", job.batch, target)

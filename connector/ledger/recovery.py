@@ -71,8 +71,8 @@ class Recovery:
     def finish(self, app: str) -> Outcome:
         """Commit the open batch of an application if it is whole; abort it if nothing of it is visible.
 
-        COMMITTED: done, and its event time noted if it has one. UNFINISHED: aborted as a whole; the query writes it
-        again when it restarts. TORN, UNDECIDABLE: see :meth:`resolve`. Raises ConfigError if nothing is open,
+        COMMITTED: done, and its event time noted if it has one. UNFINISHED: aborted as a whole and discarded; the query
+        writes it again when it restarts. TORN, UNDECIDABLE: see :meth:`resolve`. Raises ConfigError if nothing is open,
         OutcomeUnknownError.
         """
         prepared = self._open(app)
@@ -84,6 +84,8 @@ class Recovery:
         if outcome is Outcome.COMMITTED:
             ids = [part.transaction for part in prepared.parts]
             note_batch(self._client, self._target, writer_of(app), latest_of(prepared.parts), ids)
+        if outcome is Outcome.UNFINISHED:
+            self.resolve(app, "discard")
         return outcome
 
     def resolve(self, app: str, choice: str) -> None:

@@ -14,7 +14,9 @@ decided on something outdated is refused and starts again. A transaction is comm
 was accepted, a repair included.
 
 A batch number that is committed is passed over only if its rows are the recorded ones. A repetition with other rows is
-reported and writes nothing, and so is one that nothing is left to compare with.
+reported and writes nothing, and so is one that nothing is left to compare with. Two writes of one ``foreachBatch`` may
+have the same ids and the same rows by mistake: the second one of a run is reported. So that it is reported after a
+restart too, the run appends COMMITTED once more when it passes over the first one.
 
 A commit is decided before it is visible, and transactions whose commits are under way at the same time may become
 visible in any order, segment by segment. So a batch is not recorded before the batch before it was seen to be visible
@@ -48,6 +50,7 @@ class Phase(Enum):
     COMMIT_PILOT = "commit the pilot"
     COMMIT_REST = "commit the others"
     RECORD = "append COMMITTED"
+    CLAIM = "append COMMITTED once more, for this run"
     FENCE = "append BARRIER"
     SAVE = "commit what is open of a torn set"
     ABORT_OWN = "abort the own transactions that no entry names"
@@ -60,11 +63,13 @@ class Phase(Enum):
 class Event(Enum):
     """Meaning of the answers."""
 
-    FENCED = "a later run has taken over, or a later batch is prepared"
+    FENCED = "a later run has taken over"
+    AHEAD = "a later batch is prepared"
     REUSED = "the application id belongs to another query"
     STRANGER = "the ledger has nothing of this query, which is not new"
     DUPLICATE = "this run has committed this batch already"
     COMMITTED_BEFORE = "the batch is committed, with these rows"
+    REPEATED = "the batch is committed, with these rows, and this run may write it twice"
     COMMITTED_NOW = "the batch is committed, by this very call whose answer was lost"
     ACCEPTED = "the batch is committed with other rows, or unknown ones, and the user has accepted that"
     OTHER_ROWS = "the batch is committed, with other rows"
@@ -103,6 +108,7 @@ class Outcome(Enum):
     SKIPPED = "the batch had been committed before; its repetition was aborted"
     ABANDONED = "the own transactions are aborted, or left to the entry that names them"
     FENCED = "another run of the query has taken over"
+    AHEAD = "a later batch of the query is prepared"
     REUSED = "the application id was used by another query"
     STRANGER = "the ledger does not know a query that has committed batches"
     DUPLICATE = "the same batch was written twice by one run"
@@ -129,10 +135,12 @@ _P, _E, _O = Phase, Event, Outcome
 
 TABLE: Final[Table] = {
     (_P.READ, _E.FENCED): Move(_P.END, _O.FENCED),
+    (_P.READ, _E.AHEAD): Move(_P.END, _O.AHEAD),
     (_P.READ, _E.REUSED): Move(_P.END, _O.REUSED),
     (_P.READ, _E.STRANGER): Move(_P.END, _O.STRANGER),
     (_P.READ, _E.DUPLICATE): Move(_P.END, _O.DUPLICATE),
     (_P.READ, _E.COMMITTED_BEFORE): Move(_P.ABORT_OWN, _O.SKIPPED),
+    (_P.READ, _E.REPEATED): Move(_P.CLAIM),
     (_P.READ, _E.COMMITTED_NOW): Move(_P.ABORT_OWN, _O.COMMITTED),
     (_P.READ, _E.ACCEPTED): Move(_P.ABORT_OWN, _O.SKIPPED),
     (_P.READ, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
@@ -173,6 +181,8 @@ TABLE: Final[Table] = {
     (_P.RECORD, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
     (_P.RECORD, _E.CAUGHT_UP): Move(_P.READ),
     (_P.RECORD, _E.REFUSED): Move(_P.READ),
+    (_P.CLAIM, _E.DONE): Move(_P.ABORT_OWN, _O.SKIPPED),
+    (_P.CLAIM, _E.REFUSED): Move(_P.READ),
     (_P.FENCE, _E.DONE): Move(_P.END, _O.COMMITTED),
     (_P.FENCE, _E.REFUSED): Move(_P.READ),
     (_P.SAVE, _E.DONE): Move(_P.ABORT_OWN),

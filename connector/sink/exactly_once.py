@@ -185,8 +185,19 @@ class ExactlyOnce:
             return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
         adopt = options.ledger_adopt or not self._streaming
         accept = options.accept_recorded_batch
-        now = time.time_ns() // 1_000_000
-        return Job(write.app, write.query, write.run, nonce, write.batch, own, adopt=adopt, accept=accept, time=now)
+        now, several = time.time_ns() // 1_000_000, bool(write.query) and not self._streaming
+        return Job(
+            write.app,
+            write.query,
+            write.run,
+            nonce,
+            write.batch,
+            own,
+            adopt=adopt,
+            accept=accept,
+            time=now,
+            several=several,
+        )
 
     def _servers(self, client: PravegaClient) -> Servers:
         timeout = self._options.commit_timeout

@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from connector.client import ScalingPolicy, TransactionStatus
+from connector.client import RetentionPolicy, ScalingPolicy, TransactionStatus
 from connector.errors import (
     AppIdReusedError,
+    ConfigError,
     DuplicateWriteError,
     FencedError,
     LeaseExpiredError,
     LedgerFormatError,
     LedgerMissingError,
+    LedgerTruncatedError,
     ReplayDiffersError,
     TornBatchError,
     UnfinishedBatchError,
@@ -119,6 +121,35 @@ def test_an_operator_discards_a_torn_batch_and_it_is_written_again(target: Targe
     Recovery(target.client, target.stream, target.ledger).resolve("query", "discard")
     target.commit(0, target.write(b"a", b"b"), run="run-2")
     sees(b"a", b"a", b"b")
+
+
+def test_a_batch_that_is_visible_as_a_whole_is_not_discarded(target: Target, sees: Sees):
+    target.crash(Phase.RECORD, 0, target.write(b"a"), target.write(b"b"))
+    recovery = Recovery(target.client, target.stream, target.ledger)
+    with pytest.raises(ConfigError, match="visible as a whole, and would come twice: finish it instead"):
+        recovery.resolve("query", "discard")
+    assert recovery.finish("query") is Outcome.COMMITTED
+    assert target.commit(0, target.write(b"a", b"b"), run="run-2").outcome is Outcome.SKIPPED
+    sees(b"a", b"b")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: Target, sees: Sees, lost: bool):
+    """Batch 2 is prepared when the checkpoint is put back to batch 1."""
+    for batch in range(2):
+        target.commit(batch, target.write(b"%d" % batch))
+    later = target.write(b"2")
+    target.crash(Phase.COMMIT_PILOT, 2, later)
+    if lost:
+        target.abort(later)
+    for _ in range(2):
+        with pytest.raises(FencedError, match=rf"batch 2 .*at batch 1 only.*recover {target.stream} --finish"):
+            target.commit(1, target.write(b"1"), run="run-2")
+    finished = Recovery(target.client, target.stream, target.ledger).finish("query")
+    assert finished is (Outcome.UNFINISHED if lost else Outcome.COMMITTED)
+    for batch in range(1, 3):
+        target.commit(batch, target.write(b"%d" % batch), run="run-3")
+    sees(b"0", b"1", b"2")
 
 
 def test_an_operator_finishes_a_batch_without_spark(target: Target, sees: Sees):
@@ -283,6 +314,49 @@ def test_a_compacted_ledger_says_the_same(target: Target, monkeypatch: pytest.Mo
     assert fresh.read() == target.ledger.read() == behind.read()
     assert fresh.read()[1][target.key].last == 7
     assert len(list(fresh.history())) < 12
+
+
+def test_a_driver_that_slept_over_compactions_is_fenced(target: Target, sees: Sees, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("connector.ledger.state.COMPACT_AFTER", 4)
+    target.commit(0, target.write(b"0"), run="run-1")
+    asleep = target.crash(Phase.PREPARE, 1, target.write(b"1"), run="run-1")
+    with Ledger(target.client, target.ledger.name) as another:
+        another.read()
+        compactions = 0
+        for batch in range(1, 9):
+            target.commit(batch, target.write(b"%d" % batch), run="run-2", ledger=another)
+            another.read()
+            compactions += another.compact()
+        assert compactions > 2, "nothing was truncated"
+    with pytest.raises(FencedError, match="another run of this query has taken over"):
+        check(carry_out(asleep, target.servers()), target.stream)
+    sees(*(b"%d" % batch for batch in range(9)))
+
+
+def test_a_ledger_with_a_retention_policy_is_refused(target: Target):
+    controller, name = target.client.controller, target.ledger.name
+    config = controller.stream_config(name)
+    controller.update_stream(name, dataclasses.replace(config, retention=RetentionPolicy.by_time(60_000)))
+    with pytest.raises(ConfigError, match=f"ledger {name} has a retention policy.*update_stream"):
+        Ledger(target.client, name)
+    controller.update_stream(name, config)
+    Ledger(target.client, name).close()
+
+
+@pytest.mark.parametrize("compactions", [0, 2])
+def test_a_ledger_that_was_truncated_says_what_to_do(target: Target, compactions: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("connector.ledger.state.COMPACT_AFTER", 4 if compactions else 1000)
+    done = 0
+    for batch in range(8):
+        target.commit(batch, target.write(b"%d" % batch))
+        target.ledger.read()
+        done += target.ledger.compact()
+    assert done >= compactions
+    target.client.controller.truncate_stream(target.client.tail(target.ledger.name))
+    with Ledger(target.client, target.ledger.name) as fresh:
+        for ledger in (fresh, fresh):
+            with pytest.raises(LedgerTruncatedError, match="delete the ledger, and set ledger_adopt"):
+                target.commit(8, target.write(b"8"), ledger=ledger)
 
 
 def test_a_stream_that_is_no_ledger_is_refused(target: Target):

@@ -56,9 +56,9 @@ def copy(numbers: DataFrame, config: PravegaConfig, target: StreamName, checkpoi
 
 @pytest.fixture
 def write(config: PravegaConfig, target: StreamName) -> Write:
-    """``write(frame, app, version)``: a batch write to the target, exactly once."""
+    """``write(frame, app, version)``: a batch write to the target, or another one, exactly once."""
 
-    def write(frame: DataFrame, app: str, version: int, **options: str) -> None:
+    def write(frame: DataFrame, app: str, version: int, target: StreamName = target, **options: str) -> None:
         ids = {"controller": config.controller, "txn_app_id": app, "txn_version": str(version)}
         frame.write.format("pravega").mode("append").options(**(ids | options)).save(str(target))
 
@@ -246,6 +246,52 @@ def test_foreach_batch_writes_each_batch_once(
     run()
     assert written[-1] == written[-2], "the last batch was replayed"
     holds(600)
+
+
+def test_targets_of_one_ledger_are_kept_apart(
+    numbers: DataFrame,
+    client: PravegaClient,
+    target: StreamName,
+    write: Write,
+    checkpoint: str,
+    holds: Callable[..., None],
+    eventually: Callable[..., None],
+):
+    """Each batch goes to two streams with one ledger; the first run ends between the two writes of a batch."""
+    other = StreamName(target.scope, f"{target.stream}-other")
+    client.create_stream(other, 2)
+    ends = ["between the two"]
+
+    def each(batch: DataFrame, number: int) -> None:
+        write(batch, "each", number, ledger="both")
+        if number == 1 and ends:
+            raise RuntimeError(ends.pop())
+        write(batch, "each", number, ledger="both", target=other)
+
+    def run() -> None:
+        numbers.writeStream.foreachBatch(each).trigger(availableNow=True).start(
+            checkpointLocation=checkpoint
+        ).awaitTermination()
+
+    with pytest.raises(Exception, match="between the two"):
+        run()
+    run()
+    holds(600)
+    eventually(lambda: len(list(client.read(other))) >= 600)
+    assert sorted(map(int, client.read(other))) == [*range(600)]
+
+
+def test_two_writes_of_a_batch_with_equal_rows_fail_after_a_restart_too(
+    numbers: DataFrame, write: Write, checkpoint: str
+):
+    def each(batch: DataFrame, number: int) -> None:
+        for _ in range(2):
+            write(batch, "each", number)
+
+    for _ in range(2):
+        query = numbers.writeStream.foreachBatch(each).trigger(availableNow=True).start(checkpointLocation=checkpoint)
+        with pytest.raises(Exception, match=r"PRAVEGA-DUPLICATE-WRITE.*txn_app_id of its own"):
+            query.awaitTermination()
 
 
 def test_two_writes_of_a_batch_must_not_share_their_ids(numbers: DataFrame, write: Write, checkpoint: str):

@@ -6,19 +6,25 @@ from uuid import UUID
 
 import pytest
 
+from connector.client import StreamName
 from connector.client import TransactionStatus as Status
+from connector.errors import FencedError
 from connector.ledger import (
     TABLE,
+    Ask,
     Commit,
     Committed,
     Content,
+    Entry,
     Job,
     LedgerState,
     Outcome,
     Part,
     Phase,
     Prepared,
+    Request,
     Role,
+    check,
     fold,
 )
 from connector.ledger.machine import _JUDGES
@@ -97,6 +103,83 @@ def test_another_target_of_the_ledger_is_another_application():
     found = read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/a#0"))
     assert found.phase is Phase.FENCE, "what is prepared for another target is not its own"
     assert read(fold([prepared]), Job("", "", "", "n", 5, (), Role.BYSTANDER, target="s/b#0")).phase is Phase.WEIGH
+
+
+def test_a_later_prepared_batch_is_no_other_run():
+    prepared = Prepared("app", "query", "old", "n", 7, 0, (part(1, ROWS),))
+    state = fold([Committed("app", "query", "old", "n", 5, ROWS), prepared])
+    machine = read(state, job(5, ROWS))
+    assert (machine.outcome, machine.recorded) == (Outcome.AHEAD, prepared)
+    with pytest.raises(FencedError, match=r"batch 7 of app for stream s/a: .* batch 5 only.*recover s/a --finish"):
+        check(machine, StreamName("s", "a"))
+    other = fold(
+        [Committed("app", "query", "other", "n", 5, ROWS)],
+        fold([Prepared("app", "query", "new", "n", 5, 0, (part(1, ROWS),))]),
+    )
+    assert read(other, job(6, ROWS)).outcome is Outcome.FENCED
+
+
+def test_no_run_passes_over_two_writes_of_a_batch_wherever_the_one_before_ended():
+    """Two writes of one batch have the same ids and the same rows; each call may be the last of the first run."""
+    crashes = 0
+    while True:
+        servers = Registers()
+        ended = servers.write_twice("run-0", calls=crashes)
+        for run in ("run-1", "run-2"):
+            assert servers.write_twice(run) is Outcome.DUPLICATE
+        rows = [content for content in servers.committed.values() if content is not None]
+        assert rows == [ROWS], "the rows of one write"
+        if ended is not None:
+            break
+        crashes += 1
+    assert ended is Outcome.DUPLICATE
+    assert crashes == 7, "each call of both writes was the last one once"
+
+
+class Registers:
+    """A ledger and transactions in memory."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.committed: dict[UUID, Content | None] = {}
+        self.aborted: set[UUID] = set()
+
+    def write_twice(self, run: str, calls: int | None = None) -> Outcome | None:
+        """Write a batch twice; return the outcome that is an error, None for two that are none, or after a crash."""
+        for write in range(2):
+            own = Part(UUID(int=len(self.committed) + 1), ROWS)
+            self.committed[own.transaction] = None
+            machine = Commit(Job("app", "query", run, f"{run}/{write}", 3, (own,), several=True))
+            while not machine.ended:
+                if calls is not None:
+                    if not calls:
+                        return None
+                    calls -= 1
+                machine = machine.answered(self.answer(machine.request()))
+            if machine.outcome not in (Outcome.COMMITTED, Outcome.SKIPPED):
+                return machine.outcome
+        assert calls is not None, f"{run} has passed over a write"
+        return None
+
+    def answer(self, request: Request) -> Any:
+        if request.ask is Ask.READ:
+            return len(self.entries), fold(self.entries)
+        if request.ask is Ask.APPEND:
+            assert request.revision == len(self.entries)
+            assert request.entry is not None
+            self.entries.append(request.entry)
+            return len(self.entries)
+        for id_ in request.transactions:
+            if self.status(id_) is Status.OPEN and request.ask is Ask.COMMIT:
+                self.committed[id_] = ROWS
+            elif self.status(id_) is Status.OPEN and request.ask is Ask.ABORT:
+                self.aborted.add(id_)
+        return {id_: self.status(id_) for id_ in request.transactions}
+
+    def status(self, id_: UUID) -> Status:
+        if id_ in self.aborted:
+            return Status.ABORTED
+        return Status.OPEN if self.committed[id_] is None else Status.COMMITTED
 
 
 def test_an_operator_compares_nothing():

@@ -1,4 +1,4 @@
-"""Ledgers that several targets share, and targets and ledgers that are deleted and created again."""
+"""Writes exactly once by the sink's own writers, without Spark: shared ledgers, repetitions, deleted streams."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from connector.client import PravegaClient, StreamName
-from connector.errors import ConfigError, LedgerFormatError, LedgerMissingError
+from connector.errors import ConfigError, DuplicateWriteError, LedgerFormatError, LedgerMissingError
 from connector.ledger import Ledger, Recovery, ledger_name
 from connector.sink import exactly_once
 from connector.testing import InProcessPravega
@@ -171,4 +171,37 @@ def test_a_query_whose_ledger_is_deleted_says_so(client: PravegaClient, save: Sa
     client.delete_stream(ledger_name(a))
     with pytest.raises(LedgerMissingError, match="ledger_adopt"):
         save(a, 1, b"y", run=run, streaming=True)
+    assert list(client.read(a)) == [b"x"]
+
+
+def test_two_writes_of_a_batch_with_equal_rows_are_an_error_that_stays(
+    client: PravegaClient, save: Save, a: StreamName
+) -> None:
+    runs = [str(uuid.uuid4()) for _ in range(3)]
+    save(a, 0, b"x", b"y", run=runs[0])  # the run ends between the two writes
+    for run in runs[1:]:
+        save(a, 0, b"x", b"y", run=run)
+        for _ in range(2):
+            with pytest.raises(DuplicateWriteError, match="txn_app_id of its own"):
+                save(a, 0, b"y", b"x", run=run)
+    assert sorted(client.read(a)) == [b"x", b"y"]
+    save(a, 0, b"x", b"y", run=str(uuid.uuid4()))
+    save(a, 1, b"z", run=str(uuid.uuid4()))
+    assert sorted(client.read(a)) == [b"x", b"y", b"z"]
+
+
+def test_an_older_batch_is_written_twice_by_no_run(client: PravegaClient, save: Save, a: StreamName) -> None:
+    """A checkpoint was put back from an older copy, after the second write was added to the function."""
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    for batch in range(3):
+        save(a, batch, b"%d" % batch, run=first)
+    save(a, 1, b"1", run=second)
+    with pytest.raises(DuplicateWriteError):
+        save(a, 1, b"1", run=second)
+    assert sorted(client.read(a)) == [b"0", b"1", b"2"]
+
+
+def test_a_write_outside_of_a_query_can_be_repeated_at_will(client: PravegaClient, save: Save, a: StreamName) -> None:
+    for _ in range(3):
+        save(a, 1, b"x")
     assert list(client.read(a)) == [b"x"]
