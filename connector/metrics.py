@@ -14,11 +14,12 @@ import bisect
 import os
 import sys
 import threading
+import weakref
 from abc import ABC
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 from pravega_serde.errors import MissingExtraError
 
@@ -148,6 +149,41 @@ class UpDownCounter(_Sum):
     kind = "up-down counter"
 
 
+class Outage(Protocol):
+    """Something that has trouble, or had it."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is in trouble now."""
+        ...
+
+
+class Outages(Instrument):
+    """Number of those that are in trouble, who are asked when somebody looks; one that was dropped is none of them."""
+
+    kind = "up-down counter"
+
+    def __init__(self, name: str, unit: str, text: str) -> None:
+        super().__init__(name, unit, text)
+        self._watched = weakref.WeakSet[Outage]()
+
+    def watch(self, outage: Outage) -> None:
+        """Count it for as long as it goes on."""
+        with _lock:
+            self._watched.add(outage)
+
+    def series(self) -> list[tuple[_Values, Any]]:
+        """The number now."""
+        with _lock:
+            watched = list(self._watched)
+        return [((), sum(each.goes_on for each in watched))]
+
+    def reset(self) -> None:
+        """Watch nothing."""
+        with _lock:
+            self._watched.clear()
+
+
 class Gauge(Instrument):
     """Number as it was when it was looked at last."""
 
@@ -244,7 +280,7 @@ REPEATED_COMMITS: Final = Counter(
     "Commits that were asked for again, because a decided transaction did not become visible.",
 )
 OUTAGES: Final = Counter("pravega.client.outages", "{outage}", "Times of trouble of 10 s and more.")
-OUTAGES_NOW: Final = UpDownCounter("pravega.client.outage.active", "{outage}", "Clients that are in such trouble now.")
+OUTAGES_NOW: Final = Outages("pravega.client.outage.active", "{outage}", "Clients that are in such trouble now.")
 OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of the outages that are over.")
 TRANSACTIONS: Final = Counter(
     "pravega.transactions",

@@ -14,7 +14,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Final, TypeVar
 
@@ -59,9 +59,11 @@ class Counters:
 
     NAMES: Final = tuple(_OF_PROCESS)
 
-    def __init__(self) -> None:
+    def __init__(self, outages: Collection[object] = ()) -> None:
+        """``outages`` has what is in an outage now, for as long as it exists."""
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(self.NAMES, 0)
+        self._outages = outages
         self._outage_seconds = 0.0
         self._outage_began: float | None = None
 
@@ -74,21 +76,30 @@ class Counters:
     def outage_begins(self, began: float) -> None:
         """Count an outage that began at a time (monotonic seconds)."""
         with self._lock:
+            self._end()
             self._counts["outages"] += 1
             self._outage_began = began
         metrics.OUTAGES.add(1)
-        metrics.OUTAGES_NOW.add(1)
+        metrics.OUTAGES_NOW.watch(self)
 
-    def outage_ends(self) -> None:
-        """End the outage that goes on."""
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is an outage now."""
+        self.settle()
+        return self._outage_began is not None
+
+    def settle(self) -> None:
+        """End the outage if nothing is in it any more, because it is over or was dropped."""
         with self._lock:
-            lasted, self._outage_began = self._running(), None
-            self._outage_seconds += lasted
-        metrics.OUTAGES_NOW.add(-1)
-        metrics.OUTAGE_SECONDS.add(lasted)
+            if not self._outages:
+                self._end()
 
-    def _running(self) -> float:
-        return 0.0 if self._outage_began is None else time.monotonic() - self._outage_began
+    def _end(self) -> None:
+        if self._outage_began is None:
+            return
+        lasted, self._outage_began = time.monotonic() - self._outage_began, None
+        self._outage_seconds += lasted
+        metrics.OUTAGE_SECONDS.add(lasted)
 
     def as_dict(self) -> dict[str, int | float]:
         """The numbers by name.
@@ -98,8 +109,10 @@ class Counters:
         that were decided and did not become visible), ``outages`` (of 10 s or more), and ``outage_seconds``, the time
         spent in them.
         """
+        self.settle()
         with self._lock:
-            return {**self._counts, "outage_seconds": self._outage_seconds + self._running()}
+            running = 0.0 if self._outage_began is None else time.monotonic() - self._outage_began
+            return {**self._counts, "outage_seconds": self._outage_seconds + running}
 
 
 class ClusterHealth:
@@ -117,10 +130,10 @@ class ClusterHealth:
             if not seconds > 0:
                 raise ConfigError(f"the {name} must be more than 0 s, not {seconds!r}")
         self.timeout, self.failover_timeout, self.service = timeout, failover_timeout, service
-        self.counters = Counters()
-        self._answered_in: int | None = None  # the process; a forked child makes its own first contact
-        self._lock = threading.RLock()  # garbage collection may end attempts on any line that holds it
         self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # those that last long enough to be one
+        self.counters = Counters(self._outages)
+        self._answered_in: int | None = None  # the process; a forked child makes its own first contact
+        self._lock = threading.Lock()
         self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # when the last line came, how many were left out
 
     # ---------------------------------------------------------------- patience
@@ -190,9 +203,10 @@ class ClusterHealth:
 
     def _enter_outage(self, attempts: Attempts) -> None:
         with self._lock:
-            if not self._outages:
-                self.counters.outage_begins(attempts.began)
+            is_first = not self._outages
             self._outages.add(attempts)
+            if is_first:
+                self.counters.outage_begins(attempts.began)
 
     def _leave_outage(self, attempts: Attempts) -> bool:
         """Remove attempts from the current outages. Returns whether they were one."""
@@ -200,9 +214,8 @@ class ClusterHealth:
             if attempts not in self._outages:
                 return False
             self._outages.remove(attempts)
-            if not self._outages:
-                self.counters.outage_ends()
-            return True
+        self.counters.settle()
+        return True
 
 
 class Attempts:
@@ -227,9 +240,6 @@ class Attempts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
     @property

@@ -1,5 +1,6 @@
 """Counts and their ways out: snapshot, OpenTelemetry, Prometheus; no server."""
 
+import gc
 import json
 import logging
 import os
@@ -37,6 +38,15 @@ def _nothing_counted() -> Iterator[None]:
         each.reset()
 
 
+class Trouble:
+    """An outage that never ends."""
+
+    goes_on = True
+
+
+TROUBLES = [Trouble() for _ in range(len(INSTRUMENTS))]
+
+
 def count_everything() -> None:
     """One number for each instrument, of attributes that are told apart."""
     for number, each in enumerate(INSTRUMENTS.values(), 1):
@@ -45,6 +55,9 @@ def count_everything() -> None:
             each.set(number, *values)
         elif isinstance(each, metrics.Histogram):
             each.record(number, *values)
+        elif isinstance(each, metrics.Outages):
+            for trouble in TROUBLES[:number]:
+                each.watch(trouble)
         else:
             each.add(number, *values)
 
@@ -114,6 +127,25 @@ def test_an_outage_is_active_until_it_is_over(monkeypatch):
     assert (value("pravega.client.outages"), value("pravega.client.outage.active")) == (1, 0)
     assert 0 < value("pravega.client.outage.time") < 60
     assert value("pravega.client.retries") == 1
+
+
+def test_an_outage_ends_with_the_reader_that_was_dropped_in_it(monkeypatch):
+    monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
+    health = ClusterHealth()
+    logger = logging.getLogger("pravega_connector.client.test")
+    attempts = health.attempts(logger, "a reader that is not closed")
+    attempts.failed(ConnectionLostError("lost"))
+    assert value("pravega.client.outage.active") == 1
+    reader = {"attempts": attempts}
+    reader["itself"] = reader  # as readers refer to themselves
+    del attempts, reader
+    gc.collect()
+    assert value("pravega.client.outage.active") == 0
+    again = health.attempts(logger, "another one")
+    again.failed(ConnectionLostError("lost"))
+    assert (value("pravega.client.outages"), value("pravega.client.outage.active")) == (2, 1)
+    del health, again  # the client, too
+    assert value("pravega.client.outage.active") == 0
 
 
 # ---- OpenTelemetry ----

@@ -512,5 +512,10 @@ class TestTold:
         attempts = health.attempts(logging.getLogger("pravega_connector.client.test"), "a reader that was not closed")
         attempts.failed(ControllerUnavailableError("gone"))
         assert health.trouble is not None
+        assert health.counters.goes_on
         del attempts
         assert health.trouble is None
+        assert not health.counters.goes_on
+        assert health.counters.as_dict()["outages"] == 1
+        first = health.counters.as_dict()["outage_seconds"]
+        assert first == health.counters.as_dict()["outage_seconds"]  # it is over
