@@ -1,6 +1,6 @@
 """The loop behind a writer: moves blocks into segments over non-blocking connections until they are durable.
 
-Callers hand over blocks with :meth:`AppendLoop.push` and wait with :meth:`AppendLoop.flush`. Everything else, set-ups,
+Callers hand over blocks in an :class:`~.inbox.Inbox` and wait with :meth:`AppendLoop.flush`. Everything else, set-ups,
 acknowledgements, scaling, lost connections, happens in one thread or task, so no session needs a lock. What may block
 is an errand: look-ups, connects, large events, questions about a segment's end. A segment has one errand at a time, and
 waits for it; the others go on.
@@ -16,7 +16,6 @@ import logging
 import math
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +55,7 @@ from .deadline import QUIET, Deadline
 from .destinations import Destination, Routes
 from .errands import Errands
 from .health import Attempts
+from .inbox import Inbox
 from .stores import SegmentStores, error_of
 
 __all__ = ["AppendLoop", "writer_closed"]
@@ -101,6 +101,7 @@ class AppendLoop:
         stores: SegmentStores,
         destination: Destination,
         routes: Routes,
+        inbox: Inbox,
         *,
         max_in_flight: int,
         collect: Callable[[], float],
@@ -112,9 +113,9 @@ class AppendLoop:
         self._max_in_flight = max_in_flight
         self._collect = collect
         self._collect_at = math.inf
-        self._changed = waiting.condition()
-        self._inbox: deque[tuple[int, Block]] = deque()
-        self._in_flight = 0  # bytes handed over and not durable
+        self._bell = waiting.bell()
+        self._inbox = inbox
+        self._durable = 0  # bytes of what was handed over
         self._failure: ConnectorError | None = None
         self._trouble: ConnectorError | None = None  # the last passing error, for the text of a deadline
         self._closing = False
@@ -122,40 +123,34 @@ class AppendLoop:
         self._connections: dict[tuple[Endpoint, int], AppendConnection] = {}
         self._request_id = 0
         self._now = 0.0  # when the lanes were looked through last
-        self._awaited: Deadline | None = None  # of the caller that waits, or has waited last
         self._errands = Errands(f"pravega-writer {self._stream}")
         self._worker = waiting.start(self._run, f"pravega-writer {self._stream}")
 
     # ---------------------------------------------------------------- callers' side
 
-    def has_room(self, size: int) -> bool:
-        """Whether ``size`` more bytes may be in flight; always if none are."""
-        return not self._in_flight or self._in_flight + size <= self._max_in_flight
+    @property
+    def _in_flight(self) -> int:
+        """Bytes that were handed over and are not durable."""
+        return self._inbox.handed - self._durable
 
-    def wait_for_room(self, size: int, deadline: Deadline) -> None:
-        """Return when :meth:`has_room`."""
-        with self._changed:
-            while not self.has_room(size):
-                self._wait(deadline)
-
-    def push(self, blocks: list[tuple[int, Block]]) -> None:
-        """Hand over (segment id, block) pairs without waiting for room; call :meth:`wake` after it."""
-        with self._changed:
-            self._raise_failure()
-            self._inbox.extend(blocks)
-            self._in_flight += sum(len(block.data) for _, block in blocks)
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be handed over: one piece of any size, as long as what is in flight is below the limit."""
+        return self._in_flight < self._max_in_flight
 
     @property
     def is_durable(self) -> bool:
         """Whether nothing is handed over that is not durable."""
         return not self._in_flight
 
+    def wait_for_room(self, deadline: Deadline) -> None:
+        """Return when :attr:`has_room`."""
+        self._wait_until(lambda: self.has_room, deadline)
+
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything handed over before is durable."""
-        with self._changed:
-            while self._in_flight:
-                self._wait(deadline)
-            self._raise_failure()
+        self._wait_until(lambda: self.is_durable, deadline)
+        self.raise_failure()
 
     def wake(self) -> None:
         """Make the thread look at once."""
@@ -163,31 +158,28 @@ class AppendLoop:
 
     def close(self) -> None:
         """End the thread; what is not durable is given up."""
-        with self._changed:
-            self._closing = True
-            self._failure = self._failure or writer_closed(self._stream)
-            self._changed.notify_all()
+        self._closing = True
+        self._failure = self._failure or writer_closed(self._stream)
+        self._bell.ring()
         self.wake()
-        try:
-            self._worker.join()
-        finally:
-            self._errands.close()
+        self._worker.join()
 
-    def _wait(self, deadline: Deadline) -> None:
-        self._raise_failure()
-        self._awaited = deadline
-        try:
-            left = deadline.remaining(f"writing to stream {self._stream}")
-        except DeadlineExceededError as error:
-            cause = f" (last trouble: {self._trouble})" if self._trouble else ""
-            raise DeadlineExceededError(
-                f"{error.message}; {self._in_flight} bytes are not acknowledged{cause}"
-            ) from None
-        self._changed.wait(left)
-
-    def _raise_failure(self) -> None:
+    def raise_failure(self) -> None:
+        """Raise what ended the thread, if it has ended."""
         if self._failure is not None:
             raise self._failure
+
+    def _wait_until(self, is_so: Callable[[], bool], deadline: Deadline) -> None:
+        while not is_so():
+            self.raise_failure()
+            try:
+                left = deadline.remaining(f"writing to stream {self._stream}")
+            except DeadlineExceededError as error:
+                cause = f" (last trouble: {self._trouble})" if self._trouble else ""
+                raise DeadlineExceededError(
+                    f"{error.message}; {self._in_flight} bytes are not acknowledged{cause}"
+                ) from None
+            self._bell.wait(lambda: self._failure is not None or is_so(), left)
 
     # ---------------------------------------------------------------- the thread
 
@@ -207,11 +199,11 @@ class AppendLoop:
                 connection.close()
             for lane in self._lanes.values():
                 lane.attempts.close()
+            self._errands.close()
 
     def _fail(self, error: ConnectorError) -> None:
-        with self._changed:
-            self._failure = error
-            self._changed.notify_all()
+        self._failure = error
+        self._bell.ring()
 
     def _step(self) -> None:
         self._take_inbox()
@@ -222,9 +214,7 @@ class AppendLoop:
 
     def _take_inbox(self) -> None:
         self._collect_at = self._collect()
-        with self._changed:
-            blocks, self._inbox = self._inbox, deque()
-        for segment_id, block in blocks:
+        for segment_id, block in self._inbox.take():
             self._enqueue(segment_id, block)
 
     def _enqueue(self, segment_id: int, block: Block) -> None:
@@ -448,7 +438,7 @@ class AppendLoop:
     def _postpone(self, lane: _Lane, error: ConnectorError) -> None:
         self._trouble = error
         self._stores.forget(self._stream, lane.segment_id, error)
-        lane.attempts.failed(error, self._awaited)
+        lane.attempts.failed(error)
 
     def _acknowledged(self, lane: _Lane, size: int) -> None:
         if not size:
@@ -457,9 +447,8 @@ class AppendLoop:
         events, lane.counted = lane.session.durable_events - lane.counted, lane.session.durable_events
         metrics.SENT_EVENTS.add(events, self._label)
         metrics.SENT_BYTES.add(size, self._label)
-        with self._changed:
-            self._in_flight -= size
-            self._changed.notify_all()
+        self._durable += size
+        self._bell.ring()
 
     def _reroute(self, lane: _Lane, successors: list[Successor]) -> None:
         """Give what a segment that has ended did not take to its successors, before anything that comes later."""

@@ -213,6 +213,20 @@ class _Condition:
         pass
 
 
+class _Bell:
+    """Bell for cores: nothing else runs between the question and the wait."""
+
+    def __init__(self) -> None:
+        self._news = _Condition()
+
+    def wait(self, is_so: Callable[[], bool], timeout: float) -> None:
+        if not is_so():
+            self._news.wait(timeout)
+
+    def ring(self) -> None:
+        self._news.notify_all()
+
+
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
@@ -302,6 +316,7 @@ class _Seam:
     lock = staticmethod(_Lock)
     rlock = staticmethod(_RLock)
     condition = staticmethod(_Condition)
+    bell = staticmethod(_Bell)
     start = staticmethod(_Worker)
     grpc_channels = staticmethod(_Channels)
 

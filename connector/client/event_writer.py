@@ -26,8 +26,8 @@ from ..errors import (
     StreamSealedError,
 )
 from ..hints import HintedNames
-from ..wire import Block, StreamName
-from . import arguments, waiting
+from ..wire import StreamName
+from . import arguments
 from .append_loop import AppendLoop, writer_closed
 from .deadline import Deadline
 from .destinations import Destination, Routes, StreamDestination
@@ -41,6 +41,7 @@ from .events import (
     check_key,
     pieces_of,
 )
+from .inbox import Blocks, Inbox, Rows
 from .lineage import tail_cut
 from .stores import SegmentStores
 
@@ -48,30 +49,25 @@ __all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
 
 T = TypeVar("T")
 
-# Bytes handed over and not yet durable; bounds the memory of a writer and what a lost connection sends again.
+# Bytes handed over and not yet durable, from which on writes wait. With one piece more it bounds the memory of a writer
+# and what a lost connection sends again.
 MAX_IN_FLIGHT: Final = 64 << 20
 # Rows wait for company until so many bytes are together or so many seconds have passed.
 _ROW_BYTES: Final = 1 << 20
-_ROW_COUNT: Final = 16384
+_ROW_VALUES: Final = 2 * 16384  # events with their keys
 _LINGER: Final = 0.01
 _GOODBYE_SECONDS: Final = 5.0
 
 
-class _Rows:
-    """Events that wait until there are enough of them. It has no hints, which make each look-up of a name slower."""
+class _Intake(Inbox):
+    """The inbox, and what checks an event for it. It has no hints, which make each look-up of a name slower."""
 
-    __slots__ = ("closed", "events", "keys", "lock", "max_event_size", "serialize", "since", "size")
+    __slots__ = ("max_event_size", "serialize")
 
     def __init__(self, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
         """Without ``serialize`` events are bytes already."""
+        super().__init__()
         self.serialize, self.max_event_size = serialize, max_event_size
-        self.lock = waiting.lock()
-        self.events: list[bytes] = []
-        self.keys: list[str | None] = []
-        self.size = 0
-        self.since = math.inf
-        """When the oldest one came (monotonic seconds)."""
-        self.closed = False
 
 
 class EventWriter(HintedNames, Generic[T]):
@@ -114,12 +110,15 @@ class EventWriter(HintedNames, Generic[T]):
         self._random = np.random.default_rng()
         self._routes = Routes(stream, destination.ranges())
         raw = isinstance(serializer, RawEvents)
-        self._rows = _Rows(None if raw else serializer.serialize, max_event_size)
+        self._intake = _Intake(None if raw else serializer.serialize, max_event_size)
         self._overdue = False  # the last flush was not done in time
-        self._loop = AppendLoop(stores, destination, self._routes, max_in_flight=max_in_flight, collect=self._collect)
+        self._ended = False
+        self._loop = AppendLoop(
+            stores, destination, self._routes, self._intake, max_in_flight=max_in_flight, collect=self._collect
+        )
 
     def __repr__(self) -> str:
-        return f"EventWriter({self.stream}{', closed' if self._rows.closed else ''})"
+        return f"EventWriter({self.stream}{', closed' if self._intake.closed else ''})"
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
@@ -132,29 +131,32 @@ class EventWriter(HintedNames, Generic[T]):
             arguments.only("write", ["key"], ["value", "routing_key"])
         if routing_key is None and self._router is not None:
             routing_key = self._router.key(value)
-        rows = self._rows
-        event = value if rows.serialize is None else rows.serialize(value)
+        intake = self._intake
+        event = value if intake.serialize is None else intake.serialize(value)
         if type(event) is not bytes:
-            event = as_bytes(event, raw=rows.serialize is None)
+            event = as_bytes(event, raw=intake.serialize is None)
         size = len(event)
-        if size > rows.max_event_size:
+        if size > intake.max_event_size:
             raise self._too_large(size)
         if routing_key is not None and not (type(routing_key) is str and routing_key.isascii()):
             check_key(routing_key)
-        with rows.lock:
-            if rows.closed:
-                raise writer_closed(self.stream)
-            first = not rows.events
-            if not first and (rows.size + size > _ROW_BYTES or len(rows.events) >= _ROW_COUNT):
-                self._submit_rows(self._stores.deadline(self._timeout))
-                first = True
-            rows.events.append(event)
-            rows.keys.append(routing_key)
-            rows.size += size
-            if first:
-                rows.since = time.monotonic()
-        if first:
-            self._loop.wake()
+        deadline: Deadline | None = None
+        while True:
+            with intake.lock:
+                if intake.closed:
+                    raise writer_closed(self.stream)
+                rows = intake.chain[-1]
+                values = rows.values
+                if not values:
+                    # Before the event is taken: an interrupt in between leaves nothing that nobody looks for.
+                    rows.since = time.monotonic()
+                    self._loop.wake()
+                if not values or (rows.size + size <= _ROW_BYTES and len(values) < _ROW_VALUES):
+                    values += (event, routing_key)  # one step, so that an interrupt cannot part them
+                    rows.size += size
+                    return
+            deadline = deadline or self._stores.deadline(self._timeout)
+            self._hand_over(rows, deadline)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch, serialized a column at a time, with the keys that the router gives them.
@@ -198,7 +200,7 @@ class EventWriter(HintedNames, Generic[T]):
             row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
             raise NullEventError.at_row(row)
         lengths = pa.compute.binary_length(events).to_numpy()
-        if (longest := int(lengths.max())) > self._rows.max_event_size:
+        if (longest := int(lengths.max())) > self._intake.max_event_size:
             raise self._too_large(longest)
         for first, last in pieces_of(lengths):
             try:
@@ -209,13 +211,18 @@ class EventWriter(HintedNames, Generic[T]):
                 raise type(error)(f"{error.message} (the first {first} rows of the column were taken before)") from None
 
     def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
-        with self._rows.lock:
-            self._check_open()
-            deadline = self._stores.deadline(self._timeout)
-            self._submit_rows(deadline)
-            blocks = self._route(events, keys)
-            self._loop.wait_for_room(sum(len(block.data) for _, block in blocks), deadline)
-            self._loop.push(blocks)
+        deadline = self._stores.deadline(self._timeout)
+        blocks = self._route(events, keys)
+        while True:
+            self._hand_over(self._intake.rows, deadline)
+            with self._intake.lock:
+                if self._intake.closed:
+                    raise writer_closed(self.stream)
+                self._loop.raise_failure()
+                if not self._intake.rows.values and self._loop.has_room:
+                    self._intake.hand_over(blocks)
+                    break
+            self._loop.wait_for_room(deadline)
         self._loop.wake()
 
     def flush(self, timeout: float | None = None) -> None:
@@ -223,20 +230,13 @@ class EventWriter(HintedNames, Generic[T]):
 
         After a DeadlineExceededError the events are still on their way; flush may be called again.
         """
+        if self._ended:
+            raise writer_closed(self.stream)
         deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
-        began, idle = time.monotonic(), not self._rows.events and self._loop.is_durable
-        # Another thread may hold the lock while it waits for room.
-        while not self._rows.lock.acquire(timeout=deadline.remaining(f"writing to stream {self.stream}")):
-            pass
+        rows = self._intake.rows
+        began, idle = time.monotonic(), not rows.values and self._loop.is_durable
         try:
-            self._check_open()
-            self._submit_rows(deadline)
-        except DeadlineExceededError:
-            self._overdue = True
-            raise
-        finally:
-            self._rows.lock.release()
-        try:
+            self._hand_over(rows, deadline)
             self._loop.flush(deadline)
         except (DeadlineExceededError, KeyboardInterrupt):
             self._overdue = True
@@ -259,24 +259,36 @@ class EventWriter(HintedNames, Generic[T]):
         return noted
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush within ``timeout`` seconds, and end the background thread.
+        """Accept no more events, flush within ``timeout`` seconds, and end the background thread.
 
-        Watermarks do not wait for this writer any longer.
+        Watermarks do not wait for this writer any longer. An interrupt leaves the background thread running: close it
+        again to wait for its events.
         """
-        if self._rows.closed:
+        if self._ended:
+            self._loop.close()  # which an interrupt may have left
             return
         try:
-            self.flush(timeout)
-        finally:
-            self.abandon()
-            if self._noted:
-                # A writer that stays is left out as soon as it holds the watermarks back for the stream's timeout.
-                with contextlib.suppress(ConnectorError):
-                    self._stores.controller.remove_writer(self.stream, self.writer_id, timeout=_GOODBYE_SECONDS)
+            self.finish(timeout)
+        except Exception:
+            self._leave()
+            raise
+        self._leave()
+
+    def finish(self, timeout: float | None = None) -> None:
+        """Accept no more events, and flush; it may be called again, as :meth:`flush` may."""
+        self._intake.close()  # before the flush, which then includes all that other threads have written
+        self.flush(timeout)
+
+    def _leave(self) -> None:
+        self.abandon()
+        if self._noted:
+            # A writer that stays is left out as soon as it holds the watermarks back for the stream's timeout.
+            with contextlib.suppress(ConnectorError):
+                self._stores.controller.remove_writer(self.stream, self.writer_id, timeout=_GOODBYE_SECONDS)
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""
-        self._rows.closed = True
+        self._intake.closed = self._ended = True
         self._loop.close()
 
     def __enter__(self) -> EventWriter[T]:
@@ -296,50 +308,53 @@ class EventWriter(HintedNames, Generic[T]):
     @property
     def is_free(self) -> bool:
         """Whether a write does not wait now."""
-        return not self._rows.lock.locked() and self._loop.has_room(self._rows.size)
-
-    def _check_open(self) -> None:
-        if self._rows.closed:
-            raise writer_closed(self.stream)
+        return self._loop.has_room
 
     def _too_large(self, size: int) -> EventTooLargeError:
         return EventTooLargeError(
-            f"an event of {size} bytes is over the limit of {self._rows.max_event_size} bytes for stream "
+            f"an event of {size} bytes is over the limit of {self._intake.max_event_size} bytes for stream "
             f"{self.stream}; raise max_event_size if all readers of the stream can take it"
         )
 
     def _collect(self) -> float:
         """Hand waiting rows to the loop when they are due; return when to come again."""
-        # A caller that holds the lock is about to hand them over itself, or waits for the loop that asks here.
-        if not self._rows.lock.acquire(blocking=False):
+        # A caller that holds the lock is about to hand them over itself.
+        if not self._intake.lock.acquire(blocking=False):
             return time.monotonic() + _LINGER
         try:
-            due = self._rows.since + _LINGER
+            rows = self._intake.rows
+            if not rows.values:
+                return math.inf
+            due = rows.since + _LINGER
             if due > time.monotonic():
                 return due
-            if not self._loop.has_room(self._rows.size):
+            if not self._loop.has_room:
                 return time.monotonic() + _LINGER
-            self._loop.push(self._take_rows())
+            self._intake.hand_over(self._blocks(rows))
             return math.inf
         finally:
-            self._rows.lock.release()
+            self._intake.lock.release()
 
-    def _submit_rows(self, deadline: Deadline) -> None:
-        """Hand over the waiting rows when there is room; if that fails they go on waiting."""
-        if self._rows.events:
-            self._loop.wait_for_room(self._rows.size, deadline)
-            self._loop.push(self._take_rows())
-            self._loop.wake()
+    def _hand_over(self, rows: Rows, deadline: Deadline) -> None:
+        """Return when the rows are handed over, which waits for room; they go on waiting if that fails."""
+        while True:
+            with self._intake.lock:
+                if rows is not self._intake.rows or not rows.values:  # another thread has handed them over
+                    return
+                self._loop.raise_failure()
+                if self._loop.has_room:
+                    self._intake.hand_over(self._blocks(rows))
+                    break
+            self._loop.wait_for_room(deadline)
+        self._loop.wake()
 
-    def _take_rows(self) -> list[tuple[int, Block]]:
-        rows = self._rows
-        events, keys = pa.array(rows.events, pa.large_binary()), rows.keys
-        rows.events, rows.keys, rows.size, rows.since = [], [], 0, math.inf
-        if all(key is None for key in keys):
+    def _blocks(self, rows: Rows) -> Blocks:
+        events, keys = pa.array(rows.values[::2], pa.large_binary()), rows.values[1::2]
+        if keys.count(None) == len(keys):
             return self._route(events, None)
         return self._route(events, pa.array(keys, pa.string()))
 
-    def _route(self, events: pa.Array, keys: Any) -> list[tuple[int, Block]]:
+    def _route(self, events: pa.Array, keys: Any) -> Blocks:
         # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
         positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
         return list(blocks_of(events, positions, self._routes.targets(positions)))

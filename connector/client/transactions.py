@@ -203,14 +203,15 @@ class OpenTransaction(Transaction, Generic[T]):
         self._writer.flush(timeout)
 
     def detach(self) -> None:
-        """Flush and end the background thread, but leave the transaction open for holders of its id.
+        """Accept no more events, flush, and end the background thread; holders of its id find the transaction open.
 
         When the flush is not done in time it can be tried again; after any other error the transaction has ended.
         """
         if self._finished:
+            self._writer.abandon()  # which an interrupt may have left
             return
         try:
-            self._writer.flush()
+            self._writer.finish()
         except TransactionError:
             self._end()
             raise
@@ -253,8 +254,8 @@ class OpenTransaction(Transaction, Generic[T]):
 
     def _end(self) -> None:
         if not self._finished:
+            self._finished = True
             metrics.TRANSACTIONS_OPEN.add(-1, str(self.stream))
-        self._finished = True
         self._writer.abandon()
 
     def _ended(self, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:

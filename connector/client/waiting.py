@@ -10,6 +10,7 @@ Locks that are never held across a wait stay those of ``threading`` in either ca
 
 from __future__ import annotations
 
+import contextlib
 import math
 import select
 import socket
@@ -22,12 +23,14 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 __all__ = [
+    "Bell",
     "Condition",
     "Lock",
     "PlainLock",
     "Seam",
     "Watch",
     "Worker",
+    "bell",
     "blocking",
     "condition",
     "connect",
@@ -90,6 +93,18 @@ class Condition(Protocol):
     ) -> None: ...
 
 
+class Bell(Protocol):
+    """Wakes those that wait until something is so."""
+
+    def wait(self, is_so: Callable[[], bool], timeout: float) -> None:
+        """Return at once if something is so, else with the next :meth:`ring`, or after ``timeout`` seconds."""
+        ...
+
+    def ring(self) -> None:
+        """Wake all that wait; after something has become so."""
+        ...
+
+
 class Worker(Protocol):
     """A function that runs in the background."""
 
@@ -131,6 +146,10 @@ class Seam(Protocol):
 
     def condition(self) -> Condition:
         """A condition."""
+        ...
+
+    def bell(self) -> Bell:
+        """A bell."""
         ...
 
     def start(self, work: Callable[[], object], name: str) -> Worker:
@@ -225,6 +244,34 @@ def condition() -> Condition:
     """A condition."""
     loop = seam()
     return threading.Condition() if loop is None else loop.condition()
+
+
+class _ThreadBell:
+    """Bell for threads. It has no lock, so an interrupt at any line of a wait leaves nothing held."""
+
+    def __init__(self) -> None:
+        self._waiters: deque[threading.Lock] = deque()
+
+    def wait(self, is_so: Callable[[], bool], timeout: float) -> None:
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        if not is_so() and not waiter.acquire(timeout=min(timeout, threading.TIMEOUT_MAX)):
+            with contextlib.suppress(ValueError):  # it rings just now
+                self._waiters.remove(waiter)
+
+    def ring(self) -> None:
+        try:
+            while True:
+                self._waiters.popleft().release()
+        except IndexError:
+            pass
+
+
+def bell() -> Bell:
+    """A bell."""
+    loop = seam()
+    return _ThreadBell() if loop is None else loop.bell()
 
 
 def start(work: Callable[[], object], name: str) -> Worker:

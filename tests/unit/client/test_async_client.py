@@ -372,7 +372,7 @@ def test_a_block_that_is_cancelled_in_its_flush_still_writes_what_was_written(ru
 
 def test_a_cancelled_write_has_not_taken_its_event(run, stream, store):
     async def main():
-        async with connected(stream) as client, client.writer(stream.name, max_in_flight=1000) as writer:
+        async with connected(stream) as client, client.writer(stream.name, max_in_flight=900) as writer:
             give = held(store, Append, times=1)
             await writer.write(bytes(900), "key")
             flushing = asyncio.create_task(writer.flush())

@@ -1,0 +1,80 @@
+"""Events on their way from a writer's callers to its loop.
+
+An interrupt may come at any line of a caller. So a caller changes the inbox in single steps that an interrupt cannot
+divide: one list grows by an event with its key, or one deque by a hand-over. Everything else is prepared before that
+step, or read off its result.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from typing import Any, Final
+
+from ..wire import Block
+
+__all__ = ["Blocks", "Inbox", "Rows"]
+
+Blocks = list[tuple[int, Block]]  # each with the id of the segment that it goes to
+
+
+class Rows:
+    """Events that wait for company, and the blocks that were handed over before them."""
+
+    __slots__ = ("before", "handed", "since", "size", "values")
+
+    def __init__(self, before: Blocks, handed: int) -> None:
+        """``handed`` is the number of bytes that were handed over in all."""
+        self.before, self.handed = before, handed
+        self.values: list[Any] = []
+        """Each event, followed by its routing key or None."""
+        self.size = 0
+        """Bytes of the events, without the last one where an interrupt came after it."""
+        self.since = math.inf
+        """When the oldest one came (monotonic seconds)."""
+
+
+class Inbox:
+    """Rows that take events, and what was handed over to the loop before them.
+
+    Callers hold :attr:`lock`, which is never held across a wait, to change it. The loop takes what is handed over
+    without the lock.
+    """
+
+    __slots__ = ("chain", "closed", "lock")
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.Lock()
+        self.chain: Final = deque([Rows([], 0)])
+        """The last rows take events; those before it are handed over, as the blocks of the rows that follow."""
+        self.closed = False
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that take events."""
+        return self.chain[-1]
+
+    @property
+    def handed(self) -> int:
+        """Bytes that were handed over in all."""
+        return self.chain[-1].handed
+
+    def close(self) -> None:
+        """Accept no more events."""
+        with self.lock:
+            self.closed = True
+
+    def hand_over(self, blocks: Blocks) -> None:
+        """Hand over blocks, with the lock held. They replace the present rows, whose events they contain."""
+        self.chain.append(Rows(blocks, self.handed + sum(len(block.data) for _, block in blocks)))
+
+    def take(self) -> Blocks:
+        """Take the blocks that were handed over, in order; for the loop only."""
+        taken: Blocks = []
+        while len(self.chain) > 1:
+            self.chain.popleft()
+            first = self.chain[0]
+            taken += first.before
+            first.before = []  # the blocks would stay in memory until the next hand-over
+        return taken
