@@ -73,6 +73,7 @@ __all__ = [
     "TransactionError",
     "TransactionExpiredError",
     "TransactionUnknownError",
+    "UnexpectedReplyError",
     "UnfinishedBatchError",
     "UnknownOptionError",
     "UnsupportedModeError",
@@ -347,6 +348,24 @@ class ProtocolError(SegmentStoreError):
     """
 
     code = "PRAVEGA-PROTOCOL"
+
+
+class UnexpectedReplyError(SegmentStoreError):
+    """A segment store sent a reply that belongs to no request; the same call may succeed on a new connection.
+
+    Cause: a segment store, or a proxy in front of it, repeated a reply or confused the replies to two requests.
+
+    Mend: retry. If the error returns, check which proxies are between the client and the store, and report it.
+    """
+
+    code = "PRAVEGA-UNEXPECTED-REPLY"
+    retriable = True
+
+    @classmethod
+    def of(cls, where: str, reply: object, about: str = "") -> UnexpectedReplyError:
+        """The error for a reply that ``where`` sent."""
+        name = f"{type(reply).__name__} {about}".rstrip()
+        return cls(f"{where} sent {name}, which answers no request; retry on a new connection")
 
 
 class TokenExpiredError(SegmentStoreError):

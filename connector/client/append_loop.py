@@ -11,7 +11,6 @@ An event that does not fit into one wire frame is written to a transient segment
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import time
@@ -30,6 +29,7 @@ from ..errors import (
     NoSuchSegmentError,
     SegmentSealedError,
     SegmentStoreError,
+    UnexpectedReplyError,
 )
 from ..wire import (
     AppendSession,
@@ -398,9 +398,11 @@ class AppendLoop:
 
     def _handle(self, connection: AppendConnection, message: Message) -> None:
         if isinstance(message, DataAppended | AppendSetup):
-            segment_id = connection.writers.get(message.writer_id)
-            lane = None if segment_id is None else self._lanes.get(segment_id)
-            if lane is not None:
+            if message.writer_id not in connection.writers:
+                raise UnexpectedReplyError.of(f"a store of stream {self._stream}", message)
+            lane = self._lanes.get(connection.writers[message.writer_id])
+            # Another lane, or another connection: that one was rerouted or lost.
+            if lane and lane.session.writer_id == message.writer_id and lane.connection is connection:
                 self._acknowledged(lane, lane.session.receive(message))
                 if lane.session.state is AppendState.DONE:
                     lane.connection = None
@@ -410,8 +412,11 @@ class AppendLoop:
         error = error_of(message, name or f"of stream {self._stream}")
         if name is None:
             raise error
+        if name not in connection.lanes:
+            raise UnexpectedReplyError.of(f"a store of stream {self._stream}", message, f"for segment {name}")
         # A lane that is gone was rerouted: refusals of what was under way then say nothing new.
-        if (lane := self._lanes.get(connection.lanes.get(name, -1))) is not None:
+        lane = self._lanes.get(connection.lanes[name])
+        if lane is not None and lane.connection is connection:
             self._refused(lane, error)
 
     def _refused(self, lane: _Lane, error: SegmentStoreError) -> None:
@@ -462,20 +467,19 @@ class AppendLoop:
 
 def _write_and_merge(connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline) -> None:
     """Write a framed event to a transient segment of a segment, and merge it into that."""
-    numbers = itertools.count(1)
+    number = connection.next_request_id
 
     def ask(request: Message, expected: type[Message]) -> Message:
-        connection.send(encode(request), deadline)
-        reply = connection.receive(deadline)
+        reply = connection.ask(request, deadline)
         if not isinstance(reply, expected):
             raise error_of(reply, parent)
         return reply
 
-    created = ask(CreateTransientSegment(next(numbers), uuid.uuid4().bytes, parent, token), SegmentCreated)
+    created = ask(CreateTransientSegment(number(), uuid.uuid4().bytes, parent, token), SegmentCreated)
     assert isinstance(created, SegmentCreated)
     writer_id = uuid.uuid4().bytes
-    ask(SetupAppend(next(numbers), writer_id, created.segment, token), AppendSetup)
-    for number, at in enumerate(range(0, len(framed), _PIECE)):
-        piece = framed[at : at + _PIECE]
-        ask(ConditionalBlockEnd(writer_id, number, at, piece, next(numbers)), DataAppended)
-    ask(MergeSegments(next(numbers), parent, created.segment, token), SegmentsMerged)
+    ask(SetupAppend(number(), writer_id, created.segment, token), AppendSetup)
+    for piece, at in enumerate(range(0, len(framed), _PIECE)):
+        data = framed[at : at + _PIECE]
+        ask(ConditionalBlockEnd(writer_id, piece, at, data, number()), DataAppended)
+    ask(MergeSegments(number(), parent, created.segment, token), SegmentsMerged)

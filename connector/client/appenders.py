@@ -39,7 +39,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from pravega_serde.routing import segment_key
 
@@ -51,11 +51,13 @@ from ..errors import (
     OutcomeUnknownError,
     SegmentSealedError,
     StreamSealedError,
+    UnexpectedReplyError,
 )
 from ..wire import (
     EVENT_HEADER_SIZE,
     NO_ATTRIBUTE,
     AppendSetup,
+    BlockAppend,
     ConditionalAppend,
     ConditionalCheckFailed,
     DataAppended,
@@ -63,8 +65,6 @@ from ..wire import (
     SegmentRange,
     SetupAppend,
     StreamName,
-    encode,
-    encode_append,
     frame_events,
     segment_epoch,
     segment_name,
@@ -83,6 +83,7 @@ _FIRST_PAUSE: Final = 0.001
 _BLOCK_BYTES: Final = 1 << 20
 
 Numbered = tuple[int, bytes]
+R = TypeVar("R", bound=Message)
 
 
 @dataclass(slots=True)
@@ -94,12 +95,26 @@ class _Append:
     number: int
     sent: bool = False  # it may have taken effect
 
-    def request(self, writer_id: bytes) -> bytes:
+    def ask(self, connection: Connection, writer_id: bytes, deadline: Deadline) -> Message:
+        """Send it, and return the reply."""
+        number = connection.next_request_id()
         if self.expected is not None:
-            return encode(ConditionalAppend(writer_id, self.number, self.expected, self.event, self.number))
-        frame = frame_events((self.event,)).data
-        before, after = encode_append(writer_id, len(frame), 1, self.number, self.number)
-        return b"".join((before, frame, after))
+            return connection.ask(
+                ConditionalAppend(writer_id, self.number, self.expected, self.event, number), deadline
+            )
+        return _append_block(connection, BlockAppend(writer_id, self.number, number), self.data(), 1, deadline)
+
+    def data(self) -> bytes | memoryview:
+        """Return the bytes that the segment gets."""
+        return frame_events((self.event,)).data
+
+
+def _append_block(
+    connection: Connection, request: BlockAppend, data: bytes | memoryview, event_count: int, deadline: Deadline
+) -> Message:
+    """Append bytes in one step; return the reply."""
+    before, after = request.around(len(data), event_count)
+    return connection.ask(request, deadline, b"".join((before, data, after)))
 
 
 class SegmentAppender:
@@ -173,17 +188,18 @@ class SegmentAppender:
         )
 
     def _try(self, append: _Append, deadline: Deadline) -> bool:
-        if self._connection is None and self._set_up(deadline) >= append.number:
+        if self._connection is None and self._took(append, deadline):
             return True
+        assert self._connection is not None
         in_doubt, append.sent = append.sent, True
-        reply = self._ask(append.request(self._writer_id), deadline)
+        reply = append.ask(self._connection, self._writer_id, deadline)
         if isinstance(reply, DataAppended):
             return True
         if not isinstance(reply, ConditionalCheckFailed):
             raise error_of(reply, self._name)
         assert append.expected is not None
         self._await_longer(append.expected, deadline)
-        return in_doubt and self._set_up(deadline) >= append.number
+        return in_doubt and self._took(append, deadline)
 
     def _await_longer(self, length: int, deadline: Deadline) -> None:
         """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
@@ -194,20 +210,21 @@ class SegmentAppender:
             if not looks.again():
                 raise ConnectionLostError(f"segment {self._name} refused an append as if it had grown, but it has not")
 
-    def _set_up(self, deadline: Deadline) -> int:
-        """Bind the writer id to the connection; the number of its last append that took effect."""
+    def _took(self, append: _Append, deadline: Deadline) -> bool:
+        """Bind the writer id to the connection; return whether the append, which is the last one, took effect."""
         if self._connection is None:
             self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id, deadline), deadline)
         token = self._stores.token(self._stream, write=True, deadline=deadline)
-        reply = self._ask(encode(SetupAppend(0, self._writer_id, self._name, token)), deadline)
+        number = self._connection.next_request_id()
+        reply = self._connection.ask(SetupAppend(number, self._writer_id, self._name, token), deadline)
         if not isinstance(reply, AppendSetup):
             raise error_of(reply, self._name)
-        return reply.last_event_number
-
-    def _ask(self, request: bytes, deadline: Deadline) -> Message:
-        assert self._connection is not None
-        self._connection.send(request, deadline)
-        return self._connection.receive(deadline)
+        last = append.number if append.sent else append.number - 1
+        if reply.last_event_number > last:
+            raise UnexpectedReplyError.of(
+                f"the store of segment {self._name}", reply, f"for event {reply.last_event_number}"
+            )
+        return reply.last_event_number == append.number
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -263,10 +280,11 @@ class NumberedAppender:
             raise
 
     def _send(self, block: list[Numbered], deadline: Deadline) -> None:
+        assert self._connection is not None
         frame = frame_events([event for _, event in block]).data
         number = block[-1][0]
-        before, after = encode_append(self._writer_id, len(frame), len(block), number, number)
-        self._ask(b"".join((before, frame, after)), DataAppended, deadline)
+        request = BlockAppend(self._writer_id, number, self._connection.next_request_id())
+        self._check(_append_block(self._connection, request, frame, len(block), deadline), DataAppended)
         self._last = number
 
     def _set_up(self, deadline: Deadline) -> None:
@@ -275,15 +293,13 @@ class NumberedAppender:
         self._connection = self._stores.pool.take(endpoint, deadline)
         token = self._stores.token(self._stream, write=True, deadline=deadline)
         name = segment_name(self._stream, self._segment)
-        reply = self._ask(encode(SetupAppend(0, self._writer_id, name, token)), AppendSetup, deadline)
-        assert isinstance(reply, AppendSetup)
+        request = SetupAppend(self._connection.next_request_id(), self._writer_id, name, token)
+        reply = self._check(self._connection.ask(request, deadline), AppendSetup)
         self._last = max(self._last, reply.last_event_number)
 
-    def _ask(self, request: bytes, kind: type[Message], deadline: Deadline) -> Message:
-        assert self._connection is not None
+    def _check(self, reply: Message, kind: type[R]) -> R:
+        """Return the reply if it is the answer. Raises what a refusal stands for."""
         assert self._segment is not None
-        self._connection.send(request, deadline)
-        reply = self._connection.receive(deadline)
         if not isinstance(reply, kind):
             raise error_of(reply, segment_name(self._stream, self._segment))
         return reply

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
-from ..wire import StreamName, encode_append
+from ..wire import StreamName
 from .appenders import SegmentAppender, _Append
 from .deadline import Deadline, Looks
 from .slices import SegmentSlice, data_loss, read_chunks
@@ -136,9 +136,8 @@ class _RawAppend(_Append):
 
     __slots__ = ()
 
-    def request(self, writer_id: bytes) -> bytes:
-        before, after = encode_append(writer_id, len(self.event), 1, self.number, self.number)
-        return b"".join((before, self.event, after))
+    def data(self) -> bytes:
+        return self.event
 
 
 class _RawAppender(SegmentAppender):

@@ -16,8 +16,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from ..errors import AuthenticationError, ConnectionLostError, ProtocolError
-from ..wire import Hello, KeepAlive, Message, MessageDecoder, ReceiveBuffer, decode, encode, parse_header
+from ..errors import AuthenticationError, ConnectionLostError, ProtocolError, UnexpectedReplyError
+from ..wire import (
+    Hello,
+    KeepAlive,
+    Message,
+    MessageDecoder,
+    ReceiveBuffer,
+    answers,
+    decode,
+    encode,
+    parse_header,
+)
 from . import waiting
 from .deadline import Deadline
 from .health import ClusterHealth
@@ -183,6 +193,7 @@ class Connection(_StoreSocket):
         self._view, self._filled = self._header, 0
         self.heard_at = time.monotonic()
         """When bytes arrived last, or the connection was opened."""
+        self._request_id = 0
         try:
             self.send(encode(Hello()), deadline)
             if not isinstance(hello := self.receive(deadline), Hello):
@@ -208,6 +219,23 @@ class Connection(_StoreSocket):
                     wait_ready([], [self], left)
         except OSError as error:
             raise self._lost(error, " while sending") from None
+
+    def next_request_id(self) -> int:
+        """Return a number for a request that no other request on this connection has."""
+        self._request_id += 1
+        return self._request_id
+
+    def ask(self, request: Message, deadline: Deadline, data: bytes | None = None) -> Message:
+        """Send a request and return the reply to it, which may be a refusal.
+
+        ``data`` is what to send if that is not the encoded request. Raises UnexpectedReplyError for any other message,
+        and what :meth:`send` and :meth:`receive` raise.
+        """
+        self.send(encode(request) if data is None else data, deadline)
+        reply = self.receive(deadline)
+        if not answers(request, reply):
+            raise UnexpectedReplyError.of(self._where, reply)
+        return reply
 
     def receive(self, deadline: Deadline) -> Message:
         """The next message. Its byte fields are views that the next receive overwrites.

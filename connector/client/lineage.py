@@ -20,7 +20,6 @@ from ..wire import (
     TableRead,
     WrongHost,
     decode_sealed_lengths,
-    encode,
     metadata_table,
     read_table,
     sealed_key,
@@ -164,8 +163,7 @@ class _Tables:
             raise _NotHereError(f"table {table} is on another segment store")
         token = self._stores.token(TABLES, write=False, deadline=deadline)
         with self._stores.pool.lease(endpoint, deadline) as connection:
-            connection.send(encode(read_table(1, table, token, key)), deadline)
-            reply = connection.receive(deadline)
+            reply = connection.ask(read_table(connection.next_request_id(), table, token, key), deadline)
         asked.add(endpoint)
         if isinstance(reply, WrongHost):
             raise _NotHereError(f"table {table} is on another segment store")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pravega_serde.errors import DeserializationError, PravegaError
 
 from .. import metrics
-from ..errors import DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from ..errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
 from ..notebook import table
 from ..wire import (
     EVENT_HEADER_SIZE,
@@ -169,9 +169,13 @@ def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryv
             connection.send(wire, deadline)
         reply = connection.receive(deadline)
         if not isinstance(reply, SegmentRead):
+            plan.check(reply)
             stores.confirm(stream, segment_id, error_of(reply, name), deadline)
         assert isinstance(reply, SegmentRead)
-        return [data for _, data in plan.receive(reply)]
+        chunks = [data for _, data in plan.receive(reply)]
+        if not len(reply.data):  # the store's container of the segment is shutting down
+            raise ConnectionLostError(f"the store of segment {name} answered a read at {reply.offset} with no bytes")
+        return chunks
 
     def reconnect(error: PravegaError) -> None:
         nonlocal connection

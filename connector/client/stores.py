@@ -21,12 +21,12 @@ from ..errors import (
     DeadlineExceededError,
     EventNumberError,
     NoSuchSegmentError,
-    ProtocolError,
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
     StreamNotFoundError,
     TokenExpiredError,
+    UnexpectedReplyError,
     WrongHostError,
 )
 from ..wire import (
@@ -48,6 +48,7 @@ from ..wire import (
     TruncateSegment,
     UpdateSegmentAttribute,
     WrongHost,
+    answers,
     encode,
     segment_name,
 )
@@ -85,7 +86,7 @@ class SegmentInfo:
 
 
 def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR0911 - a table
-    """The error that a reply stands for; a ProtocolError for a reply that does not belong here."""
+    """The error that a refusal stands for; an UnexpectedReplyError for any other reply."""
     match reply:
         case NoSuchSegment():
             return NoSuchSegmentError(f"segment {segment} does not exist (deleted, truncated away, or never there)")
@@ -104,7 +105,7 @@ def error_of(reply: Message, segment: str) -> SegmentStoreError:  # noqa: PLR091
         case ErrorMessage(text=text):
             return SegmentStoreError(f"segment {segment}: {text[:_REASON_CHARACTERS]}")
         case _:
-            return ProtocolError(f"segment {segment} answered with {type(reply).__name__}, which does not belong here")
+            return UnexpectedReplyError.of(f"the store of segment {segment}", reply)
 
 
 def _token_end(token: str) -> float:
@@ -379,29 +380,35 @@ class SegmentStores:
         self, stream: StreamName, endpoint: Endpoint, ids: list[int], infos: dict[int, SegmentInfo], deadline: Deadline
     ) -> None:
         token = self.token(stream, write=False, deadline=deadline)
-        names = [segment_name(stream, segment_id) for segment_id in ids]
         with self.pool.lease(endpoint, deadline) as connection:
-            requests = (encode(GetStreamSegmentInfo(i, name, token)) for i, name in enumerate(names))
-            connection.send(b"".join(requests), deadline)
+            asked: dict[int, GetStreamSegmentInfo] = {}
+            id_of: dict[str, int] = {}
+            for segment_id in ids:
+                number, name = connection.next_request_id(), segment_name(stream, segment_id)
+                asked[number], id_of[name] = GetStreamSegmentInfo(number, name, token), segment_id
+            connection.send(b"".join(map(encode, asked.values())), deadline)
             found: dict[int, SegmentInfo] = {}
-            while len(found) < len(ids):
-                match reply := connection.receive(deadline):
-                    case StreamSegmentInfo(request_id=i) if 0 <= i < len(ids):
-                        found[ids[i]] = SegmentInfo(
-                            id=ids[i],
+            while asked:
+                reply = connection.receive(deadline)
+                request = asked.pop(getattr(reply, "request_id", 0), None)
+                if request is None or not answers(request, reply):
+                    raise UnexpectedReplyError.of(f"the store of stream {stream}", reply)
+                segment_id = id_of[request.segment]
+                match reply:
+                    case StreamSegmentInfo():
+                        found[segment_id] = SegmentInfo(
+                            id=segment_id,
                             exists=reply.exists and not reply.deleted,
                             sealed=reply.sealed,
                             start_offset=reply.start_offset,
                             write_offset=reply.write_offset,
                         )
-                    case NoSuchSegment(request_id=i) if 0 <= i < len(ids):
-                        found[ids[i]] = SegmentInfo(
-                            id=ids[i], exists=False, sealed=True, start_offset=0, write_offset=0
+                    case NoSuchSegment():
+                        found[segment_id] = SegmentInfo(
+                            id=segment_id, exists=False, sealed=True, start_offset=0, write_offset=0
                         )
-                    case AuthTokenCheckFailed() | WrongHost() | ErrorMessage():
-                        raise error_of(reply, names[0])
                     case _:
-                        raise ConnectionLostError(f"{type(reply).__name__} came instead of segment information")
+                        raise error_of(reply, request.segment)
             infos.update(found)
 
 
@@ -429,7 +436,9 @@ class SegmentCalls:
 
     def attribute(self, attribute_id: bytes) -> int:
         """Number that is kept under a 16-byte id; NO_ATTRIBUTE if absent."""
-        return self._ask(lambda token: GetSegmentAttribute(1, self._name, attribute_id, token), SegmentAttribute).value
+        return self._ask(
+            lambda number, token: GetSegmentAttribute(number, self._name, attribute_id, token), SegmentAttribute
+        ).value
 
     def replace_attribute(self, attribute_id: bytes, expected: int, value: int) -> bool:
         """Keep ``value`` if ``expected`` is the number that is kept (NO_ATTRIBUTE: none); whether it is ``value`` now.
@@ -438,7 +447,7 @@ class SegmentCalls:
         counts as success.
         """
         replaced = self._ask(
-            lambda token: UpdateSegmentAttribute(1, self._name, attribute_id, value, expected, token),
+            lambda number, token: UpdateSegmentAttribute(number, self._name, attribute_id, value, expected, token),
             SegmentAttributeUpdated,
         ).success
         return replaced or self.attribute(attribute_id) == value
@@ -446,7 +455,7 @@ class SegmentCalls:
     def truncate(self, offset: int) -> None:
         """Drop all bytes before ``offset``; those that were dropped already stay so."""
         try:
-            self._ask(lambda token: TruncateSegment(1, self._name, offset, token), SegmentTruncated)
+            self._ask(lambda number, token: TruncateSegment(number, self._name, offset, token), SegmentTruncated)
         except SegmentTruncatedError:
             pass  # beyond that offset already
 
@@ -456,15 +465,14 @@ class SegmentCalls:
             return StreamNotFoundError.deleted(self._stream)
         return NoSuchSegmentError(f"segment {self._name} is gone: the stream was deleted and made again, or scaled")
 
-    def _ask(self, request: Callable[[str], Message], kind: type[R]) -> R:
-        """The reply to what ``request`` makes with a token; made anew for each attempt, as a token can be refused."""
+    def _ask(self, request: Callable[[int, str], Message], kind: type[R]) -> R:
+        """Return the reply to what ``request`` makes with a number and a token, in each attempt with new ones."""
 
         def attempt(deadline: Deadline) -> R:
             token = self._stores.token(self._stream, write=True, deadline=deadline)
             endpoint = self._stores.endpoint(self._stream, self._id, deadline)
             with self._stores.pool.lease(endpoint, deadline) as connection:
-                connection.send(encode(request(token)), deadline)
-                reply = connection.receive(deadline)
+                reply = connection.ask(request(connection.next_request_id(), token), deadline)
             if not isinstance(reply, kind):
                 raise error_of(reply, self._name)
             return reply

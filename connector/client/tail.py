@@ -27,15 +27,16 @@ from ..errors import (
     ConnectorError,
     DeadlineExceededError,
     NoSuchSegmentError,
-    ProtocolError,
     SegmentSealedError,
     SegmentStoreError,
     SegmentTruncatedError,
+    UnexpectedReplyError,
     WrongHostError,
 )
 from ..hints import HintedNames
 from ..wire import (
     READ_CHUNK,
+    AuthTokenCheckFailed,
     EventColumn,
     FrameParser,
     KeepAlive,
@@ -44,6 +45,7 @@ from ..wire import (
     SegmentRead,
     StreamCut,
     StreamName,
+    answers,
     encode,
     segment_name,
 )
@@ -81,6 +83,7 @@ class _SegmentTail:
         self.parser = FrameParser(offset, segment=self.name)
         self.attempts = attempts
         self.asked: Endpoint | None = None  # the store that holds a read
+        self.request = ReadSegment(self.name, offset, 0, "", 0)  # the last one
         self.asked_at = 0.0
         self.overdue = 0  # reads in a row that were not answered though there was something to read
 
@@ -262,7 +265,7 @@ class TailReader(HintedNames):
             except BaseException:
                 self._interrupted(endpoint)
                 raise
-            tail.asked, tail.asked_at = endpoint, now
+            tail.asked, tail.asked_at, tail.request = endpoint, now, request
 
     def _waits(self, tail: _SegmentTail) -> bool:
         """Whether nothing is under way for a segment but, at most, a connection to its store."""
@@ -351,15 +354,15 @@ class TailReader(HintedNames):
                 tail.attempts.done()
 
     def _take(self, reply: Message, endpoint: Endpoint) -> EventBatch | None:
-        if isinstance(reply, SegmentRead):
-            return self._take_data(reply, endpoint)
-        name = getattr(reply, "segment", None)
-        if name is None:  # a refused token: whose read it was for is not said
+        if isinstance(reply, AuthTokenCheckFailed):  # it does not say which read it refuses
             self._lost(endpoint, error_of(reply, f"of stream {self._stream}"))
             return None
-        tail = self._tail_of(name, endpoint)
+        tail = self._tail_of(reply, endpoint)
         if tail is None:
+            self._lost(endpoint, UnexpectedReplyError.of(f"a store of stream {self._stream}", reply))
             return None
+        if isinstance(reply, SegmentRead):
+            return self._take_data(reply, tail)
         error = error_of(reply, tail.name)
         if isinstance(error, SegmentSealedError):
             self._begin("end", tail.id, partial(self._learn_end, tail.id), tail)
@@ -371,19 +374,14 @@ class TailReader(HintedNames):
         tail.asked = None
         return None
 
-    def _tail_of(self, name: str, endpoint: Endpoint) -> _SegmentTail | None:
-        """The segment that a store's reply is about; None if it is read there no more."""
-        for tail in self._tails.values():
-            if tail.asked == endpoint and tail.name == name:
-                return tail
-        return None
-
-    def _take_data(self, reply: SegmentRead, endpoint: Endpoint) -> EventBatch | None:
-        tail = self._tail_of(reply.segment, endpoint)
-        if tail is None:
+    def _tail_of(self, reply: Message, endpoint: Endpoint) -> _SegmentTail | None:
+        """Return the segment whose read a reply answers; None if it answers none."""
+        tail = self._tails.get(getattr(reply, "request_id", -1))
+        if tail is None or tail.asked != endpoint or not answers(tail.request, reply):
             return None
-        if reply.offset != tail.offset:
-            raise ProtocolError(f"segment {tail.name} answered a read at {tail.offset} with bytes of {reply.offset}")
+        return tail
+
+    def _take_data(self, reply: SegmentRead, tail: _SegmentTail) -> EventBatch | None:
         tail.asked, tail.overdue = None, 0
         tail.attempts.done()
         column: EventColumn | None = None

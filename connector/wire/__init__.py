@@ -1,11 +1,11 @@
 """Pravega's wire protocol without any input or output.
 
 ``names`` has streams and segments, ``cuts`` stream cuts as Java writes them. ``messages`` declares each message of the
-segment store's protocol once and ``codec`` turns them into bytes and back; ``append_session`` and ``range_read`` are
-the two conversations with a segment that take more than one question. ``frames`` turns columns of events into what a
-segment holds and back, ``frame_walk`` finds where events begin in it. ``versioned`` reads and writes Java's
-VersionedSerializer, ``internal_records`` the records that Pravega keeps in that form: watermarks, states of reader
-groups, lengths of sealed segments.
+segment store's protocol once and ``codec`` turns them into bytes and back; ``replies`` says which reply belongs to
+which request, ``append_session`` and ``range_read`` are the two conversations with a segment that take more than one
+question. ``frames`` turns columns of events into what a segment holds and back, ``frame_walk`` finds where events begin
+in it. ``versioned`` reads and writes Java's VersionedSerializer, ``internal_records`` the records that Pravega keeps in
+that form: watermarks, states of reader groups, lengths of sealed segments.
 """
 
 from . import messages
@@ -41,6 +41,7 @@ from .names import (
     validate_scope_name,
 )
 from .range_read import READ_CHUNK, RangeRead
+from .replies import answers
 
 __all__ = [
     "EVENT_HEADER_SIZE",
@@ -63,6 +64,7 @@ __all__ = [
     "StreamCut",
     "StreamName",
     "Watermark",
+    "answers",
     "decode",
     "decode_sealed_lengths",
     "decode_watermark",

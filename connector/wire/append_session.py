@@ -28,9 +28,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ProtocolError
+from ..errors import UnexpectedReplyError
 from .codec import encode
-from .messages import AppendSetup, DataAppended, SetupAppend, encode_append
+from .messages import NO_ATTRIBUTE, AppendSetup, BlockAppend, DataAppended, SetupAppend
 
 __all__ = ["AppendSession", "AppendState", "Block"]
 
@@ -80,6 +80,7 @@ class Block:
     positions: npt.NDArray[np.float64]
     large: bool = False  # one event that is too large for a wire frame
     last_number: int = field(default=0, init=False)
+    request_id: int = field(default=0, init=False)  # of the request that sent it last
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
         """Split the events by target segment (one id for each event), each part in order."""
@@ -104,13 +105,18 @@ class AppendSession:
         self._bytes_in_flight = 0
         self._probing = False  # one block at a time, until one is acknowledged
         self._number = 0
+        self._sent_number = NO_ATTRIBUTE  # of the last event that was sent, on any connection
+        self._durable_number = NO_ATTRIBUTE
+        self._setup_id = 0
         self.durable_events = 0
         """Number of events that became durable so far."""
 
     def _go(self, event: str) -> None:
         after = _TRANSITIONS.get((self.state, event))
         if after is None:
-            raise ProtocolError(f"unexpected {event} for segment {self.segment} in state {self.state.name}")
+            raise UnexpectedReplyError(
+                f"unexpected {event} for segment {self.segment} in state {self.state.name}; retry on a new connection"
+            )
         self.state = after
 
     @property
@@ -121,6 +127,7 @@ class AppendSession:
     def setup(self, request_id: int, token: str) -> bytes:
         """Request that binds the session to a new connection, or asks a sealed segment for its last event number."""
         self._go("setup")
+        self._setup_id = request_id
         return encode(SetupAppend(request_id, self.writer_id, self.segment, token))
 
     def disconnected(self) -> None:
@@ -146,8 +153,11 @@ class AppendSession:
             size = len(block.data)
             if block.large or (self._sent and (self._probing or self._bytes_in_flight + size > self._window)):
                 return
-            before, after = encode_append(self.writer_id, size, len(block.ends), block.last_number, request_id)
+            block.request_id = request_id
+            append = BlockAppend(self.writer_id, block.last_number, request_id)
+            before, after = append.around(size, len(block.ends))
             self._sent += 1
+            self._sent_number = max(self._sent_number, block.last_number)
             self._bytes_in_flight += size
             yield before
             yield block.data
@@ -163,15 +173,27 @@ class AppendSession:
         """Drop the large block, which is merged; return its size in bytes."""
         block = self._pending.popleft()
         self.durable_events += len(block.ends)
+        self._durable_number = block.last_number
         return len(block.data)
 
     def receive(self, reply: AppendSetup | DataAppended) -> int:
-        """Take an acknowledgement; return how many bytes it made durable."""
+        """Take an acknowledgement; return how many bytes it made durable.
+
+        Raises UnexpectedReplyError for another request's, and for one of events that were not sent.
+        """
         if isinstance(reply, AppendSetup):
+            number = reply.last_event_number
+            count = 0 if number <= self._durable_number else self._blocks_until(number)
+            ours = (reply.request_id, reply.segment) == (self._setup_id, self.segment)
+            if not ours or count is None or number > self._sent_number:
+                raise self._unexpected(reply, number)
             self._go("AppendSetup")
-            return self._drop_until(reply.last_event_number)
+            return self._drop(count)
+        count = self._blocks_until(reply.event_number)
+        if not count or count > self._sent or reply.request_id != self._pending[count - 1].request_id:
+            raise self._unexpected(reply, reply.event_number)
         self._probing = False
-        return self._drop_until(reply.event_number)
+        return self._drop(count)
 
     def sealed(self) -> None:
         """Note that the segment is sealed: the next set-up tells which events it took."""
@@ -185,12 +207,24 @@ class AppendSession:
         self._sent = self._bytes_in_flight = 0
         return blocks
 
-    def _drop_until(self, number: int) -> int:
+    def _unexpected(self, reply: AppendSetup | DataAppended, number: int) -> UnexpectedReplyError:
+        return UnexpectedReplyError.of(f"the store of segment {self.segment}", reply, f"for event {number}")
+
+    def _blocks_until(self, number: int) -> int | None:
+        """Number of blocks that are durable when the event ``number`` is; None if no block ends with that event."""
+        for before, block in enumerate(self._pending):
+            if block.last_number >= number:
+                return before + 1 if block.last_number == number else None
+        return None
+
+    def _drop(self, count: int) -> int:
+        """Drop the first blocks, which are durable; return their size in bytes."""
         durable = 0
-        while self._pending and self._pending[0].last_number <= number:
+        for _ in range(count):
             block = self._pending.popleft()
             self.durable_events += len(block.ends)
+            self._durable_number = block.last_number
             durable += len(block.data)
-            self._sent = max(0, self._sent - 1)
+        self._sent = max(0, self._sent - count)
         self._bytes_in_flight = max(0, self._bytes_in_flight - durable)
         return durable

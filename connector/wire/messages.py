@@ -10,7 +10,7 @@ connector is imported.
 Layout letters: ``q`` i64, ``i`` i32, ``?`` boolean byte, ``u`` 16-byte UUID, ``s`` u16 length and UTF-8,
 ``b`` i32 length and bytes, ``e`` an event: i32 0, i32 length and bytes.
 
-AppendBlock has no class: its two parts go before and after the events (:func:`encode_append`).
+An append of a block is two messages, AppendBlock and AppendBlockEnd, around its bytes: :class:`BlockAppend`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "NO_ATTRIBUTE",
     "AppendSetup",
     "AuthTokenCheckFailed",
+    "BlockAppend",
     "ConditionalAppend",
     "ConditionalBlockEnd",
     "ConditionalCheckFailed",
@@ -56,7 +57,6 @@ __all__ = [
     "TruncateSegment",
     "UpdateSegmentAttribute",
     "WrongHost",
-    "encode_append",
 ]
 
 # The oldest protocol version that has every message used here, and the newest that was tested.
@@ -198,18 +198,30 @@ class ConditionalBlockEnd(Message):
     request_id: int
 
 
-def encode_append(
-    writer_id: bytes, data_size: int, event_count: int, last_event_number: int, request_id: int
-) -> tuple[bytes, bytes]:
-    """Bytes to send before and after ``data_size`` bytes of framed events, which are appended atomically.
+class BlockAppend(Message):
+    """Appends bytes in one step: two messages, one before and one after the bytes; DataAppended."""
 
-    They are AppendBlock's header and the whole AppendBlockEnd: the events themselves are sent from where they lie.
-    """
-    before = _BLOCK_HEADER.pack(_APPEND_BLOCK, 16 + data_size, writer_id)
-    after = _BLOCK_END.pack(
-        _APPEND_BLOCK_END, _BLOCK_END.size - 8, writer_id, data_size, 0, event_count, last_event_number, request_id
-    )
-    return before, after
+    writer_id: bytes
+    event_number: int  # of the last event in the block
+    request_id: int
+
+    def around(self, size: int, event_count: int) -> tuple[bytes, bytes]:
+        """Return the bytes to send before and after the ``size`` bytes of the block.
+
+        They are AppendBlock's header and the whole AppendBlockEnd: the block is sent from where it lies.
+        """
+        before = _BLOCK_HEADER.pack(_APPEND_BLOCK, 16 + size, self.writer_id)
+        after = _BLOCK_END.pack(
+            _APPEND_BLOCK_END,
+            _BLOCK_END.size - 8,
+            self.writer_id,
+            size,
+            0,
+            event_count,
+            self.event_number,
+            self.request_id,
+        )
+        return before, after
 
 
 # ---- a segment as a whole, its bytes, attributes and keys: each request before its answer ----

@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 from typing import Final
 
-from ..errors import MalformedStreamCutError, ProtocolError
+from ..errors import MalformedStreamCutError, UnexpectedReplyError
 from .codec import encode
-from .messages import ReadSegment, SegmentRead
+from .messages import Message, ReadSegment, SegmentRead
+from .replies import answers
 
 __all__ = ["READ_CHUNK", "RangeRead"]
 
@@ -45,7 +46,7 @@ class RangeRead:
     def restart(self) -> None:
         """Begin a new connection: no requests are under way."""
         self._next_request = self.position
-        self._asked: dict[int, int] = {}  # offset -> length requested
+        self._asked: dict[int, ReadSegment] = {}  # by offset, which is the number of the request too
         self._gaps: list[tuple[int, int]] = []  # heap of what short answers left out
         self._early: dict[int, bytes] = {}  # answers that came before their turn
 
@@ -61,20 +62,29 @@ class RangeRead:
                 self._next_request += length
             else:
                 break
-            self._asked[offset] = length
-            wire += encode(ReadSegment(self.segment, offset, length, token, request_id=offset))
+            self._asked[offset] = request = ReadSegment(self.segment, offset, length, token, request_id=offset)
+            wire += encode(request)
         return wire
+
+    def check(self, reply: Message) -> None:
+        """Raise UnexpectedReplyError unless a reply, which may be a refusal, belongs to a request under way."""
+        request = self._asked.get(getattr(reply, "request_id", -1))
+        if request is None or not answers(request, reply):
+            place = f"for offset {reply.offset}" if isinstance(reply, SegmentRead) else ""
+            raise UnexpectedReplyError.of(f"the store of segment {self.segment}", reply, place)
 
     def receive(self, reply: SegmentRead) -> list[tuple[int, memoryview]]:
         """Take an answer; return (offset, bytes) of each chunk whose turn has come.
 
-        The first chunk may be a view into the receive buffer: use it before the next receive. Raises ProtocolError,
-        and MalformedStreamCutError when the segment has ended before ``end``.
+        The first chunk may be a view into the receive buffer: use it before the next receive. Raises
+        UnexpectedReplyError, and MalformedStreamCutError when the segment has ended before ``end``.
         """
-        length = self._asked.pop(reply.offset, None)
+        self.check(reply)
+        length = self._asked.pop(reply.offset).length
         size = len(reply.data)
-        if length is None or size > max(length, LEAST_ANSWER):
-            raise ProtocolError(f"segment {self.segment} answered {size} unrequested bytes at offset {reply.offset}")
+        if size > max(length, LEAST_ANSWER):
+            place = f"with {size} bytes for {length} at offset {reply.offset}"
+            raise UnexpectedReplyError.of(f"the store of segment {self.segment}", reply, place)
         data = reply.data[:length]
         if size < length:
             if reply.end_of_segment:

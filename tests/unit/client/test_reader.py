@@ -13,9 +13,9 @@ from connector.errors import (
     DeadlineExceededError,
     MalformedStreamCutError,
     PravegaError,
-    ProtocolError,
     StreamNotFoundError,
     TokenExpiredError,
+    UnexpectedReplyError,
 )
 from connector.testing.requests import frame
 from connector.wire import (
@@ -110,13 +110,21 @@ def test_a_connection_cut_inside_an_answer_is_mended(client, full, store, at):
     assert store.connections >= before + 2
 
 
-def test_an_answer_that_nobody_asked_for_is_a_protocol_error(client, full, store):
+def test_an_answer_that_nobody_asked_for_ends_the_connection(client, full, store):
     def elsewhere(session, request):
         session.reply(SegmentRead(request.segment, 12345, False, False, memoryview(b"x"), request.request_id))
 
+    client.tail(full.name)
+    before = store.connections
     store.on(ReadSegment, elsewhere)
-    with pytest.raises(ProtocolError, match=r"scope/stream/0\.#epoch\.0.*12345"):
-        read(client, full)
+    assert read(client, full) == EVENTS
+    assert store.connections == before + 1
+    store.on(ReadSegment, elsewhere, times=1000)
+    with (
+        full.client(timeout=0.5) as hasty,
+        pytest.raises(UnexpectedReplyError, match=r"scope/stream/0\.#epoch\.0.*12345"),
+    ):
+        read(hasty, full)
 
 
 def test_a_moved_segment_and_a_refused_token_are_settled(client, full, store):

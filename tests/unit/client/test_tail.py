@@ -281,13 +281,15 @@ def test_a_short_outage_long_after_another_one_is_survived_though_nothing_came_i
         assert store.drops >= 2
 
 
-def test_an_answer_for_another_place_is_a_protocol_error(reader, stream, store):
+def test_an_answer_for_another_place_ends_the_connection(reader, stream, store):
     def elsewhere(session, request):
         session.reply(SegmentRead(request.segment, 9, True, False, memoryview(frame(b"a")), request.request_id))
 
     store.on(ReadSegment, elsewhere)
-    with pytest.raises(ProtocolError, match=r"scope/stream/0\.#epoch\.0"):
-        reader.poll(5)
+    before = store.connections
+    store.append(stream.segment(0), frame(b"b"))
+    assert take(reader, 1) == [(0, b"b")]
+    assert store.connections == before + 1
 
 
 def test_truncation_under_a_reader_is_data_loss_with_segment_and_offset(client, stream, store):

@@ -156,13 +156,12 @@ def test_a_reply_that_means_failure_ends_the_writer_with_its_reason(client, stre
         writer.close()
 
 
-def test_a_reply_that_does_not_belong_ends_the_writer(client, stream, store):
+def test_a_reply_that_does_not_belong_ends_the_connection(client, stream, store):
     store.on(Append, lambda s, r: s.reply(AppendSetup(r.request_id, stream.segment(0), r.writer_id, 0)))
-    writer = client.writer(stream.name)
-    writer.write(b"a")
-    with pytest.raises(PravegaError, match=r"\[PRAVEGA-PROTOCOL\].*AppendSetup"):
-        writer.flush()
-    writer.abandon()
+    with client.writer(stream.name) as writer:
+        writer.write(b"a")
+    assert store.connections == 2
+    assert events_of(stream) == [b"a"]
 
 
 def test_a_store_that_stays_away_is_a_deadline_that_names_the_trouble(client, stream, store):

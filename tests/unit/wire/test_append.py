@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from connector.errors import ProtocolError
+from connector.errors import UnexpectedReplyError
 from connector.testing.requests import Append, RequestDecoder, frame, split_events
 from connector.wire import AppendSession, AppendSetup, AppendState, Block, DataAppended, SetupAppend
 
@@ -295,10 +295,50 @@ def test_a_large_block_waits_for_those_before_it_and_holds_back_those_after_it()
     assert [r.last_event_number for r in sent(session)] == [3]
 
 
-def test_a_reply_out_of_place_is_a_protocol_error_that_names_the_segment():
+def test_an_answer_out_of_place_is_an_error_that_names_the_segment():
     session = ready(block_of([b"a"]))
-    with pytest.raises(ProtocolError, match=r"AppendSetup.*s/t/0\.#epoch\.0.*READY"):
-        session.receive(AppendSetup(1, session.segment, WRITER, 1))
+    with pytest.raises(UnexpectedReplyError, match=r"AppendSetup.*s/t/0\.#epoch\.0.*READY"):
+        session.receive(AppendSetup(1, session.segment, WRITER, NEVER_WROTE))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(DataAppended(WRITER, 4, 0, 5, 0), id="events that were not sent"),
+        pytest.param(DataAppended(WRITER, 1, 0, 5, 0), id="part of a block"),
+        pytest.param(DataAppended(WRITER, 2, 0, 6, 0), id="another request"),
+        pytest.param(DataAppended(WRITER, 0, 0, 5, 0), id="nothing"),
+    ],
+)
+def test_an_acknowledgement_of_what_was_not_sent_is_an_error_and_makes_nothing_durable(reply):
+    session = ready(block_of([b"a", b"b"]), block_of([bytes(40)] * 2), window=50)
+    assert [r.last_event_number for r in sent(session)] == [2]
+    with pytest.raises(UnexpectedReplyError, match=rf"DataAppended for event {reply.event_number}"):
+        session.receive(reply)
+    assert session.durable_events == 0
+
+
+@pytest.mark.parametrize(
+    ("request_id", "segment", "number"),
+    [(2, "s/t/0.#epoch.0", 4), (2, "s/t/0.#epoch.0", 1), (1, "s/t/0.#epoch.0", 2), (2, "s/t/1.#epoch.0", 2)],
+)
+def test_a_set_up_that_acknowledges_what_was_not_sent_is_an_error(request_id, segment, number):
+    session = ready(block_of([b"a", b"b"]), block_of([bytes(40)] * 2), window=50)
+    assert [r.last_event_number for r in sent(session)] == [2]
+    session.disconnected()
+    session.setup(2, "")
+    with pytest.raises(UnexpectedReplyError, match=f"AppendSetup for event {number}"):
+        session.receive(AppendSetup(request_id, segment, WRITER, number))
+    assert session.durable_events == 0
+
+
+def test_an_acknowledgement_that_comes_twice_is_an_error():
+    session = ready(block_of([b"a"]), block_of([b"b"]))
+    assert len(sent(session)) == 2
+    session.receive(DataAppended(WRITER, 1, 0, 5, 9))
+    with pytest.raises(UnexpectedReplyError):
+        session.receive(DataAppended(WRITER, 1, 0, 5, 9))
+    assert session.durable_events == 1
 
 
 def test_a_refusal_that_comes_after_the_end_is_known_says_nothing_new():

@@ -13,6 +13,7 @@ from connector.wire import (
     MAX_FRAME_SIZE,
     AppendSetup,
     AuthTokenCheckFailed,
+    BlockAppend,
     ConditionalAppend,
     ConditionalBlockEnd,
     ConditionalCheckFailed,
@@ -46,7 +47,6 @@ from connector.wire import (
     WrongHost,
     decode,
     encode,
-    encode_append,
     messages,
     parse_header,
 )
@@ -177,7 +177,7 @@ def test_a_message_is_known_from_its_definition_on(monkeypatch):
 
 def test_an_append_surrounds_the_events_with_its_block_and_end():
     events = frame(b"one") + frame(b"")
-    before, after = encode_append(UUID, len(events), 2, 7, 9)
+    before, after = BlockAppend(UUID, 7, 9).around(len(events), 2)
     assert before == struct.pack(">ii", 3, 16 + len(events)) + UUID
     assert after == struct.pack(">ii", 4, 44) + UUID + struct.pack(">iiiqq", len(events), 0, 2, 7, 9)
     assert RequestDecoder().feed(before + events + after) == [Append(UUID, events, 2, 7, 9)]

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import MalformedStreamCutError, ProtocolError
+from connector.errors import MalformedStreamCutError, UnexpectedReplyError
 from connector.testing.requests import RequestDecoder
-from connector.wire import RangeRead, ReadSegment, SegmentRead
+from connector.wire import (
+    AuthTokenCheckFailed,
+    Hello,
+    NoSuchSegment,
+    RangeRead,
+    ReadSegment,
+    SegmentRead,
+    SegmentTruncated,
+)
 
 SEGMENT = "s/t/0.#epoch.0"
 CONTENT = bytes(i * 31 % 251 for i in range(400))
@@ -82,7 +90,7 @@ def test_what_the_server_sends_beyond_a_request_of_few_bytes_is_left_out(rest):
     plan = RangeRead(SEGMENT, 0, 10 + rest, chunk=10, depth=2)
     first, last = asked(plan.requests(""))
     assert last.length == rest
-    more = SegmentRead(SEGMENT, 10, False, False, memoryview(CONTENT)[10:18], 1)
+    more = SegmentRead(SEGMENT, 10, False, False, memoryview(CONTENT)[10:18], last.request_id)
     assert plan.receive(more) == []
     assert b"".join(part for _, part in plan.receive(answer(first))) == CONTENT[: 10 + rest]
     assert plan.done
@@ -98,24 +106,44 @@ def test_an_answer_kept_for_later_does_not_hold_the_receive_buffer():
     plan = RangeRead(SEGMENT, 0, 20, chunk=10, depth=2)
     first, second = asked(plan.requests(""))
     buffer = bytearray(CONTENT[10:20])
-    assert plan.receive(SegmentRead(SEGMENT, second.offset, False, False, memoryview(buffer), 1)) == []
+    early = SegmentRead(SEGMENT, second.offset, False, False, memoryview(buffer), second.request_id)
+    assert plan.receive(early) == []
     buffer[:] = bytes(10)
     assert b"".join(part for _, part in plan.receive(answer(first))) == CONTENT[:20]
 
 
-@pytest.mark.parametrize(("offset", "size"), [(3, 1), (0, 11), (30, 0)])
-def test_an_answer_that_nobody_asked_for_is_a_protocol_error(offset, size):
+@pytest.mark.parametrize(
+    ("segment", "offset", "size", "request_id"),
+    [(SEGMENT, 3, 1, 3), (SEGMENT, 0, 11, 0), (SEGMENT, 30, 0, 30), (SEGMENT, 0, 10, 10), ("s/t/1.#epoch.0", 0, 10, 0)],
+)
+def test_an_answer_to_another_request_is_an_error(segment, offset, size, request_id):
     plan = RangeRead(SEGMENT, 0, 20, chunk=10, depth=2)
     plan.requests("")
-    with pytest.raises(ProtocolError, match=r"s/t/0\.#epoch\.0.*unrequested"):
-        plan.receive(SegmentRead(SEGMENT, offset, False, False, memoryview(bytes(size)), 1))
+    with pytest.raises(UnexpectedReplyError, match=rf"s/t/0\.#epoch\.0.*offset {offset}"):
+        plan.receive(SegmentRead(segment, offset, False, False, memoryview(bytes(size)), request_id))
+    assert plan.position == 0
 
 
-def test_an_answer_given_twice_is_a_protocol_error():
+def test_a_refusal_of_another_request_is_an_error():
+    plan = RangeRead(SEGMENT, 20, 40, chunk=10, depth=1)
+    plan.requests("")
+    plan.check(NoSuchSegment(20, SEGMENT, "", -1))
+    plan.check(AuthTokenCheckFailed(20, "", 1))
+    for reply in (
+        NoSuchSegment(20, "s/t/1.#epoch.0", "", -1),
+        NoSuchSegment(30, SEGMENT, "", -1),
+        SegmentTruncated(20, SEGMENT),
+        Hello(),
+    ):
+        with pytest.raises(UnexpectedReplyError):
+            plan.check(reply)
+
+
+def test_an_answer_given_twice_is_an_error():
     plan = RangeRead(SEGMENT, 0, 20, chunk=10, depth=2)
     request = asked(plan.requests(""))[0]
     plan.receive(answer(request))
-    with pytest.raises(ProtocolError, match="unrequested"):
+    with pytest.raises(UnexpectedReplyError):
         plan.receive(answer(request))
 
 
