@@ -47,6 +47,7 @@ _MEANT: Final = {
     "lease_time": "lease",
     "transaction_timeout": "lease",
 }
+LONGEST: Final = 1e9  # seconds that a call may wait, some thirty years
 _MODES: Final = frozenset({"mode", "writer_mode", "exactly_once", "at_least_once", "enable_idempotence", "acks"})
 
 
@@ -180,8 +181,8 @@ def seconds(what: str, value: Any, *, optional: bool = True) -> None:
 
 
 def wait(what: str, value: Any) -> None:
-    """Raise ConfigError unless the value is a number of seconds to wait, of which 0 is one."""
-    if not _is_number(value) or not value >= 0:
+    """Raise ConfigError unless the value is a number of seconds to wait, of which 0 is one, and infinity none."""
+    if not _is_number(value) or not 0 <= value <= LONGEST:
         raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
 
 

@@ -171,8 +171,7 @@ class _StoreSocket:
 
     def close(self) -> None:
         """Close the socket; unsent bytes are dropped."""
-        with contextlib.suppress(OSError):
-            self._sock.close()
+        waiting.close(self._sock)
 
     def _lost(self, error: OSError, when: str = "") -> ConnectionLostError:
         return ConnectionLostError(f"the connection to {self._where} was lost{when}: {error}")

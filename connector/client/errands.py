@@ -84,8 +84,8 @@ class Errands:
             results, self._results = self._results, []
         for _, result in results:
             _dispose(result)
-        self._read.close()
-        self._write.close()
+        waiting.close(self._read)
+        waiting.close(self._write)
 
     def _run(self, kind: str) -> None:
         while (errand := self._next(kind)) is not None:

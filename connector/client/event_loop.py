@@ -310,6 +310,17 @@ class _Channels:
         return _Channel(grpc.aio.secure_channel(target, credentials, options=options))
 
 
+# The wait for each descriptor, of all loops: a number is one socket's until it is closed.
+_waits: Final[dict[int, asyncio.Future[None]]] = {}
+
+
+def _end_wait(descriptor: int) -> asyncio.Future[None]:
+    ready = _waits.pop(descriptor)
+    ready.get_loop().remove_reader(descriptor)
+    ready.get_loop().remove_writer(descriptor)
+    return ready
+
+
 class _Seam:
     """The waits of the running event loop."""
 
@@ -329,6 +340,7 @@ class _Seam:
         ready = loop.create_future()
         timer = loop.call_later(timeout, _settle, ready)
         for descriptor, mask in masks.items():
+            _waits[descriptor] = ready
             if mask & select.POLLIN:
                 loop.add_reader(descriptor, _settle, ready)
             if mask & select.POLLOUT:
@@ -337,11 +349,14 @@ class _Seam:
             _wait(ready)
         finally:
             timer.cancel()
-            for descriptor, mask in masks.items():
-                if mask & select.POLLIN:
-                    loop.remove_reader(descriptor)
-                if mask & select.POLLOUT:
-                    loop.remove_writer(descriptor)
+            for descriptor in masks:
+                if _waits.get(descriptor) is ready:  # else the number is another socket's by now
+                    _end_wait(descriptor)
+
+    @staticmethod
+    def forget(descriptor: int) -> None:
+        if descriptor in _waits:
+            _settle(_end_wait(descriptor))
 
     @staticmethod
     def sleep(seconds: float) -> None:

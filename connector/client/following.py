@@ -72,6 +72,11 @@ class StreamsReader(HintedNames):
             sources = [source for own, _ in waits for source in own]
             wait_ready(sources, [], max(0.0, min(left, *(seconds for _, seconds in waits))))
 
+    def require_open(self) -> None:
+        """Raise ConfigError after :meth:`close`."""
+        for reader in self._readers:
+            reader.require_open()
+
     def __iter__(self) -> Iterator[EventBatch]:
         """Yield batches until all streams are sealed and read to their ends."""
         return batches_of(self)
@@ -147,6 +152,7 @@ class ValueReader(HintedNames, Generic[T]):
         Raises what :meth:`TailReader.poll` does, DeserializationError.
         """
         arguments.wait("timeout", timeout)
+        self._reader.require_open()
         values: list[T] = []
         if self.fetch(timeout):
             while self.has_events:

@@ -127,8 +127,8 @@ class ClusterHealth:
     ) -> None:
         """Seconds for the first contact and for going on after it; with ``service`` it goes on from the start."""
         for name, seconds in (("timeout", timeout), ("failover_timeout", failover_timeout)):
-            if not seconds > 0:
-                raise ConfigError(f"the {name} must be more than 0 s, not {seconds!r}")
+            if not 0 < seconds <= arguments.LONGEST:
+                raise ConfigError(f"the {name} must be above 0 s and at most {arguments.LONGEST:g} s, not {seconds!r}")
         self.timeout, self.failover_timeout, self.service = timeout, failover_timeout, service
         self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # those that last long enough to be one
         self.counters = Counters(self._outages)

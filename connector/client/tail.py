@@ -23,6 +23,7 @@ from pravega_serde.errors import PravegaError
 
 from .. import metrics
 from ..errors import (
+    ConfigError,
     ConnectionLostError,
     ConnectorError,
     DeadlineExceededError,
@@ -108,6 +109,7 @@ class TailReader(HintedNames):
         self._pinged: dict[Endpoint, float] = {}  # when a word was asked for that has not come yet
         self._now = 0.0  # when the segments were looked through last
         self._errands = Errands(f"pravega-reader {start.stream}")
+        self._closed = False
 
     def _tail(self, segment_id: int, offset: int) -> _SegmentTail:
         attempts = self._stores.health.attempts(_logger, f"following stream {self._stream}")
@@ -144,15 +146,22 @@ class TailReader(HintedNames):
         """
         arguments.wait("timeout", timeout)
         end = time.monotonic() + timeout
+        self.require_open()
         while self._tails:
             self._run_errands()
             if not self._tails:
                 break
             self._ask()
             batch = self._receive(max(0.0, end - time.monotonic()))
+            self.require_open()  # another task may have closed it
             if batch is not None or time.monotonic() >= end:
                 return batch
         return None
+
+    def require_open(self) -> None:
+        """Raise ConfigError after :meth:`close`."""
+        if self._closed:
+            raise ConfigError(f"the reader of stream {self._stream} is closed: make a new one, with start=position")
 
     def __enter__(self) -> TailReader:
         return self
@@ -166,6 +175,7 @@ class TailReader(HintedNames):
 
     def close(self) -> None:
         """Close the connections."""
+        self._closed = True
         self._errands.close()
         for tail in self._tails.values():
             tail.attempts.close()

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 __all__ = [
     "Bell",
@@ -32,6 +32,7 @@ __all__ = [
     "Worker",
     "bell",
     "blocking",
+    "close",
     "condition",
     "connect",
     "grpc_channels",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 
+_LONGEST: Final = 86_400.0  # seconds of one wait; poll(2) counts milliseconds in an int
 T = TypeVar("T")
 V = TypeVar("V")
 
@@ -124,6 +126,10 @@ class Seam(Protocol):
         """Return when one of the descriptors may be ready, or after ``timeout`` seconds; let others run in any case."""
         ...
 
+    def forget(self, descriptor: int) -> None:
+        """End a wait for a descriptor that is about to be closed; its number may come again soon."""
+        ...
+
     def sleep(self, seconds: float) -> None:
         """Return after so many seconds."""
         ...
@@ -193,7 +199,7 @@ class Watch:
         """The descriptors that are ready, and for what, as soon as there is one; none after ``timeout`` seconds."""
         loop = seam()
         if loop is None:
-            return dict(self._poll.poll(math.ceil(timeout * 1000)))
+            return dict(self._poll.poll(math.ceil(min(timeout, _LONGEST) * 1000)))
         ready = self.now()
         loop.wait_ready({} if ready else self._masks, 0.0 if ready else timeout)
         return ready or self.now()
@@ -201,6 +207,15 @@ class Watch:
     def now(self) -> dict[int, int]:
         """The descriptors that are ready now."""
         return dict(self._poll.poll(0))
+
+
+def close(sock: socket.socket) -> None:
+    """Close a socket for which an event loop may be waiting."""
+    loop = seam()
+    if loop is not None and sock.fileno() >= 0:
+        loop.forget(sock.fileno())
+    with contextlib.suppress(OSError):
+        sock.close()
 
 
 def sleep(seconds: float) -> None:

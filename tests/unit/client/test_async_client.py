@@ -139,6 +139,33 @@ def test_a_poll_ends_in_time_and_comes_on_even_without_any(run, stream, store):
     run(main)
 
 
+def test_a_reader_that_is_closed_while_it_is_polled_leaves_no_deaf_one(run, stream, store):
+    """The next reader gets the descriptors of the one before, on which the loop was waiting."""
+
+    async def main():
+        async with connected(stream) as client, client.writer(stream.name) as writer:
+            for number in range(5):
+                reader = client.follow(stream.name)
+                polling = asyncio.create_task(reader.poll(30))
+                await until(lambda asked=2 * number: store.count(ReadSegment) > asked)
+                await asyncio.sleep(0)  # now it waits in the loop
+                await reader.close()
+                other = client.follow(stream.name)
+                began = time.monotonic()
+                following = asyncio.create_task(other.poll(30))
+                await until(lambda asked=2 * number + 1: store.count(ReadSegment) > asked)
+                await writer.write(b"%d" % number)
+                assert (await following).events.to_pylist() == [b"%d" % number]
+                assert time.monotonic() - began < 10
+                await other.close()
+                with pytest.raises(ConfigError, match=f"the reader of stream {stream.name} is closed"):
+                    await polling
+                with pytest.raises(ConfigError, match=f"the reader of stream {stream.name} is closed"):
+                    await reader.poll(0)
+
+    run(main)
+
+
 def test_a_reader_goes_on_across_scaling_and_ends_with_the_stream(run, stream, store):
     async def main():
         async with connected(stream) as client, client.follow(stream.name, str) as reader:

@@ -1,13 +1,14 @@
 """Following a tail: order across scaling, positions, and stores that fail meanwhile."""
 
 import itertools
+import math
 import threading
 import time
 
 import pytest
 
-from connector.client import tail
-from connector.errors import DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
+from connector.client import PravegaClient, tail
+from connector.errors import ConfigError, DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
 from connector.testing.requests import frame
 from connector.wire import (
     AuthTokenCheckFailed,
@@ -312,3 +313,33 @@ def test_deletion_under_a_reader_is_data_loss(client, stream, store):
 
 def stream_start(stream):
     return StreamCut(stream.name, {0: 0})
+
+
+def test_a_reader_that_is_closed_says_so_at_once(stream, store):
+    store.append(stream.segment(0), frame(b"a") + frame(b"b"))
+    with stream.client() as client:
+        at_head = client.head(stream.name)
+        for reader in (client.follow(stream.name), client.follow(stream.name, str, start=at_head)):
+            with reader:
+                assert reader.poll(0) in (None, [])
+            for _ in range(2):
+                with pytest.raises(ConfigError, match=f"the reader of stream {stream.name} is closed: make a new one"):
+                    reader.poll(30)
+            reader.close()
+        with client.follow(stream.name, str, start=at_head) as reader:
+            assert next(iter(reader)) == "a"
+        with pytest.raises(ConfigError, match="is closed"):
+            reader.poll(30)
+        assert reader.position == StreamCut(stream.name, {0: len(frame(b"a"))})  # what comes next is "b"
+
+
+@pytest.mark.parametrize("timeout", [math.inf, math.nan, -math.inf, -1, 10**400, 1e300, True, "5", None])
+def test_a_wait_without_end_is_refused(stream, timeout):
+    with stream.client() as client, client.follow(stream.name) as batches, client.follow(stream.name, str) as values:
+        for reader in (batches, values):
+            with pytest.raises(ConfigError, match="argument 'timeout' must be a number of seconds, not "):
+                reader.poll(timeout)
+    for name in ("timeout", "failover_timeout"):
+        if isinstance(timeout, float | int) and timeout is not True:
+            with pytest.raises(ConfigError, match=f"{name}.* must be .* s"):
+                PravegaClient("tcp://127.0.0.1:1", **{name: timeout})

@@ -72,7 +72,7 @@ class TestDeadline:
         assert fake.count("listScopes") > 2
 
     def test_must_be_positive(self) -> None:
-        with pytest.raises(ConfigError, match="timeout must be more than 0 s"):
+        with pytest.raises(ConfigError, match="timeout must be above 0 s"):
             ControllerClient(PravegaConfig(), timeout=0)
 
 
