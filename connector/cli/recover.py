@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
@@ -31,6 +32,12 @@ _DESCRIPTIONS: Final = {
 @click.option("--finish", is_flag=True, help="Finish every open batch: commit those that are whole, abort lost ones.")
 @click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")
 @click.option("--discard", metavar="APP", help="Forget the open batch of APP; its visible rows will be written again.")
+@click.option("--forget", metavar="APP", multiple=True, help="Drop the state of APP, which never writes again.")
+@click.option(
+    "--forget-older",
+    type=arguments.DURATION,
+    help="Drop the state of every application that last wrote longer ago, as 90d.",
+)
 @click.option("--abort", metavar="ID", multiple=True, type=click.UUID, help="Abort a transaction that was left open.")
 @arguments.as_json
 def recover(
@@ -41,6 +48,8 @@ def recover(
     finish: bool,
     accept: str | None,
     discard: str | None,
+    forget: tuple[str, ...],
+    forget_older: int | None,
     abort: tuple[uuid.UUID, ...],
     as_json: bool,
 ) -> None:
@@ -57,6 +66,11 @@ def recover(
         with Ledger(client, name) as opened:
             recovery = Recovery(client, target, opened)
             _change(recovery, finish=finish, accept=accept, discard=discard, as_json=as_json)
+            if forget:
+                recovery.forget(*forget)
+            if forget_older is not None:
+                for app in recovery.forget_older(forget_older / 1000):
+                    click.echo(f"{app}: forgotten", err=as_json)
             findings, left_open = recovery.survey(), recovery.left_open()
     if as_json:
         click.echo(json.dumps({"applications": list(map(_value, findings)), "left_open": list(map(str, left_open))}))
@@ -83,13 +97,18 @@ def _value(finding: Finding) -> dict[str, Any]:
         "open_batch": prepared.batch if prepared else None,
         "transactions": {state.value: finding.statuses.count(state) for state in dict.fromkeys(finding.statuses)},
         "state": finding.verdict,
+        "last_written": _moment(app.time),
     }
+
+
+def _moment(millis: int) -> str | None:
+    return datetime.fromtimestamp(millis // 1000, UTC).isoformat() if millis else None
 
 
 def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
     table = Table(box=None)
     table.add_column("application", no_wrap=True)  # whole: it is what --accept and --discard take
-    for heading in ("last batch", "its rows", "open batch", "transactions", "state"):
+    for heading in ("last batch", "its rows", "last written", "open batch", "transactions", "state"):
         table.add_column(heading)
     for finding in findings:
         app, prepared = finding.app, finding.app.open
@@ -97,7 +116,8 @@ def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
         last = str(app.last) if app.last >= 0 else "none"
         content = app.content_of(app.last)
         rows = str(content.rows) if content else ""
-        table.add_row(app.app, last, rows, str(prepared.batch) if prepared else "", states, finding.verdict)
+        open_batch = str(prepared.batch) if prepared else ""
+        table.add_row(app.app, last, rows, _moment(app.time), open_batch, states, finding.verdict)
     Console().print(table if findings else "The ledger is empty.")
     for id_ in left_open:
         click.echo(f"left open: {id_} (recover --abort {id_}; or it ends by its lease)")

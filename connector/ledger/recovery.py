@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from dataclasses import dataclass
 
-from ..client import PravegaClient, StreamName, TransactionStatus
+from ..client import PravegaClient, Revision, StreamName, TransactionStatus
 from ..client.deadline import Deadline
 from ..errors import ConfigError, OutcomeUnknownError
-from .entries import AppState, Key, Prepared, Resolved
+from .entries import AppState, Entry, Forgotten, Key, Prepared, Resolved
 from .machine import Commit, Job, Role, inferred, weigh
 from .servers import Servers, carry_out, latest_of, note_batch, writer_of
-from .state import Ledger, target_of
+from .state import Ledger, LedgerState, target_of
 from .table import Outcome
 
 __all__ = ["Finding", "Recovery"]
 
+_FORGOTTEN = 10_000  # applications that one entry forgets, some 100 bytes each
 _LEASE = 60.0  # seconds that a ping of ours asks for: enough to commit what is open
 
 
@@ -106,15 +108,58 @@ class Recovery:
                 f"batch {prepared.batch} of {app} is visible as a whole, and would come twice: finish it instead"
             )
         entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, self._creation)
-        if self._ledger.append(entry, revision, deadline=Deadline(self._timeout)) is None:
-            raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
+        self._append(entry, revision)
 
-    def _open(self, app: str) -> Prepared:
-        _, state = self._ledger.read()
+    def forget(self, *apps: str) -> None:
+        """Drop the state of applications that never write to the stream again.
+
+        If one writes again all the same, it is new: no version of it counts as committed. Raises ConfigError for an
+        application with an open batch, OutcomeUnknownError.
+        """
+        revision, state = self._ledger.read()
+        known = [self._known(state, app) for app in apps]
+        for app in known:
+            if app.open is not None:
+                raise ConfigError(f"batch {app.open.batch} of {app.app} is open: finish it before you forget {app.app}")
+        self._forget(revision, known)
+
+    def forget_older(self, seconds: float) -> list[str]:
+        """Drop the state of applications whose newest entry is older than that; see :meth:`forget`. Return them.
+
+        Those with an open batch stay. Those that wrote to a deleted stream of this name are dropped as well.
+        """
+        revision, state = self._ledger.read()
+        before = (time.time() - seconds) * 1000
+        old = [app for _, app in sorted(state.items()) if app.time < before and self._is_idle(app)]
+        self._forget(revision, old)
+        return [app.app for app in old]
+
+    def _is_idle(self, app: AppState) -> bool:
+        if app.target == self._creation:
+            return app.open is None
+        return app.target.rpartition("#")[0] == str(self._target)
+
+    def _forget(self, revision: Revision, apps: list[AppState]) -> None:
+        for at in range(0, len(apps), _FORGOTTEN):
+            keys = tuple(app.key for app in apps[at : at + _FORGOTTEN])
+            revision = self._append(Forgotten(keys, str(uuid.uuid4())), revision)
+
+    def _append(self, entry: Entry, revision: Revision) -> Revision:
+        end = self._ledger.append(entry, revision, deadline=Deadline(self._timeout))
+        if end is None:
+            raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
+        return end
+
+    def _known(self, state: LedgerState, app: str) -> AppState:
         known = state.get(Key(app, self._creation))
         if known is None:
             apps = ", ".join(sorted(key.app for key in state if key.target == self._creation))
             raise ConfigError(f"ledger {self._ledger.name} knows no {app!r} of {self._target}; it knows: {apps}")
+        return known
+
+    def _open(self, app: str) -> Prepared:
+        _, state = self._ledger.read()
+        known = self._known(state, app)
         if known.open is None:
             raise ConfigError(f"{app} has no open batch; its last, {known.last}, is committed")
         return known.open

@@ -1,11 +1,14 @@
 """The commit table on real servers: what the model explores, with transactions that are real."""
 
 import dataclasses
+import json
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from connector.cli import main
 from connector.client import RetentionPolicy, ScalingPolicy, TransactionStatus
 from connector.errors import (
     AppIdReusedError,
@@ -20,7 +23,24 @@ from connector.errors import (
     TornBatchError,
     UnfinishedBatchError,
 )
-from connector.ledger import Commit, Content, Ledger, Outcome, Phase, Recovery, Role, carry_out, check, target_of
+from connector.ledger import (
+    AppState,
+    Commit,
+    Content,
+    Entry,
+    Key,
+    Ledger,
+    LedgerState,
+    Outcome,
+    Phase,
+    Recovery,
+    Role,
+    Snapshot,
+    carry_out,
+    check,
+    fold,
+    target_of,
+)
 from tests.integration.ledger.conftest import Target
 
 Sees = Callable[..., None]
@@ -150,6 +170,93 @@ def test_an_older_checkpoint_goes_on_after_the_later_batch_is_finished(target: T
     for batch in range(1, 3):
         target.commit(batch, target.write(b"%d" % batch), run="run-3")
     sees(b"0", b"1", b"2")
+
+
+def test_an_operator_forgets_an_application(target: Target, sees: Sees):
+    recovery = Recovery(target.client, target.stream, target.ledger)
+    target.commit(5, target.write(b"a"))
+    with pytest.raises(ConfigError, match=r"knows no 'other'.*it knows: query"):
+        recovery.forget("query", "other")
+    target.crash(Phase.RECORD, 6, target.write(b"b"))
+    with pytest.raises(ConfigError, match="batch 6 of query is open: finish it before"):
+        recovery.forget("query")
+    assert recovery.forget_older(0) == []
+    recovery.finish("query")
+    recovery.forget("query")
+    assert (recovery.survey(), target.ledger.read()[1]) == ([], {})
+    with pytest.raises(LedgerMissingError):
+        target.commit(7, target.write(b"c"), run="run-2", adopt=False)
+    assert target.commit(5, target.write(b"a"), run="run-2").outcome is Outcome.COMMITTED, "it is new"
+    sees(b"a", b"a", b"b")
+
+
+def test_an_operator_forgets_by_age_what_is_not_open(target: Target):
+    now = time.time_ns() // 1_000_000
+    ages = {"old": 90 * 86_400, "recent": 60, "open": 90 * 86_400}
+    for app, age in ages.items():
+        job = dataclasses.replace(target.job(0), app=app, time=now - 1000 * age)
+        carry_out(Commit(job), target.servers())
+    at = Commit(dataclasses.replace(target.job(1, target.write(b"x")), app="open", time=now - 90 * 86_400_000))
+    while at.phase is not Phase.COMMIT_PILOT:
+        at = at.answered(target.servers().answer(at.request()))
+    carry_out(Commit(dataclasses.replace(target.job(0), app="gone", target=f"{target.stream}#77")), target.servers())
+    carry_out(Commit(dataclasses.replace(target.job(0), app="elsewhere", target="s/other#0")), target.servers())
+    recovery = Recovery(target.client, target.stream, target.ledger)
+    assert recovery.forget_older(30 * 86_400) == ["gone", "old"]
+    assert [finding.app.app for finding in recovery.survey()] == ["open", "recent"]
+    with Ledger(target.client, target.ledger.name) as fresh:
+        assert {key.app for key in fresh.read()[1]} == {"elsewhere", "open", "recent"}
+
+
+def test_what_was_forgotten_is_in_no_snapshot(target: Target, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("connector.ledger.state.COMPACT_AFTER", 8)
+    monkeypatch.setattr("connector.ledger.state.SNAPSHOT_BYTES", 2000)
+    for app in range(20):
+        carry_out(Commit(dataclasses.replace(target.job(app), app=f"app {app:02}")), target.servers())
+    assert target.ledger.compact()
+    before = list(target.ledger.history())
+    assert sum(isinstance(entry, Snapshot) for _, entry in before) > 2
+    Recovery(target.client, target.stream, target.ledger).forget(*(f"app {app:02}" for app in range(0, 20, 2)))
+    expected = {f"app {app:02}": app for app in range(1, 20, 2)}
+    for first in (20, 30):
+        for ledger in (target.ledger, Ledger(target.client, target.ledger.name)):
+            assert {key.app: app.last for key, app in ledger.read()[1].items()} == expected
+        for batch in range(first, first + 9):
+            target.commit(batch)
+        target.ledger.read()
+        assert target.ledger.compact()
+        expected["query"] = first + 8
+
+
+def test_a_ledger_is_folded_once_however_many_entries_it_has(target: Target, monkeypatch: pytest.MonkeyPatch):
+    for app in range(30):
+        carry_out(Commit(dataclasses.replace(target.job(0), app=f"app {app}")), target.servers())
+    folded: list[int] = []
+
+    def counting(entries: list[Entry], state: LedgerState | None = None) -> dict[Key, AppState]:
+        folded.append(len(entries))
+        return fold(entries, state)
+
+    monkeypatch.setattr("connector.ledger.state.fold", counting)
+    with Ledger(target.client, target.ledger.name) as fresh:
+        for _ in range(2):
+            assert len(fresh.read()[1]) == 30
+    assert folded == [30]
+
+
+def test_recover_forgets(target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PRAVEGA_CONTROLLER_URI", target.client.config.controller)
+    for app in ("one", "two", "three"):
+        carry_out(Commit(dataclasses.replace(target.job(0), app=app)), target.servers())
+
+    def left(*options: str) -> set[str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["recover", str(target.stream), "--json", *options])
+        assert not ended.value.code
+        return {each["application"] for each in json.loads(capsys.readouterr().out)["applications"]}
+
+    assert left("--forget", "one", "--forget", "two") == {"three"}
+    assert left("--forget-older", "90d") == set()
 
 
 def test_an_operator_finishes_a_batch_without_spark(target: Target, sees: Sees):
