@@ -501,11 +501,13 @@ class TransactionUnknownError(TransactionError):
 
 
 class LeaseRangeError(TransactionError):
-    """The server does not allow such a lease; ``shortest`` and ``longest`` are its bounds (seconds; None: unknown).
+    """The lease is out of range; ``shortest`` and ``longest`` are the server's bounds (seconds; None: unknown).
 
-    Cause: a lease shorter or longer than the server's bounds, 10 s and 600 s unless set.
+    Cause: a lease shorter or longer than the server's bounds, 10 s and 600 s unless set; or a sink whose
+    ``transaction_timeout_ms`` is not longer than its ``commit_timeout_ms``.
 
-    Mend: take one within the bounds of the text, or have ``controller.transaction.lease.count.max`` raised.
+    Mend: set a lease within the bounds that the error names, raise ``controller.transaction.lease.count.max``, or set a
+    shorter ``commit_timeout_ms``.
     """
 
     code = "PRAVEGA-LEASE-RANGE"

@@ -119,6 +119,7 @@ class ExactlyOnce:
     def prepare(self, client: PravegaClient) -> None:
         """Say before the first task what cannot work. Raises LeaseRangeError, AuthenticationError, ConfigError."""
         stream = self._options.stream_name()
+        self._options.check_lease()
 
         def probe() -> None:
             ledger = self._ledger(client)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from ..client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
-from ..errors import ConfigError, InvalidNameError
+from ..errors import ConfigError, InvalidNameError, LeaseRangeError
 from ..options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 from ..wire import StreamName
 
@@ -54,13 +54,14 @@ class SinkOptions(CommonOptions):
     )
     transaction_timeout_ms: int = option(
         600_000,
-        "lease of a task's transaction; it must outlive the pauses of the driver and of the slowest task. The servers "
-        "allow 600 s unless set otherwise",
+        "lease of a task's transaction; it must outlive the pauses of the driver and of the slowest task, and be "
+        "longer than `commit_timeout_ms`. The servers allow 600 s unless set otherwise",
         number(1_000, _MAX_INT),
     )
     commit_timeout_ms: int | None = option(
         None,
-        "how long the commit of a batch may take before the query fails (default: `failover_timeout_ms`)",
+        "how long the commit of a batch may take before the query fails; shorter than `transaction_timeout_ms` "
+        "(default: `failover_timeout_ms`)",
         number(1_000, 86_400_000),
     )
     ledger: str | None = option(
@@ -166,6 +167,17 @@ class SinkOptions(CommonOptions):
     def commit_timeout(self) -> float:
         """Seconds that the commit of a batch may take."""
         return (self.commit_timeout_ms or self.failover_timeout_ms) / 1000
+
+    def check_lease(self) -> None:
+        """Raise LeaseRangeError if a transaction's lease cannot outlive a commit that takes its whole time."""
+        lease, commit = self.transaction_timeout_ms, round(self.commit_timeout * 1000)
+        if lease <= commit:
+            source = "" if self.commit_timeout_ms else ", which is failover_timeout_ms unless it is set"
+            raise LeaseRangeError(
+                f"transaction_timeout_ms {lease} is not longer than commit_timeout_ms {commit}{source}: transactions "
+                "could end while their batch is committed, and part of the batch be lost. Raise "
+                f"transaction_timeout_ms, or set commit_timeout_ms below {lease}"
+            )
 
     @property
     def write_timeout(self) -> float:

@@ -330,7 +330,8 @@ def test_a_query_needs_a_checkpoint(numbers: DataFrame, config: PravegaConfig, t
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"transaction_timeout_ms": "9000"}, "PRAVEGA-LEASE-RANGE"),
+        ({"transaction_timeout_ms": "9000", "commit_timeout_ms": "5000"}, "PRAVEGA-LEASE-RANGE.*10"),
+        ({"transaction_timeout_ms": "9000"}, "PRAVEGA-LEASE-RANGE.*commit_timeout_ms 300000, which is failover"),
         ({"transaction_timeout_ms": "600001"}, "PRAVEGA-LEASE-RANGE"),
         ({"txn_app_id": "a", "txn_version": "1"}, "PRAVEGA-CONFIG.*a streaming query has ids of its own"),
     ],

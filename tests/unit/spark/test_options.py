@@ -11,7 +11,7 @@ import pytest
 import connector
 from connector.client import RetentionPolicy, ScalingPolicy, note_answer
 from connector.config import PravegaConfig
-from connector.errors import ConfigError, InvalidNameError, UnknownOptionError
+from connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
 from connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
 from connector.sink import SinkOptions
 from connector.source import SourceOptions
@@ -296,3 +296,21 @@ def test_timeouts_of_the_sink_are_those_of_a_failover_unless_they_are_given():
     assert (options.write_timeout, options.commit_timeout) == (90, 90)
     options = sink(**given, write_timeout_ms="5000", commit_timeout_ms="6000")
     assert (options.write_timeout, options.commit_timeout) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("given", "commit"),
+    [
+        ({"transaction_timeout_ms": "9000"}, "300000, which is failover_timeout_ms unless it is set"),
+        ({"transaction_timeout_ms": "60000", "commit_timeout_ms": "60000"}, "60000: "),
+        ({"failover_timeout_ms": "900000"}, "900000, which"),
+    ],
+)
+def test_a_lease_that_a_commit_can_outlast_is_refused(given, commit):
+    with pytest.raises(LeaseRangeError, match=f"is not longer than commit_timeout_ms {commit}"):
+        sink(path="a/b", **given).check_lease()
+
+
+def test_the_default_lease_is_longer_than_a_commit():
+    sink(path="a/b").check_lease()
+    sink(path="a/b", transaction_timeout_ms="60001", commit_timeout_ms="60000").check_lease()

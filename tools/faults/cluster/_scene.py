@@ -133,7 +133,7 @@ class Scene:
         return {name: value for name, value in settings.items() if value is not None}
 
     def _sink_options(self) -> dict[str, str]:
-        return {"transaction_timeout_ms": str(self.lease_ms)}
+        return {"transaction_timeout_ms": str(self.lease_ms), "commit_timeout_ms": str(self.lease_ms * 9 // 10)}
 
     def _python(self, name: str, spec: Mapping[str, Any], *, answers: bool = False) -> None:
         common = {"notes": str(self._file(name)), "folder": str(self.folder)}

@@ -53,7 +53,9 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
 
 
 def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
-    options = {"controller": spec["controller"], "transaction_timeout_ms": str(round(spec["lease"] * 1000))}
+    lease = round(spec["lease"] * 1000)
+    options = {"controller": spec["controller"], "transaction_timeout_ms": str(lease)}
+    options["commit_timeout_ms"] = str(lease * 9 // 10)
     options |= spec.get("client_options", {}) | spec.get("sink_options", {})
     writer = frame(spark, spec).writeStream.option("checkpointLocation", spec["checkpoint"]).trigger(availableNow=True)
     if not spec.get("foreach_batch"):

@@ -186,10 +186,12 @@ def _commit_log_lost(copy: Copy) -> bool:
 
 
 def _slow_task(copy: Copy) -> bool:
-    code = copy.run(slow_s=25.0, transaction_timeout_ms="10000")
+    code = copy.run(slow_s=25.0, transaction_timeout_ms="10000", commit_timeout_ms="9000")
     copy.before = copy.count().total()
     if code:
-        assert copy.run(transaction_timeout_ms="120000") == 0, f"the restart failed: {copy.log()}"
+        assert copy.run(transaction_timeout_ms="120000", commit_timeout_ms="100000") == 0, (
+            f"the restart failed: {copy.log()}"
+        )
     return True
 
 
