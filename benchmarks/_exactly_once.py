@@ -35,6 +35,7 @@ _NAMES: Final = {
     Ask.STATUS: "see that the last batch is visible",
     Ask.PING: "ping all",
     Ask.ABORT: "abort",
+    Ask.SETTLE: "see that the pilot is visible",
 }
 
 Durations = dict[str, list[float]]

@@ -47,7 +47,7 @@ from .rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
 if TYPE_CHECKING:
     from ..groups import GroupConfig
 
-__all__ = ["CommitWatch", "ControllerClient"]
+__all__ = ["SOON", "CommitWatch", "ControllerClient"]
 
 _logger: Final = logging.getLogger(__name__)
 #: Calls that every stream answers, but for one that is being created.
@@ -59,8 +59,8 @@ ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
 # Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
 _ASK_AGAIN: Final = 5.0
 _ASK_SECONDS: Final = 5.0
-# The same where leftovers are likely: each request clears one of them away.
-_ASK_SOON: Final = 1.0
+#: The same where leftovers are likely: each request clears one of them away.
+SOON: Final = 1.0
 # Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
 _SLOW_COMMIT: Final = 1.0
 # Seconds before the first look whether a commit is visible, which mostly takes some 40 ms.
@@ -440,27 +440,17 @@ class ControllerClient:
         return status
 
     def commits_in_order(self, stream: StreamName) -> bool:
-        """Whether several transactions may be committed side by side, as far as this client knows."""
-        return stream in self._orderly
-
-    def commit_first(
-        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
-    ) -> TransactionStatus:
-        """Commit the first of several transactions; on return the others may be committed side by side.
+        """Whether several transactions may be committed side by side, as far as this client knows.
 
         Where a controller may have leftovers in its order of commits (see :class:`CommitWatch`), one transaction at a
         time is harmless, and clears them away. Of several at once it would drop some: they stay COMMITTING for good. So
-        the first one of a process, and after a commit that took long, is waited for until it is visible. As
-        :meth:`commit_transaction` otherwise.
+        it is False at first, and after a commit that took long, until :meth:`note_order` is called.
         """
-        deadline = self.health.deadline(timeout)
-        status = self.commit_transaction(stream, transaction, timeout=timeout)
-        if stream in self._orderly:
-            return status
-        status = self._seen(status, CommitWatch(self, stream, ask_again=_ASK_SOON), transaction, deadline)
-        if status is TransactionStatus.COMMITTED:
-            self._orderly.add(stream)
-        return status
+        return stream in self._orderly
+
+    def note_order(self, stream: StreamName) -> None:
+        """Note that a transaction of the stream was seen to be visible, and no other was committed meanwhile."""
+        self._orderly.add(stream)
 
     def abort_transaction(
         self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None

@@ -6,7 +6,7 @@ crashes in and between calls, drives this very code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Final
@@ -35,7 +35,8 @@ class Ask(Enum):
     APPEND = "append"  # the revision after it; None: refused. A lost answer is asked again, with the same bytes
     STATUS = "status"  # transaction -> Status
     PING = "ping"  # transaction -> Status: OPEN if its lease was prolonged
-    COMMIT = "commit"  # transaction -> Status, as it is after the call
+    COMMIT = "commit"  # transaction -> Status, as it is after the call; OPEN: it was not asked for yet
+    SETTLE = "settle"  # transaction -> Status; COMMITTING: no other may be committed before it is visible
     ABORT = "abort"  # transaction -> Status, as it is after the call
 
 
@@ -103,6 +104,8 @@ class Commit:
     """Statuses of the recorded parts, as last seen."""
     settling: tuple[UUID, ...] = ()
     """Transactions of the last batch that may not be visible yet."""
+    fresh: frozenset[UUID] = frozenset()
+    """Open transactions whose last ping still counts: they are not pinged again."""
     last: int = -1
     """The last batch that is committed, as the ledger was last read."""
     known: Content | None = None
@@ -122,10 +125,24 @@ class Commit:
 
     def answered(self, answer: Any) -> Commit:
         """The machine after an answer; phases that have nothing to ask are passed over."""
-        machine = self._after(answer)
+        machine = self._told(answer)._after(answer)
         while machine.phase in _TRANSACTIONS and not machine.request().transactions:
             machine = machine._after({})
         return machine
+
+    def aged(self, transactions: Iterable[UUID] | None = None) -> Commit:
+        """The machine when pings of these transactions, or of all, were answered too long ago to count."""
+        left = frozenset() if transactions is None else self.fresh.difference(transactions)
+        return self if left == self.fresh else replace(self, fresh=left)
+
+    def _told(self, answer: Any) -> Commit:
+        """The machine with the pings that count: a ping is forgotten with any answer that is not OPEN."""
+        ask = self.request().ask
+        if ask in (Ask.READ, Ask.APPEND):
+            return self
+        still = {id_ for id_, status in answer.items() if status is Status.OPEN}
+        fresh = self.fresh.difference(answer.keys() - still)
+        return replace(self, fresh=fresh | still if ask is Ask.PING else fresh)
 
     def _after(self, answer: Any) -> Commit:
         event, changes = getattr(self, _JUDGES[self.phase])(answer)
@@ -160,8 +177,11 @@ class Commit:
     def _open(self) -> tuple[UUID, ...]:
         return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
 
-    def _pending(self) -> tuple[UUID, ...]:
-        return tuple(id_ for id_, status in self._parts() if not status.is_committed)
+    def _committing(self) -> tuple[UUID, ...]:
+        return tuple(id_ for id_, status in self._parts() if status is Status.COMMITTING)
+
+    def _stale(self) -> tuple[UUID, ...]:
+        return tuple(id_ for id_ in self._open() if id_ not in self.fresh)
 
     def _settling(self) -> tuple[UUID, ...]:
         return self.settling
@@ -172,9 +192,9 @@ class Commit:
     def _pilot_pending(self) -> tuple[UUID, ...]:
         return () if self.statuses[0].is_committed else self._pilot()
 
-    def _own_proposed(self) -> tuple[UUID, ...]:
+    def _own_stale(self) -> tuple[UUID, ...]:
         assert self.proposed is not None
-        mine = self.job.ids()
+        mine = self.job.ids() - self.fresh
         return tuple(part.transaction for part in self.proposed.parts if part.transaction in mine)
 
     def _own_unrecorded(self) -> tuple[UUID, ...]:
@@ -326,12 +346,25 @@ class Commit:
 
     def _judge_live(self, answer: Mapping[UUID, Status]) -> Judgement:
         statuses = self._seen(answer)
-        whole = all(is_live(status) for status in statuses)
+        # Of a set that is known not to be whole, all that is open is saved.
+        whole = self.outcome is not None or all(is_live(status) for status in statuses)
         return Event.WHOLE if whole else Event.NOT_WHOLE, {"statuses": statuses}
 
-    def _judge_committed(self, answer: Mapping[UUID, Status]) -> Judgement:
+    def _judge_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
         done = all(status.is_committed for status in answer.values())
         return Event.DONE if done else Event.REFUSED, {"statuses": self._seen(answer)}
+
+    def _judge_settled(self, answer: Mapping[UUID, Status]) -> Judgement:
+        waits = Status.COMMITTING in answer.values()
+        return Event.NOT_YET if waits else Event.VISIBLE, {"statuses": self._seen(answer)}
+
+    def _judge_rest(self, answer: Mapping[UUID, Status]) -> Judgement:
+        statuses = self._seen(answer)
+        refused = self.outcome is None and not all(is_live(status) for status in answer.values())
+        if not refused and Status.OPEN in statuses:
+            return Event.NOT_YET, {"statuses": statuses}
+        done = Event.DONE if self.outcome is None else Event.SAVED
+        return Event.REFUSED if refused else done, {"statuses": statuses}
 
     def _judge_recorded(self, revision: Any | None) -> Judgement:
         job, committed = self.job, self._committed()
@@ -347,9 +380,6 @@ class Commit:
 
     def _judge_appended(self, revision: Any | None) -> Judgement:
         return (Event.REFUSED, {}) if revision is None else (Event.DONE, {"revision": revision})
-
-    def _judge_saved(self, answer: Mapping[UUID, Status]) -> Judgement:
-        return Event.DONE, {"statuses": self._seen(answer)}
 
     def _judge_ignored(self, answer: Mapping[UUID, Status]) -> Judgement:  # noqa: ARG002
         return Event.DONE, {}
@@ -380,11 +410,11 @@ _TRANSACTIONS: Final = {
     Phase.ABORT_PILOT: (Ask.ABORT, "_pilot"),
     Phase.ABORT_RECORDED: (Ask.ABORT, "_open"),
     Phase.AWAIT: (Ask.STATUS, "_settling"),
-    Phase.PING_OWN: (Ask.PING, "_own_proposed"),
-    Phase.PING_RECORDED: (Ask.PING, "_open"),
+    Phase.PING_OWN: (Ask.PING, "_own_stale"),
+    Phase.PING_RECORDED: (Ask.PING, "_stale"),
     Phase.COMMIT_PILOT: (Ask.COMMIT, "_pilot_pending"),
-    Phase.COMMIT_REST: (Ask.COMMIT, "_pending"),
-    Phase.SAVE: (Ask.COMMIT, "_open"),
+    Phase.AWAIT_COMMIT: (Ask.SETTLE, "_committing"),
+    Phase.COMMIT_REST: (Ask.COMMIT, "_open"),
     Phase.ABORT_OWN: (Ask.ABORT, "_own_unrecorded"),
     Phase.ABANDON_PILOT: (Ask.ABORT, "_own_pilot"),
     Phase.ABANDON_REST: (Ask.ABORT, "_own_rest"),
@@ -399,12 +429,12 @@ _JUDGES: Final = {
     Phase.PING_OWN: "_judge_own",
     Phase.PREPARE: "_judge_prepared",
     Phase.PING_RECORDED: "_judge_live",
-    Phase.COMMIT_PILOT: "_judge_committed",
-    Phase.COMMIT_REST: "_judge_committed",
+    Phase.COMMIT_PILOT: "_judge_pilot",
+    Phase.AWAIT_COMMIT: "_judge_settled",
+    Phase.COMMIT_REST: "_judge_rest",
     Phase.RECORD: "_judge_recorded",
     Phase.CLAIM: "_judge_appended",
     Phase.FENCE: "_judge_appended",
-    Phase.SAVE: "_judge_saved",
     Phase.ABORT_OWN: "_judge_ignored",
     Phase.ABANDON_READ: "_judge_abandoning",
     Phase.ABANDON_PILOT: "_judge_abandoned_pilot",

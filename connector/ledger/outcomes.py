@@ -60,9 +60,9 @@ _ERRORS: Final[dict[Outcome, tuple[type[ExactlyOnceError], str]]] = {
     Outcome.EXPIRED: (
         LeaseExpiredError,
         (
-            "a transaction ended before the batch was committed, because its lease was shorter than the slowest "
-            "task or the driver's pause. Nothing is lost: restart the query, and it writes the batch again; a "
-            "longer transaction_timeout_ms avoids it"
+            "a transaction ended before the batch was committed: its lease was shorter than the slowest task or a "
+            "pause of the driver, or another process aborted it. Nothing is lost: restart the query, and it writes the "
+            "batch again. If the lease was too short, set a longer transaction_timeout_ms"
         ),
     ),
     Outcome.OTHER_ROWS: (

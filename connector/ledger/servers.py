@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -37,6 +37,8 @@ _log: Final = logging.getLogger(__name__)
 MAX_CALLS: Final = 16
 #: A ping that was answered this part of a lease ago is not repeated: the machine pings before and after it records.
 _FRESH: Final = 0.1
+#: Phases in which something is awaited, and what is done before the next look.
+_LOOKS: Final = {Phase.AWAIT: Phase.PING_OWN, Phase.AWAIT_COMMIT: Phase.PING_RECORDED}
 #: Seconds between two looks at transactions that are being committed: mostly that takes some 40 ms.
 _FIRST_PAUSE: Final = 0.005
 #: Seconds in which a commit that is decided is carried out, unless the servers have other trouble.
@@ -50,13 +52,14 @@ class Servers:
         self, controller: ControllerClient, stream: StreamName, ledger: Ledger, *, lease: float, timeout: float
     ) -> None:
         """``lease`` and ``timeout`` in seconds; a call that is not answered in time is of unknown outcome."""
-        from ..client import CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs to commit
+        from ..client.controller import SOON, CommitWatch  # noqa: PLC0415 - loads gRPC, which not every write needs
 
         self.stream, self.ledger, self.lease = stream, ledger, lease
         self.deadline = Deadline(timeout)
         self._controller = controller
         self._commits = CommitWatch(controller, stream)
-        self._pinged: dict[UUID, float] = {}
+        self._settling = CommitWatch(controller, stream, ask_again=SOON)
+        self._pinged: dict[UUID, float] = {}  # monotonic seconds of the last ping that prolonged a lease
         self._ahead: dict[Ask, tuple[tuple[UUID, ...], Future[dict[UUID, TransactionStatus]]]] = {}
 
     def ask_ahead(self, ask: Ask, ids: tuple[UUID, ...]) -> None:
@@ -83,12 +86,20 @@ class Servers:
             return self.ledger.append(request.entry, request.revision, deadline=self.deadline)
         if request.ask is Ask.COMMIT:
             return self._commit_all(request.transactions)
+        if request.ask is Ask.SETTLE:
+            return self._settle(request.transactions)
         ids, ahead = self._ahead.pop(request.ask, ((), None))
-        if ahead is not None and ids == request.transactions:
-            statuses = ahead.result()
-            if request.ask is Ask.STATUS:
-                return statuses
-        return self._each(self._call_of(request.ask), request.transactions)
+        if ahead is None or ids != request.transactions:
+            return self._each(self._call_of(request.ask), request.transactions)
+        statuses = ahead.result()
+        if request.ask is Ask.PING:
+            statuses |= self._each(self._ping, tuple(self.stale(ids)))
+        return statuses
+
+    def stale(self, transactions: Iterable[UUID]) -> list[UUID]:
+        """Transactions whose last ping was asked for too long ago to count, or prolonged nothing."""
+        since = time.monotonic() - _FRESH * self.lease
+        return [id_ for id_ in transactions if self._pinged.get(id_, -math.inf) < since]
 
     def _call_of(self, ask: Ask) -> Callable[[UUID], TransactionStatus]:
         return {Ask.STATUS: self._status, Ask.PING: self._ping, Ask.ABORT: self._abort}[ask]
@@ -99,9 +110,15 @@ class Servers:
     def _status(self, id_: UUID) -> TransactionStatus:
         return self._commits.status(id_)
 
+    def _settle(self, ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
+        if self._controller.commits_in_order(self.stream):
+            return dict.fromkeys(ids, TransactionStatus.COMMITTED)
+        statuses = self._each(self._settling.status, ids)
+        if all(status is TransactionStatus.COMMITTED for status in statuses.values()):
+            self._controller.note_order(self.stream)
+        return statuses
+
     def _ping(self, id_: UUID) -> TransactionStatus:
-        if time.monotonic() < self._pinged.get(id_, 0.0) + _FRESH * self.lease:
-            return TransactionStatus.OPEN
         asked = time.monotonic()
         try:
             self._controller.ping_transaction(self.stream, id_, round(self.lease * 1000))
@@ -113,16 +130,14 @@ class Servers:
         return TransactionStatus.OPEN
 
     def _commit_all(self, ids: tuple[UUID, ...]) -> dict[UUID, TransactionStatus]:
-        """Commit, side by side unless the first one has to make sure first that this is harmless."""
-        if len(ids) > 1 and self._controller.commits_in_order(self.stream):
+        """Commit all side by side where that is harmless, else only the first one, which the others wait for."""
+        if self._controller.commits_in_order(self.stream):
             return self._each(self._commit, ids)
-        first = self._each(partial(self._commit, first=True), ids[:1])
-        return {**first, **self._each(self._commit, ids[1:])}
+        return dict.fromkeys(ids, TransactionStatus.OPEN) | self._each(self._commit, ids[:1])
 
-    def _commit(self, id_: UUID, *, first: bool = False) -> TransactionStatus:
-        commit = self._controller.commit_first if first else self._controller.commit_transaction
+    def _commit(self, id_: UUID) -> TransactionStatus:
         try:
-            return commit(self.stream, id_, timeout=self._left())
+            return self._controller.commit_transaction(self.stream, id_, timeout=self._left())
         except (TransactionAbortedError, TransactionUnknownError) as error:
             return _status_of(error)
 
@@ -148,8 +163,9 @@ def carry_out(machine: Commit, servers: Servers) -> Commit:
     """Work through the table to the end. Raises OutcomeUnknownError when time is up; ControllerUnavailableError."""
     looks = Looks(servers.deadline, _FIRST_PAUSE, to_the_end=True)
     while not machine.ended:
-        phase, machine = machine.phase, machine.answered(_answer(machine, servers))
-        if machine.phase is phase:
+        phase, answer = machine.phase, _answer(machine, servers)
+        machine = machine.aged(servers.stale(machine.fresh)).answered(answer)
+        if phase in _LOOKS and machine.phase in (phase, _LOOKS[phase]):
             looks.again()  # when time is up, the next answer tells
     return machine
 

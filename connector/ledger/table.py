@@ -43,16 +43,16 @@ class Phase(Enum):
     WEIGH = "ask the status of the recorded transactions"
     ABORT_PILOT = "abort the recorded pilot"
     ABORT_RECORDED = "abort the rest of the recorded set"
-    AWAIT = "ask whether the last batch is visible"
     PING_OWN = "ping the own transactions of the set to be recorded"
+    AWAIT = "ask whether the last batch is visible"
     PREPARE = "append PREPARED"
     PING_RECORDED = "ping the open transactions of the recorded set"
     COMMIT_PILOT = "commit the pilot"
+    AWAIT_COMMIT = "ask whether what is committed is visible"
     COMMIT_REST = "commit the others"
     RECORD = "append COMMITTED"
     CLAIM = "append COMMITTED once more, for this run"
     FENCE = "append BARRIER"
-    SAVE = "commit what is open of a torn set"
     ABORT_OWN = "abort the own transactions that no entry names"
     ABANDON_READ = "after a failure, read the ledger to its end"
     ABANDON_PILOT = "after a failure, abort the first own transaction"
@@ -92,6 +92,7 @@ class Event(Enum):
     VISIBLE = "all of it is visible"
     NOT_YET = "not yet"
     DONE = "done"
+    SAVED = "all that was open of a torn set is committed"
     REFUSED = "refused"
     ABORTED = "aborted"
     REPLACED = "aborted, new rows are here"
@@ -147,18 +148,16 @@ TABLE: Final[Table] = {
     (_P.READ, _E.UNCOMPARED): Move(_P.ABORT_OWN, _O.UNCOMPARED),
     (_P.READ, _E.OLDER): Move(_P.WEIGH),
     (_P.READ, _E.RECORDED): Move(_P.WEIGH),
-    (_P.READ, _E.NOTHING): Move(_P.AWAIT),
+    (_P.READ, _E.NOTHING): Move(_P.PING_OWN),
     (_P.READ, _E.EMPTY): Move(_P.RECORD),
     (_P.READ, _E.NO_TASKS): Move(_P.FENCE),
-    (_P.AWAIT, _E.VISIBLE): Move(_P.PING_OWN),
-    (_P.AWAIT, _E.NOT_YET): Move(_P.AWAIT),
     (_P.WEIGH, _E.WHOLE): Move(_P.PING_RECORDED),
     (_P.WEIGH, _E.PILOT_OPEN): Move(_P.ABORT_PILOT),
     (_P.WEIGH, _E.PILOT_LOST): Move(_P.ABORT_RECORDED),
     (_P.WEIGH, _E.REPAIRABLE): Move(_P.PING_OWN),
-    (_P.WEIGH, _E.WRITE_AGAIN): Move(_P.SAVE, _O.EXPIRED),
-    (_P.WEIGH, _E.TORN): Move(_P.SAVE, _O.TORN),
-    (_P.WEIGH, _E.FORGOTTEN): Move(_P.SAVE, _O.UNDECIDABLE),
+    (_P.WEIGH, _E.WRITE_AGAIN): Move(_P.PING_RECORDED, _O.EXPIRED),
+    (_P.WEIGH, _E.TORN): Move(_P.PING_RECORDED, _O.TORN),
+    (_P.WEIGH, _E.FORGOTTEN): Move(_P.PING_RECORDED, _O.UNDECIDABLE),
     (_P.WEIGH, _E.PILOT_FORGOTTEN): Move(_P.ABORT_OWN, _O.UNDECIDABLE),
     (_P.WEIGH, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
     (_P.ABORT_PILOT, _E.ABORTED): Move(_P.ABORT_RECORDED),
@@ -167,15 +166,21 @@ TABLE: Final[Table] = {
     (_P.ABORT_RECORDED, _E.EMPTIED): Move(_P.RECORD),
     (_P.ABORT_RECORDED, _E.GONE): Move(_P.ABORT_OWN, _O.LOST),
     (_P.ABORT_RECORDED, _E.NOT_MINE): Move(_P.END, _O.UNFINISHED),
-    (_P.PING_OWN, _E.WHOLE): Move(_P.PREPARE),
+    (_P.PING_OWN, _E.WHOLE): Move(_P.AWAIT),
     (_P.PING_OWN, _E.NOT_WHOLE): Move(_P.ABORT_OWN, _O.EXPIRED),
+    (_P.AWAIT, _E.VISIBLE): Move(_P.PREPARE),
+    (_P.AWAIT, _E.NOT_YET): Move(_P.PING_OWN),
     (_P.PREPARE, _E.DONE): Move(_P.PING_RECORDED),
     (_P.PREPARE, _E.REFUSED): Move(_P.READ),
     (_P.PING_RECORDED, _E.WHOLE): Move(_P.COMMIT_PILOT),
     (_P.PING_RECORDED, _E.NOT_WHOLE): Move(_P.READ),
-    (_P.COMMIT_PILOT, _E.DONE): Move(_P.COMMIT_REST),
+    (_P.COMMIT_PILOT, _E.DONE): Move(_P.AWAIT_COMMIT),
     (_P.COMMIT_PILOT, _E.REFUSED): Move(_P.READ),
+    (_P.AWAIT_COMMIT, _E.VISIBLE): Move(_P.COMMIT_REST),
+    (_P.AWAIT_COMMIT, _E.NOT_YET): Move(_P.PING_RECORDED),
     (_P.COMMIT_REST, _E.DONE): Move(_P.RECORD),
+    (_P.COMMIT_REST, _E.NOT_YET): Move(_P.PING_RECORDED),
+    (_P.COMMIT_REST, _E.SAVED): Move(_P.ABORT_OWN),
     (_P.COMMIT_REST, _E.REFUSED): Move(_P.READ),
     (_P.RECORD, _E.DONE): Move(_P.ABORT_OWN, _O.COMMITTED),
     (_P.RECORD, _E.OTHER_ROWS): Move(_P.ABORT_OWN, _O.OTHER_ROWS),
@@ -185,7 +190,6 @@ TABLE: Final[Table] = {
     (_P.CLAIM, _E.REFUSED): Move(_P.READ),
     (_P.FENCE, _E.DONE): Move(_P.END, _O.COMMITTED),
     (_P.FENCE, _E.REFUSED): Move(_P.READ),
-    (_P.SAVE, _E.DONE): Move(_P.ABORT_OWN),
     (_P.ABORT_OWN, _E.DONE): Move(_P.END),
     (_P.ABANDON_READ, _E.RECORDED): Move(_P.END, _O.ABANDONED),
     (_P.ABANDON_READ, _E.UNRECORDED): Move(_P.ABANDON_PILOT),

@@ -107,7 +107,8 @@ class _Search:
                 self._blame(result, found.split()[0].rstrip(":"), number, found)
             if (outcome := self.world.outcome(after)) is not None:
                 result.reported[outcome] += 1
-        self.reverse[number].append(here)
+        if label != exactly_once.WAITING:
+            self.reverse[number].append(here)
 
     def _blame(self, result: Result, kind: str, number: int, text: str) -> None:
         if kind in result.traces:
@@ -119,7 +120,7 @@ class _Search:
         result.traces[kind] = trace[::-1]
 
     def check_progress(self, result: Result) -> None:
-        """From every state an end must be reachable: nothing is stuck, however long it may take."""
+        """From every state an end must be reachable, without waiting for time to pass: nothing is stuck or circles."""
         reachable = bytearray(len(self.states))
         todo = list(self.ends)
         for number in todo:

@@ -115,7 +115,7 @@ class SameRunUnseen(Commit):
 class NotAwaited(Commit):
     """A batch is committed although the one before may not be visible yet."""
 
-    table: ClassVar[Table] = _edited((Phase.READ, Event.NOTHING, Move(Phase.PING_OWN)))
+    table: ClassVar[Table] = _edited((Phase.PING_OWN, Event.WHOLE, Move(Phase.PREPARE)))
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,21 @@ class AnySeen(Commit):
     def _judge_visible(self, answer: Mapping[UUID, Status]) -> _Judgement:
         event, changes = super()._judge_visible(answer)
         return (event if len(changes["settling"]) == len(answer) else Event.VISIBLE), changes
+
+
+@dataclass(frozen=True)
+class PingsKept(Commit):
+    """A ping counts for its time, whatever is learned of its transaction meanwhile."""
+
+    def _told(self, answer: Any) -> Commit:
+        return replace(super()._told(answer), fresh=self.fresh | super()._told(answer).fresh)
+
+
+@dataclass(frozen=True)
+class NotKept(Commit):
+    """While the pilot is awaited nobody pings the others."""
+
+    table: ClassVar[Table] = _edited((Phase.AWAIT_COMMIT, Event.NOT_YET, Move(Phase.AWAIT_COMMIT)))
 
 
 #: What users would see of each, in a world that is large enough for it.
@@ -142,5 +157,8 @@ MUTANTS: list[tuple[str, Config]] = [
     ("LOSS", Config(1, 1, crash=1, unknown=1, placements="EO", commit=SameRunUnseen, invariants=False)),
     ("ORDER", Config(1, 2, commit=NotAwaited, invariants=False)),
     ("ORDER", Config(2, 2, commit=AnySeen, invariants=False)),
+    ("NO PROGRESS", Config(1, 1, expiry=1, commit=PingsKept, invariants=False)),
+    ("INVARIANT", Config(2, 1, expiry=1, commit=PingsKept)),
+    ("TORN", Config(2, 1, lease=5, placements="EX", commit=NotKept, invariants=False)),
     ("INVARIANT", Config(2, 1, crash=1, expiry=1, unknown=1, placements="EX", commit=AbortForgetsRepairs)),
 ]

@@ -5,7 +5,7 @@ the transactions, the ledger's compare-and-set, crashes, calls that land late or
 are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has it; a replay may place
 the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no task either (Z); or it
 has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time later, and of several
-that are under way any may be the first.
+that are under way any may be the first. Time passes, in which pings grow old, and leases end that nobody has prolonged.
 
 Checked in every state: no row is there twice; no run that was told that its rows are committed is wrong; no batch that
 Spark's log has is incomplete; no batch is visible before its predecessor is complete. At every call: the invariants of
@@ -39,6 +39,8 @@ from connector.ledger import (
     fold,
 )
 
+#: Label of the step in which nothing happens but that time passes: to wait for it is no progress.
+WAITING = "time passes"
 APP, TARGET = "app", "s/t#0"
 KEY = Key(APP, TARGET)
 #: Partitions of a batch by placement: the rows in each.
@@ -64,6 +66,9 @@ class Config:
     forget: int = 0
     zombie: int = 0
     placements: str = "E"
+    lease: int = 0
+    """How often time passes before a lease ends; with 0 leases only end as ``expiry`` says. A driver that lives takes
+    a step before time passes again."""
     commit: type[Commit] = Commit
     invariants: bool = True
     """Whether calls are checked too; without them only what users see: duplicates, loss, disorder."""
@@ -85,6 +90,7 @@ class Driver(NamedTuple):
     stage: str  # W: tasks are to write; M: commit runs; A: abort() runs
     machine: Commit | None = None
     answers: tuple[tuple[UUID, Status], ...] = ()
+    late: bool = False  # it has taken no step since time passed
 
 
 class Attempt(NamedTuple):
@@ -119,6 +125,7 @@ class State(NamedTuple):
     budget: Budget
     runs: int
     told: frozenset[tuple[int, str]] = frozenset()  # batch and rows of which a run was told that they are committed
+    ages: tuple[tuple[UUID, int], ...] = ()  # how often time has passed since the last ping, where it has
     reported: Outcome | None = None
 
 
@@ -192,8 +199,8 @@ def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
         return state, status(state, call.transaction)
     if config.invariants:
         check_call(state, call)
-    # Of the last batch at once: nothing follows that could overtake it, and it could overtake others no sooner.
-    committed = "D" if address(call.transaction)[1] + 1 < config.batches else "C"
+    # Of the last batch at once, where time is no matter: nothing follows that could overtake it.
+    committed = "D" if config.lease or address(call.transaction)[1] + 1 < config.batches else "C"
     state = put(state, call.transaction, committed if call.ask is Ask.COMMIT else "A")
     return state, status(state, call.transaction)
 
@@ -240,7 +247,10 @@ def check_append(state: State, entry: Prepared | Committed) -> None:
             return  # the set is lost and the batch has become empty
         if any(register(state, part.transaction).upper() not in "DC" for part in before.parts):
             raise ViolationError(f"COMMITTED of a set that is not: {before}")
-    elif pilot != "A":
+        return
+    if any(register(state, p.transaction).upper() == "A" for p in set(before.parts) & set(entry.parts)):
+        raise ViolationError(f"{entry} names what is lost of {before}")
+    if pilot != "A":
         kept = {part.transaction for part in entry.parts}
         if any(
             register(state, p.transaction).upper() != "A" and p.transaction not in kept for p in before.parts
@@ -289,7 +299,13 @@ def step(config: Config, state: State, slot: int) -> Iterator[Step]:
     elif request.ask is Ask.PING:
         # At once: what happens between two pings is a lease that ends, and that may happen before or after as well.
         seen = {id_: status(state, id_) for id_ in request.transactions}
+        yield label, answer(config, pinged(state, request.transactions), slot, driver, seen)
+    elif request.ask is Ask.SETTLE:
+        seen = {id_: status(state, id_) for id_ in request.transactions}
         yield label, answer(config, state, slot, driver, seen)
+        if Status.COMMITTING in seen.values():
+            done = dict.fromkeys(seen, Status.COMMITTED)
+            yield label + "(no need to wait)", answer(config, state, slot, driver, done)
     elif request.ask is Ask.STATUS:
         id_ = request.transactions[len(driver.answers)]
         yield label + f"{address(id_)}", gather(config, state, slot, driver, id_, status(state, id_))
@@ -309,6 +325,9 @@ def transact(config: Config, state: State, slot: int, driver: Driver, label: str
             state, seen[call.transaction] = effect(config, state, call)
         yield label + "(nobody else knows them)", answer(config, state, slot, driver, seen)
         return
+    if calls[0].ask is Ask.COMMIT and driver.answers:
+        unasked = {call.transaction: Status.OPEN for call in calls}
+        yield label + "(the others wait)", answer(config, state, slot, driver, dict(driver.answers) | unasked)
     # Aborts of different transactions do not depend on each other's order, and their answers are not looked at.
     for call in calls if calls[0].ask is Ask.COMMIT else calls[:1]:
         after, found = effect(config, state, call)
@@ -409,8 +428,11 @@ def steps(config: Config, state: State) -> Iterator[Step]:
         yield f"a late {call.ask.value} arrives", after._replace(flying=flying)
     yield from visibility(state)
     yield from server_faults(state)
+    yield from time_passes(config, state)
     for slot in alive:
-        yield from step(config, state, slot)
+        for label, after in step(config, state, slot):
+            driver = after.drivers[slot]
+            yield label, with_driver(after, slot, driver._replace(late=False)) if driver and driver.late else after
         yield from crashes(state, slot)
         yield from unknowns(state, slot)
 
@@ -431,6 +453,33 @@ def visibility(state: State) -> Iterator[Step]:
             if letter == "D":
                 id_ = transaction(attempt.run, attempt.batch, part)
                 yield f"{address(id_)} becomes visible", put(state, id_, "C")
+
+
+def time_passes(config: Config, state: State) -> Iterator[Step]:
+    """Pings no longer count; leases that nobody has prolonged end."""
+    if any(driver and driver.late for driver in state.drivers):
+        return
+    after = state
+    for slot, driver in enumerate(state.drivers):
+        if driver is not None and driver.machine is not None:
+            late = bool(config.lease)
+            after = with_driver(after, slot, driver._replace(machine=driver.machine.aged(), late=late))
+    if config.lease:
+        known, ages = dict(state.ages), []
+        for id_ in relevant(state):
+            if register(state, id_) == "O":
+                age = known.get(id_, 0) + 1
+                if age == config.lease:
+                    after = put(after, id_, "A")
+                else:
+                    ages.append((id_, age))
+        after = after._replace(ages=tuple(ages))
+    if after != state:
+        yield WAITING, after
+
+
+def pinged(state: State, transactions: tuple[UUID, ...]) -> State:
+    return state._replace(ages=tuple((id_, age) for id_, age in state.ages if id_ not in transactions))
 
 
 def server_faults(state: State) -> Iterator[Step]:
@@ -514,7 +563,7 @@ def wanted(config: Config, state: State, batch: int) -> set[str]:
 
 def violation(config: Config, state: State) -> str | None:
     if state.reported:
-        return None
+        return f"{state.reported.name}: reported though every driver lived" if is_whole(config) else None
     complete = True
     for batch in range(config.batches):
         committed, visible = rows_of(config, state, batch, "DCc"), rows_of(config, state, batch, "Cc")
@@ -529,6 +578,11 @@ def violation(config: Config, state: State) -> str | None:
         if any(told != rows for told_batch, told in state.told if told_batch == batch):
             return f"LOSS: of batch {batch} {set(state.told)} were told to be committed, and it is {rows!r}"
     return None
+
+
+def is_whole(config: Config) -> bool:
+    """Whether nothing but time goes wrong, so that an operator never has to look."""
+    return bool(config.lease) and not (config.crash or config.expiry or config.unknown or config.forget)
 
 
 def is_end(config: Config, state: State, followed: bool) -> bool:
@@ -584,6 +638,8 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 machine.revision == state.length,
                 entry_key(machine.recorded),
                 entry_key(machine.proposed),
+                tuple(sorted(map(id_key, machine.fresh))),
+                driver.late,
                 # In recorded sets the machine makes no difference between what is committed and what is being so.
                 tuple("committed" if s.is_committed else s.value for s in machine.statuses),
                 machine.outcome and machine.outcome.value,
@@ -619,6 +675,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
             rows,
             known,
             tuple(map(id_key, state.app.last_set)),
+            tuple((id_key(i), age) for i, age in state.ages if i in ids),
             tuple(sorted(state.told)),
             placements,
             tuple(state.budget),

@@ -15,6 +15,8 @@ SMALL: list[Config] = [
     Config(2, 1, crash=2, forget=1, placements="EX"),
     Config(2, 2, crash=1, expiry=1, placements="EXZ"),
     Config(3, 1, crash=1, expiry=1, placements="EX"),
+    Config(2, 2, crash=1, lease=5, placements="EX"),
+    Config(3, 1, lease=6, placements="EX"),
 ]
 
 #: Minutes together: all that the small worlds leave out.
@@ -41,6 +43,10 @@ FULL: list[Config] = [
     Config(2, 1, crash=2, expiry=2, forget=2, placements="EX"),
     Config(3, 1, crash=2, expiry=1, placements="EX"),
     Config(3, 1, crash=1, expiry=1, unknown=1, placements="EX"),
+    Config(2, 1, zombie=1, lease=5, placements="EX"),
+    Config(2, 1, crash=1, expiry=1, lease=5, placements="EX"),
+    Config(2, 2, unknown=1, lease=5, placements="EX"),
+    Config(3, 2, lease=6, placements="EX"),
 ]
 
 #: Without a lease that ends, or with equal replays of a single partition, nothing may ever be torn.

@@ -64,11 +64,11 @@ class Target:
         return machine
 
     def crash(self, at: Phase, batch: int, *own: Part, **more: object) -> Commit:
-        """A driver that is gone before it asks what ``at`` asks."""
+        """A driver that is gone before it asks what ``at`` asks. Its pings count for nothing, so that it asks all."""
         machine, servers = Commit(self.job(batch, *own, **more)), self.servers()  # type: ignore[arg-type]
         while machine.phase is not at:
             assert not machine.ended, f"it ended as {machine.outcome} and never came to {at}"
-            machine = machine.answered(servers.answer(machine.request()))
+            machine = machine.aged().answered(servers.answer(machine.request()))
         return machine
 
     def events(self) -> list[bytes]:

@@ -39,6 +39,8 @@ class SlowController:
         self.dies_at = float("inf")  # look at which the second transaction's lease ends
 
     def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
+        if id_ in self.dead:
+            return Status.ABORTED
         if id_ != FIRST.transaction:
             return Status.OPEN
         self.asked += 1
@@ -54,7 +56,10 @@ class SlowController:
     def abort_transaction(self, stream: StreamName, id_: UUID, *, timeout: float | None = None) -> Status:
         return Status.ABORTED
 
-    def commit_first(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
+    def commits_in_order(self, stream: StreamName) -> bool:
+        return True
+
+    def commit_transaction(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
         self.committed.append(id_)
         return Status.COMMITTING
 
@@ -129,8 +134,72 @@ def test_an_own_transaction_that_dies_while_the_last_batch_is_awaited_is_not_rec
     servers = servers_of(controller, ledger, lease=0.01)  # so a ping counts for a millisecond
     servers.ask_ahead(Ask.PING, (SECOND.transaction,))
     assert commit_by(servers).outcome is Outcome.EXPIRED
-    assert controller.pinged == [SECOND.transaction], "it lived when it was asked ahead"
+    assert SECOND.transaction in controller.pinged, "it lived when it was asked ahead"
+    assert controller.asked < controller.looks
     assert (len(ledger.entries), controller.committed) == (2, [])
+
+
+class Pilot(SlowController):
+    """Shows the first transaction's commit as under way for so many looks; the second lives for three after a ping."""
+
+    def __init__(self, looks: float, orderly: bool = False) -> None:
+        super().__init__(looks)
+        self.orderly, self.kept = orderly, 0
+
+    def commits_in_order(self, stream: StreamName) -> bool:
+        return self.orderly
+
+    def note_order(self, stream: StreamName) -> None:
+        self.orderly = True
+
+    def transaction_status(self, stream: StreamName, id_: UUID, *, deadline: Deadline | None = None) -> Status:
+        if self.asked - self.kept >= 3:
+            self.dead.add(SECOND.transaction)
+        return super().transaction_status(stream, id_, deadline=deadline)
+
+    def ping_transaction(self, stream: StreamName, id_: UUID, lease_ms: int) -> None:
+        super().ping_transaction(stream, id_, lease_ms)
+        self.kept = self.asked
+
+    def commit_transaction(self, stream: StreamName, id_: UUID, *, timeout: float) -> Status:
+        if id_ in self.dead:
+            raise TransactionAbortedError(f"transaction {id_} of stream {stream} is aborted")
+        return super().commit_transaction(stream, id_, timeout=timeout)
+
+
+def commit_both(controller: Pilot, ledger: MemoryLedger, lease: float) -> Commit:
+    ledger.entries.clear()
+    job = Job("app", "query", "run", "nonce", 0, (FIRST, SECOND))
+    return carry_out(Commit(job), servers_of(controller, ledger, lease=lease))
+
+
+def test_while_the_pilot_is_awaited_the_others_are_kept_open():
+    controller, ledger = Pilot(looks=10), MemoryLedger()
+    assert commit_both(controller, ledger, lease=0.01).outcome is Outcome.COMMITTED  # so a ping counts for 1 ms
+    assert controller.asked >= 10
+    assert controller.committed == [FIRST.transaction, SECOND.transaction]
+    assert controller.orderly
+
+
+def test_where_commits_are_in_order_nothing_waits_for_the_pilot():
+    controller, ledger = Pilot(looks=float("inf"), orderly=True), MemoryLedger()
+    assert commit_both(controller, ledger, lease=60.0).outcome is Outcome.COMMITTED
+    assert (controller.asked, controller.committed) == (0, [FIRST.transaction, SECOND.transaction])
+
+
+def test_a_ping_is_forgotten_when_its_transaction_was_aborted():
+    """It had counted as open for a tenth of its lease, and the ledger grew in a circle for as long."""
+    controller, ledger = Pilot(looks=1), MemoryLedger()
+    prepare = ledger.append
+
+    def aborts(entry: Entry, revision: int, *, deadline: Deadline) -> int:
+        controller.dead |= {FIRST.transaction, SECOND.transaction}  # between the ping and the commit
+        return prepare(entry, revision, deadline=deadline)
+
+    ledger.append = aborts  # type: ignore[method-assign]
+    assert commit_both(controller, ledger, lease=60.0).outcome is Outcome.EXPIRED
+    assert len(ledger.entries) == 1
+    assert controller.committed == []
 
 
 def test_a_batch_is_not_recorded_while_the_one_before_never_becomes_visible():

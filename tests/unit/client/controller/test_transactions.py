@@ -280,15 +280,14 @@ def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
     assert counted() == before + 1
 
 
-def test_the_first_of_several_is_awaited_where_others_would_be_dropped(fake, client, monkeypatch):
-    """In a new process, and after a commit that took long: somebody may have asked for it twice."""
+def test_several_may_not_be_committed_at_once_in_a_new_process_and_after_a_slow_commit(fake, client, monkeypatch):
     monkeypatch.setattr(controller, "_SLOW_COMMIT", 0.5)
-    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"), state("COMMITTED"))
+    fake.on("commitTransaction", SUCCESS)
     assert not client.commits_in_order(STREAM)
-    assert client.commit_first(STREAM, ID) is Status.COMMITTED
+    client.note_order(STREAM)
     assert client.commits_in_order(STREAM)
-    assert client.commit_first(STREAM, ID) is Status.COMMITTING
-    assert fake.count("checkTransactionState") == 2
+    client.commit_transaction(STREAM, ID)
+    assert client.commits_in_order(STREAM)
 
     def late(request: pb.TxnRequest) -> pb.TxnStatus:
         time.sleep(0.6)
@@ -296,12 +295,6 @@ def test_the_first_of_several_is_awaited_where_others_would_be_dropped(fake, cli
 
     fake.on("commitTransaction", late)
     client.commit_transaction(STREAM, ID)
-    assert not client.commits_in_order(STREAM)
-
-
-def test_a_first_one_that_is_not_visible_in_time_leaves_the_doubt(fake, client):
-    fake.on("commitTransaction", SUCCESS).on("checkTransactionState", state("COMMITTING"))
-    assert client.commit_first(STREAM, ID, timeout=1.5) is Status.COMMITTING
     assert not client.commits_in_order(STREAM)
 
 
