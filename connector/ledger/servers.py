@@ -181,15 +181,18 @@ def _answer(machine: Commit, servers: Servers) -> Any:
         return {}
 
 
-def await_visible(controller: ControllerClient, stream: StreamName, transactions: Iterable[UUID]) -> None:
+def await_visible(
+    controller: ControllerClient, stream: StreamName, transactions: Iterable[UUID], timeout: float = _VISIBLE_SECONDS
+) -> None:
     """Return when transactions whose commits are decided can be read.
 
-    It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after 15 s.
+    It only asks: whether one is to be committed is not for this to say. Raises DeadlineExceededError after ``timeout``
+    seconds.
     """
     from ..client import CommitWatch  # noqa: PLC0415
 
     pending, commits = list(transactions), CommitWatch(controller, stream)
-    looks = Looks(Deadline(_VISIBLE_SECONDS), _FIRST_PAUSE)
+    looks = Looks(Deadline(timeout), _FIRST_PAUSE)
     while True:
         statuses = side_by_side(commits.status, pending, MAX_CALLS)
         seen = list(zip(pending, statuses, strict=True))
@@ -198,7 +201,7 @@ def await_visible(controller: ControllerClient, stream: StreamName, transactions
             return
         if not looks.again():
             raise DeadlineExceededError(
-                f"{len(pending)} transactions of stream {stream} were not visible within {_VISIBLE_SECONDS:g} s, "
+                f"{len(pending)} transactions of stream {stream} were not visible within {timeout:.3g} s, "
                 f"{pending[0]} for one; their commits are decided"
             )
 

@@ -133,7 +133,8 @@ class ExactlyOnce:
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Commit the batch, once. Raises ExactlyOnceError, OutcomeUnknownError: see connector.ledger.
 
-        A batch write can be read on return; the rows of a micro-batch a moment later. Its event time is noted, if it
+        A batch write can be read on return, unless the servers take longer than the commit's timeout to make it
+        visible, which is logged. The rows of a micro-batch can be read a moment later. Its event time is noted, if it
         has one, also when another driver had committed it.
         """
         servers, job = self._servers(client), self._job(messages, batch)
@@ -142,17 +143,19 @@ class ExactlyOnce:
         servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
         machine = carry_out(Commit(job), servers)
         check(machine, self._options.stream_name())
-        if not self._streaming and machine.recorded is not None:
-            self._await_visible(client, [part.transaction for part in machine.recorded.parts])
+        if not self._streaming:
+            recorded = machine.recorded
+            ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
+            self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
         if machine.own_count:
             ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
             note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
         if machine.outcome is Outcome.COMMITTED:
             self._tidy(self._ledger(client))
 
-    def _await_visible(self, client: PravegaClient, transactions: list[uuid.UUID]) -> None:
+    def _await_visible(self, client: PravegaClient, transactions: Sequence[uuid.UUID], timeout: float) -> None:
         try:
-            await_visible(client.controller, self._options.stream_name(), transactions)
+            await_visible(client.controller, self._options.stream_name(), transactions, timeout)
         except ConnectorError as error:  # the batch is committed: that it is seen late must not fail it
             _log.warning("%s", error)
 
@@ -229,6 +232,8 @@ def _run_of_query(context: TaskContext) -> str:
         return ""
 
 
+#: Seconds for which a batch write waits to be visible, at least.
+_LOOK_SECONDS: Final = 1.0
 #: Seconds for which a failed task asks for the end of its transaction, which else ends with its lease.
 _DROP_SECONDS: Final = 5.0
 #: Applications whose transactions one worker keeps; batch writes may each be an application of their own.

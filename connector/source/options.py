@@ -85,8 +85,8 @@ class SourceOptions(CommonOptions):
     fail_on_data_loss: bool = option(
         True,
         "whether it is an error that data are gone which the query has not read: truncated, by retention or "
-        "otherwise, or deleted with their stream. Set to false it goes on with what is left, and tells in its progress "
-        "and its log what was lost",
+        "otherwise, or deleted with their stream. Set to false it goes on with what is left and logs what was lost. "
+        "What the driver finds lost is also in the progress; what a task finds lost is not",
         flag,
     )
     publish_position: str | None = option(

@@ -210,14 +210,16 @@ def test_a_batch_is_not_recorded_while_the_one_before_never_becomes_visible():
     assert (len(ledger.entries), controller.committed) == (2, [])
 
 
-def test_what_is_committed_is_awaited_until_it_can_be_read(monkeypatch):
+def test_what_is_committed_is_awaited_until_it_can_be_read():
     controller = SlowController(looks=3)
     await_visible(controller, StreamName("scope", "stream"), [FIRST.transaction])  # type: ignore[arg-type]
     assert controller.asked == 3
-    monkeypatch.setattr("connector.ledger.servers._VISIBLE_SECONDS", 0.1)
-    with pytest.raises(DeadlineExceededError, match="1 transactions of stream scope/stream were not visible"):
+    with pytest.raises(
+        DeadlineExceededError, match=r"1 transactions of stream scope/stream were not visible within 0\.1 s"
+    ):
         await_visible(
             SlowController(looks=float("inf")),  # type: ignore[arg-type]
             StreamName("scope", "stream"),
             [FIRST.transaction],
+            0.1,
         )

@@ -1,14 +1,14 @@
 """Writes exactly once by the sink's own writers, without Spark: shared ledgers, repetitions, deleted streams."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from connector.client import PravegaClient, StreamName
+from connector.client import ControllerClient, PravegaClient, StreamName, TransactionStatus
 from connector.errors import ConfigError, DuplicateWriteError, LedgerFormatError, LedgerMissingError
 from connector.ledger import Ledger, Recovery, ledger_name
 from connector.sink import exactly_once
@@ -205,3 +205,33 @@ def test_a_write_outside_of_a_query_can_be_repeated_at_will(client: PravegaClien
     for _ in range(3):
         save(a, 1, b"x")
     assert list(client.read(a)) == [b"x"]
+
+
+def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
+    client: PravegaClient, save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awaited: list[tuple[int, float]] = []
+    real = exactly_once.await_visible
+
+    def noting(controller: ControllerClient, stream: StreamName, ids: Sequence[uuid.UUID], timeout: float) -> None:
+        awaited.append((len(ids), timeout))
+        real(controller, stream, ids, timeout)
+
+    monkeypatch.setattr(exactly_once, "await_visible", noting)
+    save(a, 0, b"x")
+    save(a, 0, b"x")  # another driver may have committed it a moment ago
+    save(a, 1, b"y", commit_timeout_ms="20000")
+    save(a, 0, b"z", streaming=True, run=str(uuid.uuid4()))
+    assert [count for count, _ in awaited] == [1, 1, 1]
+    assert [290 < awaited[0][1] <= 300, 290 < awaited[1][1] <= 300, 10 < awaited[2][1] <= 20] == [True] * 3
+
+
+def test_a_batch_write_that_is_not_visible_in_time_says_so(
+    save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exactly_once, "_LOOK_SECONDS", 0.05)
+    save(a, 0, b"x")
+    monkeypatch.setattr("connector.client.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING)
+    save(a, 0, b"x", commit_timeout_ms="1000")
+    assert "1 transactions of stream" in caplog.text
+    assert "their commits are decided" in caplog.text
