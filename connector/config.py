@@ -10,6 +10,7 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pravega_serde.credentials import fault_of
 from pravega_serde.errors import SerdeError
 from pravega_serde.guesses import did_you_mean
 from pravega_serde.profiles import load_profile
@@ -43,7 +44,10 @@ _MEANT: Final = dict.fromkeys(
     ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
 )
 _CREDENTIALS: Final = frozenset({"auth_method", "auth_token", "keycloak_file"})
-_ENDPOINT: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._\-]+))(?::(?P<port>[0-9]{1,5}))?")
+_LABEL: Final = r"[A-Za-z0-9_\-]{1,63}"
+_ENDPOINT: Final = re.compile(
+    rf"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?"
+)
 _BOOLEANS: Final = {"true": True, "false": False}
 
 _Layer = dict[str, Any]  # settings that one source gives, by the names of the fields
@@ -91,6 +95,10 @@ class PravegaConfig(HintedNames):
             raise ConfigError("the credentials are given twice, as auth_token and by username or token")
         for name, value in named.items():
             object.__setattr__(self, name, value)
+        for what, given in (("auth_method", self.auth_method), ("auth_token", self.auth_token)):
+            fault = None if given is None else fault_of(given)
+            if fault:  # the secret is not repeated
+                raise ConfigError(f"the {what} {fault}")
         scheme, endpoints = _parse_uri(self.controller)
         object.__setattr__(self, "controller", f"{scheme}://{','.join(map(_endpoint_text, endpoints))}")
         if self.scope is not None:
@@ -261,8 +269,9 @@ def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
     """Method and token of a user's name and password, or of a token; empty without any. Raises ConfigError."""
     username, password, token = (given.get(name) for name in ("username", "password", "token"))
     for name, value in given.items():
-        if value is not None and not isinstance(value, str):  # not repeated in the error: it may be a secret
-            raise ConfigError(f"the {name} must be a str, not {type(value).__name__}")
+        fault = None if value is None else fault_of(value, encoded=name != "token")
+        if fault:  # the secret is not repeated
+            raise ConfigError(f"the {name} {fault}")
     if (username is None) != (password is None):
         missing = "password" if password is None else "username"
         raise ConfigError(f"the credentials have no {missing}: give a username and a password, or a token")
@@ -359,7 +368,7 @@ def _parse_endpoint(uri: str, text: str) -> tuple[str, int]:
     port = int(match["port"] or DEFAULT_PORT) if match else 0
     if match is None or not 0 < port < 65536:
         raise ConfigError(
-            f"the controller URI {uri!r} has no host and port in {text!r}: write it like {DEFAULT_CONTROLLER}"
+            f"the controller URI {uri!r} has no valid host and port in {text!r}: write it like {DEFAULT_CONTROLLER}"
         )
     return match["v6"] or match["host"], port
 

@@ -617,7 +617,8 @@ def _config(config: Any, settings: dict[str, Any]) -> PravegaConfig:
         return config
     if config is not None and not isinstance(config, str):
         raise ConfigError(
-            f"a client is made of a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of {config!r}"
+            f"a client is made of a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of this "
+            f"{type(config).__name__}"
         )
     if config is not None and "controller" in settings:
         raise ConfigError("the controller is given twice, by position and by name")

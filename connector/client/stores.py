@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
@@ -113,9 +114,10 @@ def _token_end(token: str) -> float:
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return float(claims["exp"])
-    except (IndexError, ValueError, KeyError, TypeError):
-        return float("inf")  # not a JWT of Pravega's: used until the server refuses it
+        end = float(claims["exp"])
+        return end if end == end else math.inf  # noqa: PLR0124 - not a number
+    except (IndexError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return math.inf  # not a JWT of Pravega's: used until the server refuses it
 
 
 def _renewal(token: str) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pravega_serde.credentials import fault_of
 from pravega_serde.errors import SerdeError
 from pravega_serde.profiles import load_profile
 
@@ -58,6 +59,10 @@ class RegistryConfig:
 
     def __post_init__(self) -> None:
         _check_uri(self.uri)
+        for name, value in (("username", self.username), ("password", self.password), ("token", self.token)):
+            fault = None if value is None else fault_of(value, encoded=name != "token")
+            if fault:  # the secret is not repeated
+                raise SerdeError(f"the registry's {name} {fault}")
         if (self.username is None) != (self.password is None):
             raise SerdeError("the registry's credentials need both username and password")
         if self.username is not None and self.token is not None:
@@ -128,13 +133,14 @@ def _made(kind: type[RegistryConfig], settings: Mapping[str, Any]) -> RegistryCo
 
 
 def _check_uri(uri: str) -> None:
+    if not isinstance(uri, str):
+        raise SerdeError(f"the registry URI must be a str, not {type(uri).__name__}")
+    if "@" in uri:  # not shown: it may hold a password
+        raise SerdeError("the registry URI holds credentials; give them as username and password")
     try:
         parts = urlsplit(uri)
         valid = parts.scheme in ("http", "https", _MOCK) and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        parts, valid = None, False
-    if parts is not None and "@" in parts.netloc:
-        # Not shown: it may hold a password.
-        raise SerdeError("the registry URI holds credentials; give them as username and password")
+        valid = False
     if not valid:
         raise SerdeError(f"invalid registry URI {uri!r}; write http://host:9092 or https://host:9092")

@@ -79,7 +79,11 @@ def test_a_wrong_argument_is_one_line_that_says_what_is_taken(call, says):
 @pytest.mark.parametrize(
     ("arguments", "named", "says"),
     [
-        ((5,), {}, "a client is made of a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of 5"),
+        (
+            (5,),
+            {},
+            "a controller URI like 'tcp://localhost:9090' or a PravegaConfig, not of this int",
+        ),
         ((), {"timeout": "long"}, "argument 'timeout' must be a positive number of seconds, not 'long'"),
         ((), {"failover_timeout": None}, "argument 'failover_timeout' must be a positive number of seconds, not None"),
         ((), {"contoller": "tcp://a"}, "did you mean 'controller'?"),
