@@ -23,6 +23,7 @@ from . import grpc_environment  # noqa: F401 - it has its effect when it is impo
 from .administration import StreamDescription
 from .appenders import NumberedAppender
 from .controller_values import (
+    STATE_TAG,
     CreatedTransaction,
     RetentionPolicy,
     ScalingPolicy,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_LEASE",
     "MAX_EVENT_SIZE",
+    "STATE_TAG",
     "Arrivals",
     "AsyncLeaseKeeper",
     "AsyncPravegaClient",

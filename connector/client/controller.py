@@ -170,22 +170,34 @@ class ControllerClient:
         """Whether the stream exists."""
         return self._call(calls.STREAM_EXISTS, calls.stream_message(stream), stream).exists
 
-    def list_streams(self, scope: str, *, internal: bool = False) -> list[StreamName]:
-        """All streams of a scope, sorted; with ``internal`` also those that Pravega made, such as ``_MARK…``."""
-        return sorted(self._pages(scope, calls.scope_message(scope), internal, self.health.deadline()))
+    def list_streams(self, scope: str, *, internal: bool = False, tag: str | None = None) -> list[StreamName]:
+        """Return the streams of a scope, sorted: all, or those with a ``tag``.
+
+        With ``internal`` they include those that Pravega made, such as ``_MARK…``.
+        """
+        return sorted(self._pages(scope, calls.scope_message(scope), internal, self.health.deadline(), tag))
 
     def iterate_streams(self, scope: str, *, internal: bool = False) -> Iterator[StreamName]:
         """Yield the streams of a scope, page by page, each once; see :meth:`list_streams`."""
         return self._pages(scope, calls.scope_message(scope), internal)
 
     def _pages(
-        self, scope: str, message: pb.ScopeInfo, internal: bool, deadline: Deadline | None = None
+        self,
+        scope: str,
+        message: pb.ScopeInfo,
+        internal: bool,
+        deadline: Deadline | None = None,
+        tag: str | None = None,
     ) -> Iterator[StreamName]:
         found: set[str] = set()
         token = pb.ContinuationToken()
         while True:
-            request = pb.StreamsInScopeRequest(scope=message, continuationToken=token)
-            page = self._call(calls.LIST_STREAMS, request, scope, deadline)
+            if tag is None:
+                request = pb.StreamsInScopeRequest(scope=message, continuationToken=token)
+                page = self._call(calls.LIST_STREAMS, request, scope, deadline)
+            else:
+                tagged = pb.StreamsInScopeWithTagRequest(scope=message, tag=tag, continuationToken=token)
+                page = self._call(calls.LIST_STREAMS_WITH_TAG, tagged, scope, deadline)
             calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
             names = {info.stream for info in page.streams} - found
             if not names:  # an empty page ends the list; one of old names would never end it

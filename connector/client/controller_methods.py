@@ -115,6 +115,9 @@ EPOCH_SEGMENTS: Final = Rpc("getEpochSegments", pb.GetEpochSegmentsRequest, pb.S
 GROUP_CONFIG: Final = Rpc("getReaderGroupConfig", pb.ReaderGroupInfo, pb.ReaderGroupConfigResponse)
 LIST_SCOPES: Final = Rpc("listScopes", pb.ScopesRequest, pb.ScopesResponse)
 LIST_STREAMS: Final = Rpc("listStreamsInScope", pb.StreamsInScopeRequest, pb.StreamsInScopeResponse)
+LIST_STREAMS_WITH_TAG: Final = Rpc(
+    "listStreamsInScopeForTag", pb.StreamsInScopeWithTagRequest, pb.StreamsInScopeResponse
+)
 NOTE_TIMESTAMP: Final = Rpc("noteTimestampFromWriter", pb.TimestampFromWriter, pb.TimestampResponse)
 PING_TRANSACTION: Final = Rpc("pingTransaction", pb.PingTxnRequest, pb.PingTxnStatus)
 REMOVE_WRITER: Final = Rpc("removeWriter", pb.RemoveWriterRequest, pb.RemoveWriterResponse)

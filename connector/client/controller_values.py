@@ -25,6 +25,8 @@ MAX_INT: Final = 2**31 - 1  # rates and counts are Java ints
 MAX_LONG: Final = 2**63 - 1  # RetentionPolicy: "no upper limit"
 # Several looks of the controller (10 s each), and several micro-batches of a usual query.
 AGGREGATION_TIMEOUT_MS: Final = 60_000
+#: Tag of each stream that this project creates for its own state: it holds no events, so no pattern includes it.
+STATE_TAG: Final = "pravega-serde.state"
 
 ScalingKind = Literal["fixed", "events", "kbytes"]
 RetentionKind = Literal["time", "size"]

@@ -45,7 +45,7 @@ from ..groups.ledger import Ledger, LedgerJson, LedgerUpdate, Life, Step, claim,
 from ..hints import HintedNames
 from ..wire import StreamName
 from . import arguments
-from .controller_values import TransactionStatus
+from .controller_values import STATE_TAG, TransactionStatus
 from .group_member import GroupMember
 from .group_reader import GroupEvent, GroupReader
 from .synchronizer import StateSynchronizer
@@ -313,7 +313,7 @@ class _Shared:
     def __init__(self, client: PravegaClient, scope: str, group: str) -> None:
         self._client, self._name = client, ledger_stream(scope, group)
         if not client.controller.stream_exists(self._name):
-            client.create_stream(self._name)
+            client.create_stream(self._name, tags=[STATE_TAG])
         self._log: StateSynchronizer[Ledger, Ledger, LedgerUpdate] = client.synchronizer(
             self._name,
             create=lambda ledger: ledger,

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from pravega_serde.errors import DeserializationError
 
-from ..client import MAX_EVENT_SIZE, PravegaClient, StateSynchronizer, StreamName
+from ..client import MAX_EVENT_SIZE, STATE_TAG, PravegaClient, StateSynchronizer, StreamName
 from ..errors import IngestStateError, OutcomeUnknownError
 
 __all__ = ["IngestState", "Journal", "Json", "Owner", "Piece", "Progress", "Step", "Update", "state_name"]
@@ -234,7 +234,7 @@ class Journal:
         """Raises IngestStateError for the state of another target, AuthenticationError, ConfigError."""
         # Creating takes a right on the whole scope, which using an existing stream does not need.
         if not client.controller.stream_exists(name):
-            client.create_stream(name)
+            client.create_stream(name, tags=[STATE_TAG])
         self.name = name
         self._patience = client.health.failover_timeout
         self._looked = 0

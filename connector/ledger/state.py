@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
-from ..client import PravegaClient, Revision, RevisionedStreamClient, ScalingPolicy, StreamName
+from ..client import STATE_TAG, PravegaClient, Revision, RevisionedStreamClient, StreamConfig, StreamName
 from ..client.deadline import Deadline
 from ..errors import (
     ConfigError,
@@ -165,7 +165,7 @@ class Ledger:
         client, name = self._client, self.name
         # Creating takes a right on the whole scope, which writing to an existing ledger does not need.
         if not client.controller.stream_exists(name):
-            client.controller.create_stream(name, ScalingPolicy.fixed(1))
+            client.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
         if client.controller.stream_config(name).retention is not None:
             raise ConfigError(
                 f"ledger {name} has a retention policy, which would delete the record of committed batches: remove it "

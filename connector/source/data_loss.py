@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from .. import metrics
@@ -38,15 +38,21 @@ class DataLoss:
         with self._lock:
             return tuple(self._told.values())
 
-    def resume(self, position: StreamCut) -> StreamCut | None:
+    def resume(self, position: StreamCut, wanted: Callable[[Loss], Loss | None] | None = None) -> StreamCut | None:
         """Position at which a query goes on: ``position`` itself if all is there, None if the stream is gone.
 
-        A segment that was read to its end before it was truncated away is no loss: its successors follow. Raises
-        DataLossError for any other if losses are errors.
+        A segment that was read to its end before it was truncated away is no loss: its successors follow. ``wanted``
+        returns the part of a loss that the query was to read. Raises DataLossError for any other if losses are errors.
         """
         found = survey(self._client.stores, position, beyond=True)
+        parts = found.losses if wanted is None else map(wanted, found.losses)
+        self.note([loss for loss in parts if loss is not None])
+        return found.cut
+
+    def note(self, losses: Iterable[Loss]) -> None:
+        """Report losses, each once. Raises DataLossError if losses are errors."""
         with self._lock:
-            fresh = [loss for loss in found.losses if _key(loss) not in self._told]
+            fresh = [loss for loss in losses if _key(loss) not in self._told]
             if fresh and self._fail:
                 raise loss_error(fresh)
             for loss in fresh:
@@ -54,7 +60,6 @@ class DataLoss:
                 self._told[_key(loss)] = loss
             while len(self._told) > _MOST_KEPT:
                 del self._told[next(iter(self._told))]
-        return found.cut
 
 
 def _key(loss: Loss) -> tuple[object, ...]:

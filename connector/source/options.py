@@ -66,7 +66,8 @@ class SourceOptions(CommonOptions):
         None,
         "instead of names, globs (`orders-*`, `scope/orders-*`, `*/orders-*` for all scopes; several with commas "
         "between them), or `regex:` and a regular expression for the whole `scope/stream`. Without a scope they "
-        "are for those of option `scope`, which then may be several: `a,b`",
+        "are for those of option `scope`, which then may be several: `a,b`. Streams with the tag "
+        "`pravega-serde.state` are left out unless a glob names one without a wildcard",
     )
     discovery_interval_ms: int = option(
         10_000,

@@ -13,13 +13,14 @@ What a batch reads follows from the offsets at its two ends alone; see ``offsets
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from ..client import Lineage, PravegaClient, SegmentInfo, SegmentStores, StreamCut, StreamName
-from ..errors import ConfigError, ConnectorError, DataLossError, StreamNotFoundError
+from ..client import Lineage, PravegaClient, SegmentInfo, SegmentSlice, SegmentStores, StreamCut, StreamName
+from ..errors import ConfigError, ConnectorError, DataLossError, MalformedStreamCutError, StreamNotFoundError
+from ..insight import Loss
 from .admission import Admission, Backlog, Boundaries, Limits, divide
 from .data_loss import DataLoss
 from .offsets import TASK_BYTES, Offset, slices_of
@@ -51,6 +52,9 @@ class Ceiling:
 
     segments: frozenset[int]
     ends: Mapping[int, int]
+
+
+_NO_CEILING: Final = Ceiling(frozenset(), {})
 
 
 class _PatientLineage(Lineage):
@@ -85,10 +89,43 @@ class StreamPlanner:
         self.growing: dict[int, int] = {}
         """Ends of the segments that may get more, as of the last backlog, where nothing more is there to be read."""
 
-    def end_at(self, start: StreamCut, end: StreamCut) -> None:
-        """Read nothing beyond ``end``; ``start`` is where reading goes on. Raises MalformedStreamCutError."""
-        segments = self._client.controller.segments_between(start, end)
+    def end_at(self, start: StreamCut, end: StreamCut) -> list[Loss]:
+        """Read nothing past ``end``; reading resumes at ``start``.
+
+        If truncation has passed the end, the start may be after it. Then nothing is left to read of these segments, and
+        their losses are returned. Raises MalformedStreamCutError for another end before the start, DataLossError if the
+        start is a cut of a deleted stream of this name.
+        """
+        controller = self._client.controller
+        losses: list[Loss] = []
+        try:
+            segments = controller.segments_between(start, end)
+        except MalformedStreamCutError:
+            if not controller.is_cut_valid(start):
+                raise DataLossError(f"stream {self.stream} was deleted, and created again") from None
+            losses = self._truncated_before(end)
+            if not losses:
+                raise
+            first = {segment.id: 0 for segment in controller.epoch_segments(self.stream, 0)}
+            segments = controller.segments_between(StreamCut(self.stream, first), end)
         self._ceilings.append(Ceiling(frozenset(segments), end.positions))
+        return losses
+
+    def _truncated_before(self, end: StreamCut) -> list[Loss]:
+        """Return the losses in the segments of ``end`` that truncation has moved past it."""
+        infos = self._client.stores.segment_infos(self.stream, end.positions)
+        passed = (i for i, info in infos.items() if not info.exists or info.start_offset > end.positions[i])
+        return [Loss(self.stream, i, 0, end.positions[i]) for i in sorted(passed)]
+
+    def wanted(self, loss: Loss) -> Loss | None:
+        """Return the part of a loss that was to be read; None if there is none."""
+        if not self._is_wanted(loss.segment_id, loss.offset):
+            return None
+        end = min(ceiling.ends.get(loss.segment_id, _ANY) for ceiling in (*self._ceilings, _NO_CEILING))
+        return loss if loss.bytes is None else replace(loss, bytes=min(loss.bytes, end - loss.offset))
+
+    def _is_wanted(self, segment_id: int, at: int) -> bool:
+        return self._below([segment_id]) and all(at < c.ends.get(segment_id, _ANY) for c in self._ceilings)
 
     def backlog(self, start: StreamCut) -> Backlog:
         """Readable part from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
@@ -101,8 +138,19 @@ class StreamPlanner:
         for segment_id, begin in positions.items():
             lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
             ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
-        self.growing = {i: end for i, end in ends.items() if not infos[i].sealed and end == infos[i].write_offset}
+        self.growing = {i: end for i, end in ends.items() if _is_growing(infos[i]) and end == infos[i].write_offset}
         return Backlog(self.stream, positions, ends)
+
+    def slices(self, start: StreamCut) -> Iterator[SegmentSlice]:
+        """Yield all that can be read from ``start`` on, predecessors before successors. Raises as :meth:`backlog`."""
+        while True:
+            backlog = self.backlog(start)
+            end = StreamCut(self.stream, backlog.ends)
+            found = list(slices_of(StreamCut(self.stream, backlog.starts), end))
+            if not found:
+                return
+            yield from found
+            start = end
 
     def _below(self, segment_ids: Iterable[int]) -> bool:
         return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
@@ -121,6 +169,8 @@ class StreamPlanner:
 
     def _is_finished(self, info: SegmentInfo, at: int) -> bool:
         """Whether a segment is read to its end, and its successors may be read. Raises as :meth:`backlog`."""
+        if not self._is_wanted(info.id, at):
+            return False
         self._check_present(info, at)
         return info.sealed and at >= info.write_offset and self._below(self._lineage.successors(info.id))
 
@@ -134,6 +184,14 @@ class StreamPlanner:
             f"stream {self.stream}, segment {info.id}, offset {at}: {lost} was truncated before it was read; "
             "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
         )
+
+
+def _with(streams: tuple[StreamName, ...], more: tuple[StreamName, ...]) -> tuple[StreamName, ...]:
+    return tuple(sorted((*streams, *more))) if more else streams
+
+
+def _is_growing(info: SegmentInfo) -> bool:
+    return info.exists and not info.sealed
 
 
 class QueryPlan:
@@ -166,7 +224,19 @@ class QueryPlan:
         if self._options.stream_pattern is None:
             starts.check(streams)
             self._ends.check(streams)
-        return Offset(dict(zip(streams, of_each(starts.bounded, streams), strict=True)))
+        streams = _with(streams, self._streams.gone(starts.known()))
+        cuts = dict(zip(streams, of_each(starts.bounded, streams), strict=True))
+        if self._options.end_stream_cut is not None:
+            of_each(self._check_end, cuts.values())
+        return Offset(cuts)
+
+    def _check_end(self, begin: StreamCut) -> None:
+        """Note the loss if the query begins after its end, because truncation has passed the end."""
+        passed: list[Loss] = []
+        with suppress(DataLossError, StreamNotFoundError):  # it is missed when the batch is planned
+            end = self._ends.cut(begin.stream)
+            passed = [] if end is None else StreamPlanner(self._client, begin.stream, self._clock).end_at(begin, end)
+        self.losses.note(passed)
 
     def end_here(self) -> None:
         """Fix the streams and their tails of this moment as the end of the run."""
@@ -188,9 +258,10 @@ class QueryPlan:
         """
         told = self._await_look()
         began = self._clock()
-        found = of_each(lambda stream: self._remaining(stream, start.cuts.get(stream)), self._known(start))
+        streams = self._known(start)
+        found = of_each(lambda stream: self._remaining(stream, start.cuts.get(stream)), streams)
         begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
-        end = self._end(start, begins, [backlog for _, backlog in filter(None, found)])
+        end = self._end(start, begins, [backlog for _, backlog in filter(None, found)], set(streams) - begins.keys())
         if end is start:
             took = self._clock() - began
             self._next_look = self._clock() + min(max(_LEAST_PAUSE, _PAUSE_PER_LOOK * took), _LONGEST_PAUSE)
@@ -225,6 +296,7 @@ class QueryPlan:
     def _known(self, start: Offset) -> Sequence[StreamName]:
         """The streams to read now. Those that the query does not read any more keep their positions."""
         streams = self._streams.now()
+        streams = _with(streams, self._streams.gone(start.cuts))
         if start.cuts and streams and not start.cuts.keys() & set(streams):
             raise ConfigError(
                 f"the checkpoint is of stream {', '.join(map(str, start.cuts))}, the query reads "
@@ -242,11 +314,13 @@ class QueryPlan:
                 at = begin or self._client.head(stream)
                 return at, self._backlog(stream, at)
             except (DataLossError, StreamNotFoundError):
+                if begin is None and self._options.stream_pattern is not None:
+                    return None  # deleted since it was found, before the query had a position in it
                 if begin is None or attempt == _ATTEMPTS:
                     raise
             # The stream may be another one by now, with the same name.
-            self._planners.pop(stream, None)
-            begin = self.losses.resume(begin)
+            planner = self._planners.pop(stream, None)
+            begin = self.losses.resume(begin, None if planner is None else planner.wanted)
             if begin is None:
                 return None
             if attempt > 1:
@@ -269,7 +343,13 @@ class QueryPlan:
                 planner.end_at(begin, end)
         return planner
 
-    def _end(self, start: Offset, begins: Mapping[StreamName, StreamCut], backlogs: Sequence[Backlog]) -> Offset:
+    def _end(
+        self,
+        start: Offset,
+        begins: Mapping[StreamName, StreamCut],
+        backlogs: Sequence[Backlog],
+        gone: Collection[StreamName],
+    ) -> Offset:
         self._boundaries.keep_only({(b.stream, segment_id) for b in backlogs for segment_id in b.ends})
         admitted = self._admission.admit(backlogs)
         ends = {stream: StreamCut(stream, positions) for stream, positions in admitted.items()}
@@ -277,7 +357,10 @@ class QueryPlan:
         if not moved and all(start.cuts[stream] == end for stream, end in ends.items()):
             return start
         shared = 0 if self._options.min_partitions else TASK_BYTES
-        return Offset({**start.cuts, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
+        kept = start.cuts
+        if self._options.stream_pattern is not None:  # a stream that is created again is a new one
+            kept = {stream: cut for stream, cut in kept.items() if stream not in gone}
+        return Offset({**kept, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
 
     def _parts(
         self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]

@@ -46,6 +46,12 @@ class Positions:
                     f"option {self._name!r} has a place in stream {stream}, which the query does not read"
                 )
 
+    def known(self) -> Collection[StreamName]:
+        """Return the streams that the text has a stream cut for, as a checkpoint has."""
+        if isinstance(self._default, str) and self._default.lower().startswith(_CHECKPOINT):
+            return self._checkpoint(self._default[len(_CHECKPOINT) :].strip())
+        return [stream for stream, place in self._own.items() if isinstance(place, StreamCut)]
+
     def cut(self, stream: StreamName) -> StreamCut | None:
         """The cut of a stream; None for ``unbounded``.
 
@@ -80,13 +86,16 @@ class Positions:
         )
 
     def _from_checkpoint(self, stream: StreamName, path: str) -> StreamCut:
-        with self._lock:
-            if path not in self._checkpoints:
-                self._checkpoints[path] = from_offset(committed_offset(path))
-            positions = self._checkpoints[path]
+        positions = self._checkpoint(path)
         if stream not in positions:
             raise self._no_position(stream, positions)
         return positions[stream]
+
+    def _checkpoint(self, path: str) -> dict[StreamName, StreamCut]:
+        with self._lock:
+            if path not in self._checkpoints:
+                self._checkpoints[path] = from_offset(committed_offset(path))
+            return self._checkpoints[path]
 
     def _no_position(self, stream: StreamName, positions: Mapping[StreamName, Any]) -> ConfigError:
         return ConfigError(

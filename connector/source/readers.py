@@ -42,8 +42,9 @@ from ..client import (
 )
 from ..client.slices import joined
 from ..client.waiting import in_background
-from ..errors import DataLossError
+from ..errors import DataLossError, MalformedStreamCutError
 from ..exchange import Exchanged
+from ..insight import Loss
 from ..spark_calls import called_by_spark
 from .admission import Boundaries, divide
 from .bad_records import check_letter_box, letter_box
@@ -51,7 +52,7 @@ from .columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, want
 from .data_loss import DataLoss, pass_over
 from .offsets import TASK_BYTES, Offset, shared_tasks
 from .options import SourceOptions
-from .planner import QueryPlan
+from .planner import QueryPlan, StreamPlanner
 from .positions import Positions
 from .progress import Progress, PublishedPosition
 from .streams import Streams, of_each
@@ -263,10 +264,22 @@ def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder)
 
 
 def _slices(client: PravegaClient, losses: DataLoss, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
-    remaining = losses.resume(start)
+    planner = StreamPlanner(client, start.stream)
+
+    def wanted(loss: Loss) -> Loss | None:
+        if loss.deleted:
+            return loss
+        planner.end_at(start, end)
+        return planner.wanted(loss)
+
+    remaining = losses.resume(start, wanted)
     if remaining is None:
         return []
-    return slices_between(client.stores, start, end, skip_lost=remaining != start)
+    try:
+        return slices_between(client.stores, start, end, skip_lost=remaining != start)
+    except MalformedStreamCutError:
+        losses.note(planner.end_at(remaining, end))
+        return list(planner.slices(remaining))
 
 
 def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import translate
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..client import PravegaClient, StreamName, note_answer, shared_client
+from ..client import STATE_TAG, PravegaClient, StreamName, note_answer, shared_client
 from ..client.waiting import side_by_side
-from ..errors import ConfigError, ScopeNotFoundError
+from ..errors import ConfigError, ScopeNotFoundError, StreamNotFoundError
 from .options import SourceOptions
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ V = TypeVar("V")
 
 _REGEX: Final = "regex:"
 _WILD: Final = frozenset("*?[")
-_LEDGER: Final = "-ledger"  # what the sink's exactly-once mode keeps beside its target
+_LEDGER: Final = "-ledger"  # of a ledger next to its target that has no tag, such as one that the user created
 # Streams that are asked about at once: as many connections as a client keeps to a segment store.
 _AT_ONCE: Final = 8
 
@@ -36,12 +37,24 @@ def of_each(ask: Callable[[V], T], streams: Iterable[V]) -> list[T]:
 
 
 @dataclass(frozen=True, slots=True)
+class Matches:
+    """Streams that match a pattern: those to read, and those of the same names that hold state."""
+
+    read: tuple[StreamName, ...] = ()
+    state: frozenset[StreamName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class StreamPattern:
-    """Names to look for: ``matches`` takes ``scope/stream``; ``scopes`` are those to look in, None for all."""
+    """Names to look for: ``matches`` takes ``scope/stream``; ``scopes`` are those to look in, None for all.
+
+    ``exact`` are the streams that the pattern names without a wildcard.
+    """
 
     text: str
     scopes: tuple[str, ...] | None
     matches: re.Pattern[str]
+    exact: frozenset[StreamName] = frozenset()
 
     @classmethod
     def parse(cls, text: str, scopes: tuple[str, ...]) -> StreamPattern:
@@ -52,26 +65,33 @@ class StreamPattern:
         named = {scope for scope, _ in globs}
         wild = any(_WILD & set(scope) for scope in named)
         matches = _compiled(text, "|".join(f"{translate(scope)[:-2]}/{translate(name)}" for scope, name in globs))
-        return cls(text, None if wild else tuple(sorted(named)), matches)
+        exact = frozenset(StreamName(scope, name) for scope, name in globs if not _WILD & {*scope, *name})
+        return cls(text, None if wild else tuple(sorted(named)), matches, exact)
 
-    def find(self, controller: ControllerClient) -> tuple[StreamName, ...]:
-        """The streams that match now, sorted; without Pravega's own, and without ledgers beside their targets."""
+    def find(self, controller: ControllerClient) -> Matches:
+        """Return the streams that match now, without Pravega's own."""
         scopes = controller.list_scopes() if self.scopes is None else self.scopes
-        found: list[StreamName] = []
+        found, state = list[StreamName](), set[StreamName]()
         for scope in scopes:
-            if scope.startswith("_"):
-                continue
-            names = _streams_of(controller, scope)
-            there = set(names)
-            found += [name for name in names if self.matches.fullmatch(str(name)) and not _is_ledger(name, there)]
-        return tuple(sorted(found))
+            if not scope.startswith("_"):
+                with suppress(ScopeNotFoundError):  # it may come later, as its streams may
+                    there = controller.list_streams(scope)
+                    found += filter(self.covers, there)
+                    state |= self._state_streams(controller, scope, there)
+        return Matches(tuple(sorted(set(found) - state)), frozenset(state))
 
+    def covers(self, name: StreamName) -> bool:
+        """Return whether the pattern is for a stream of that name, whether or not it exists."""
+        looked_in = not name.scope.startswith("_") and (self.scopes is None or name.scope in self.scopes)
+        return looked_in and self.matches.fullmatch(str(name)) is not None
 
-def _streams_of(controller: ControllerClient, scope: str) -> list[StreamName]:
-    try:
-        return controller.list_streams(scope)
-    except ScopeNotFoundError:  # it may come later, as its streams may
-        return []
+    def _state_streams(self, controller: ControllerClient, scope: str, there: Sequence[StreamName]) -> set[StreamName]:
+        """Return the streams of a scope that hold state instead of events, except those named exactly."""
+        if not any(map(self.covers, there)):
+            return set()
+        known = set(there)
+        tagged = controller.list_streams(scope, tag=STATE_TAG)
+        return {*tagged, *(name for name in there if _is_ledger(name, known))} - self.exact
 
 
 def _is_ledger(name: StreamName, there: set[StreamName]) -> bool:
@@ -110,6 +130,7 @@ class Streams:
         pattern = options.stream_pattern
         self._pattern = None if pattern is None else StreamPattern.parse(pattern, options.scopes())
         self._found = options.stream_names() if pattern is None else ()
+        self._there: frozenset[StreamName] | None = None
         # Its own dead letters would come again and again.
         self._never = None if options.dead_letter_stream is None else options.dead_letter_stream_name()
         self._interval = options.discovery_interval_ms / 1000
@@ -124,10 +145,31 @@ class Streams:
     def now(self) -> tuple[StreamName, ...]:
         """The streams to read, sorted; those of a pattern as they were at most ``interval`` ago."""
         if self._pattern is not None and self._clock() >= self._next_look:
-            found = self._pattern.find(self._client.controller)
-            self._found = tuple(stream for stream in found if stream != self._never)
+            matches = self._pattern.find(self._client.controller)
+            left_out = {self._never, *self._created_as_state(matches.read)}
+            self._found = tuple(stream for stream in matches.read if stream not in left_out)
+            self._there = matches.state.union(matches.read)
             self._next_look = self._clock() + self._interval
         return self._found
+
+    def _created_as_state(self, found: Iterable[StreamName]) -> list[StreamName]:
+        """Return the new streams with the tag of state: a server lists a stream shortly before it lists its tags."""
+        if self._pattern is None or self._there is None:
+            return []
+        new = [name for name in found if name not in self._there and name not in self._pattern.exact]
+        return [name for name, is_state in zip(new, of_each(self._is_state, new), strict=True) if is_state]
+
+    def _is_state(self, stream: StreamName) -> bool:
+        with suppress(StreamNotFoundError):  # it was deleted since it was listed
+            return STATE_TAG in self._client.controller.stream_config(stream).tags
+        return False
+
+    def gone(self, known: Iterable[StreamName]) -> tuple[StreamName, ...]:
+        """Return those of ``known`` that match the pattern, but were deleted; none without a pattern."""
+        pattern, there = self._pattern, self._there
+        if pattern is None or there is None:
+            return ()
+        return tuple(name for name in known if name not in there and name != self._never and pattern.covers(name))
 
     def require(self) -> None:
         """Raise StreamNotFoundError for a stream that is named and not there, ControllerUnavailableError."""

@@ -165,6 +165,12 @@ class Cluster:
         """Names of a scope's streams, internal ones included."""
         return sorted(name.stream for name in self.streams if name.scope == scope)
 
+    def tagged_names(self, scope: str, tag: str) -> list[str]:
+        """Names of a scope's streams that have a tag."""
+        return [
+            name for name in self.stream_names(scope) if tag in self.streams[StreamName(scope, name)].config.tags.tag
+        ]
+
     def update_stream(self, config: pb.StreamConfig) -> str:
         """Replace the configuration; another fixed number of segments, or a larger least one, scales at once."""
         stream = self.streams.get(_stream(config.streamInfo))

@@ -158,6 +158,14 @@ class Controller(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no ty
         streams = [pb.StreamInfo(scope=scope, stream=name) for name in names]
         return pb.StreamsInScopeResponse(streams=streams, continuationToken=token)
 
+    def _listStreamsInScopeForTag(self, request: pb.StreamsInScopeWithTagRequest) -> Message:
+        scope = request.scope.scope
+        if scope not in self.cluster.scopes:
+            return pb.StreamsInScopeResponse(status=pb.StreamsInScopeResponse.SCOPE_NOT_FOUND)
+        names, token = _page(self.cluster.tagged_names(scope, request.tag), request.continuationToken)
+        streams = [pb.StreamInfo(scope=scope, stream=name) for name in names]
+        return pb.StreamsInScopeResponse(streams=streams, continuationToken=token)
+
     def _getStreamConfiguration(self, request: pb.StreamInfo) -> Message:
         return self._require(request).config
 

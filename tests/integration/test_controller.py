@@ -100,6 +100,24 @@ class TestStreams:
         assert not controller.delete_stream(stream_name)
         assert not controller.stream_exists(stream_name)
 
+    def test_are_listed_by_tag(self, controller: ControllerClient, stream_name: StreamName) -> None:
+        controller.create_scope(stream_name.scope)
+        names = [StreamName(stream_name.scope, f"stream-{number:02}") for number in range(40)]
+        for number, name in enumerate(names):
+            controller.create_stream_with(name, StreamConfig(tags=("all", "odd" if number % 2 else "even")))
+        controller.create_stream(stream_name)
+        scope = stream_name.scope
+        assert controller.list_streams(scope, tag="all") == names
+        assert controller.list_streams(scope, tag="odd") == names[1::2]
+        assert controller.list_streams(scope, tag="none") == []
+        controller.update_stream(names[0], StreamConfig(tags=("all", "odd")))
+        assert controller.list_streams(scope, tag="even") == names[2::2]
+        controller.seal_stream(names[1])
+        controller.delete_stream(names[1])
+        assert controller.list_streams(scope, tag="odd") == [names[0], *names[3::2]]
+        with pytest.raises(ScopeNotFoundError, match="scope nowhere does not exist"):
+            controller.list_streams("nowhere", tag="all")
+
     def test_recreated_stream_has_new_segments(self, controller: ControllerClient, stream: StreamName) -> None:
         old = controller.head_cut(stream)
         controller.seal_stream(stream)

@@ -490,6 +490,16 @@ class StreamsInScopeRequest(_message.Message):
     continuationToken: ContinuationToken
     def __init__(self, scope: _Optional[_Union[ScopeInfo, _Mapping]] = ..., continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ...) -> None: ...
 
+class StreamsInScopeWithTagRequest(_message.Message):
+    __slots__ = ("scope", "tag", "continuationToken")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATIONTOKEN_FIELD_NUMBER: _ClassVar[int]
+    scope: ScopeInfo
+    tag: str
+    continuationToken: ContinuationToken
+    def __init__(self, scope: _Optional[_Union[ScopeInfo, _Mapping]] = ..., tag: _Optional[str] = ..., continuationToken: _Optional[_Union[ContinuationToken, _Mapping]] = ...) -> None: ...
+
 class GetEpochSegmentsRequest(_message.Message):
     __slots__ = ("streamInfo", "epoch")
     STREAMINFO_FIELD_NUMBER: _ClassVar[int]

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from connector.client import PravegaClient, StreamCut
 from connector.config import PravegaConfig
-from connector.errors import DataLossError, StreamNotFoundError
+from connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
 from connector.options import parse_options
 from connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
 from connector.wire import StreamName
@@ -58,6 +58,12 @@ class Query:
             events += self.read(end)
             self.offset = end
         return events
+
+    def read_at_once(self) -> list[bytes]:
+        """All events of a batch query with the same options."""
+        reader = PravegaBatchReader(self.options, pa.schema(decoded_fields(self.options, None)), None)
+        parts = reader.partitions()
+        return [event for part in parts for rows in reader.read(part) for event in rows.column("event").to_pylist()]
 
     @property
     def report(self) -> dict:
@@ -280,6 +286,111 @@ def test_a_batch_read_from_a_cut_that_was_truncated(config, client, stream_name,
         return
     events = [e for part in reader.partitions() for rows in reader.read(part) for e in rows.column(0).to_pylist()]
     assert sorted(events) == sorted(kept)
+
+
+# ---- truncation that passes a fixed end ----
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_truncation_past_the_end_of_the_query(client, stream_name, query, write, caplog, fail, scaled):
+    """Nothing is left to read, and what the query was to read is the loss; what follows its end is none."""
+    write(stream_name, "lost", 17)
+    end = client.tail(stream_name)
+    write(stream_name, "after the end", 5)
+    if scaled:
+        scale(client, stream_name, 0.0, 0.3, 1.0)
+        write(stream_name, "long after the end", 3)
+    client.truncate(client.tail(stream_name))
+    write(stream_name, "kept", 2)
+    query.restart(fail_on_data_loss=fail, end_stream_cut=end.to_text())
+    if fail == "true":
+        with pytest.raises(DataLossError, match=f"{17 * SIZE:,} bytes in all"):
+            query.run()
+        return
+    with caplog.at_level(logging.WARNING):
+        assert query.run() == []
+    assert query.report["lost"]["bytes"] == 17 * SIZE
+    assert caplog.text.count("[PRAVEGA-DATA-LOSS]") == 2
+    query.restart()
+    assert query.run() == [], "the next run resumes after its end"
+
+
+def test_truncation_past_a_part_of_the_end_of_the_query(client, stream_name, query, write):
+    """The segments that truncation has not passed are read up to the end."""
+    write(stream_name, "before", 20)
+    end = client.tail(stream_name)
+    write(stream_name, "after the end", 20)
+    passed, head = client.tail(stream_name).positions[0], query.offset["streams"][str(stream_name)]["1.#epoch.0"]
+    client.truncate(StreamCut(stream_name, {0: passed, 1: head}))
+    left = end.positions[1] - head
+    query.restart(fail_on_data_loss="false", end_stream_cut=end.to_text())
+    assert len(query.run()) == left // SIZE
+    query.restart()
+    assert query.run() == []
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_truncation_while_a_run_to_the_present_end_is_under_way(client, stream_name, query, write, fail):
+    query.restart(fail_on_data_loss=fail, max_bytes_per_trigger=4 * SIZE)
+    write(stream_name, "lost", 17)
+    query.planner.prepareForTriggerAvailableNow()
+    end = query.plan()
+    read = query.read(end)
+    query.offset = end
+    client.truncate(client.tail(stream_name))
+    write(stream_name, "later", 5)
+    client.truncate(client.tail(stream_name))
+    if fail == "true":
+        with pytest.raises(DataLossError):
+            query.run()
+        return
+    assert query.run() == []
+    assert query.report["lost"]["bytes"] == (17 - len(read)) * SIZE
+
+
+def test_a_query_that_has_reached_its_end_loses_nothing(client, stream_name, query, write):
+    write(stream_name, "read", 17)
+    query.restart(end_stream_cut=client.tail(stream_name).to_text())
+    assert len(query.run()) == 17
+    write(stream_name, "after the end", 5)
+    client.truncate(client.tail(stream_name))
+    query.restart()
+    assert query.run() == []
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("of", [Query.run, Query.read_at_once])
+def test_a_query_whose_whole_range_was_truncated(config, client, stream_name, query, write, fail, of):
+    end = client.tail(stream_name)
+    write(stream_name, "after the end", 9)
+    client.truncate(client.tail(stream_name))
+    late = Query(config, str(stream_name), fail_on_data_loss=fail, end_stream_cut=end.to_text())
+    if fail == "true":
+        with pytest.raises(DataLossError, match=f"{40 * SIZE:,} bytes in all"):
+            of(late)
+        return
+    assert of(late) == []
+
+
+def test_an_end_before_the_start_is_an_error_all_the_same(config, client, stream_name, query, write):
+    end = client.tail(stream_name)
+    write(stream_name, "after the end", 9)
+    late = Query(config, str(stream_name), start_stream_cut="latest", end_stream_cut=end.to_text())
+    with pytest.raises(MalformedStreamCutError, match="swap them"):
+        late.run()
+
+
+@pytest.mark.parametrize("end", ["", "latest"])
+def test_a_stream_that_was_created_again_is_read_from_its_head(config, client, stream_name, query, write, end):
+    """Also by a run that ends where the stream ends."""
+    delete(client, stream_name)
+    client.create_stream(stream_name, 1)
+    new = write(stream_name, "new", 4)
+    query.restart(fail_on_data_loss="false")
+    if end:
+        query.planner.prepareForTriggerAvailableNow()
+    assert sorted(query.run()) == sorted(new)
 
 
 def test_through_spark(

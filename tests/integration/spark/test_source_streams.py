@@ -1,17 +1,22 @@
 """Several streams in one query: named, by a pattern, in several scopes; streams that come while it runs."""
 
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient
+from connector.client import STATE_TAG, PravegaClient
 from connector.config import PravegaConfig
 from connector.data_source import PravegaDataSource
-from connector.errors import ConfigError, StreamNotFoundError
+from connector.errors import ConfigError, DataLossError, StreamNotFoundError
+from connector.ingest import ingest
+from connector.ledger.state import Ledger
 from connector.wire import StreamName
 from tools.micro_batches import MicroBatches
 
@@ -93,6 +98,101 @@ def test_patterns(
     found = counted(MicroBatches(), **options, stream_pattern=pattern.format(scope), **more)
     assert set(found) == {each.format(scope) for each in expected}
     assert set(found.values()) == {3}
+
+
+def test_the_projects_own_state_is_no_event(
+    client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], tmp_path: Path
+):
+    """Ledgers, ingestion states and group positions match a pattern by their names, and are left out by their tag."""
+    orders, dropped = fill("orders", 3, segments=1), fill("dropped", 0, segments=1)
+    query = MicroBatches()
+    options |= {"stream_pattern": f"{scope}/*"}
+    assert counted(query, **options) == {str(orders): 3}
+    Ledger(client, StreamName(scope, "a-name-of-its-own"))
+    Ledger(client, StreamName(scope, "dropped-ledger"))
+    client.delete_stream(dropped)
+    file = tmp_path / "lines.jsonl"
+    file.write_text('{"n": 1}\n')
+    ingest(file, orders, client=client)
+    with client.reader_group(f"{scope}/group", [orders]).exactly_once("reader", to=orders):
+        pass
+    state = {"a-name-of-its-own", "dropped-ledger", "orders-ingest", "group-positions"}
+    assert {name.stream for name in client.controller.list_streams(scope, tag=STATE_TAG)} == state
+    assert counted(query, **options, fail_on_data_loss="false") == {str(orders): 1}
+    assert counted(MicroBatches(), **options) == {str(orders): 4}
+    named = options | {"stream_pattern": f"{scope}/orders*, {scope}/orders-ingest"}
+    assert counted(MicroBatches(), **named).keys() == {str(orders), f"{scope}/orders-ingest"}
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+@pytest.mark.parametrize("others", [True, False])
+def test_a_stream_of_a_pattern_that_was_deleted_is_a_loss(
+    client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], fail: str, others: bool
+):
+    """The stream had five unread events; ``others`` is whether another stream still matches."""
+    gone = fill("orders-a", 10)
+    options |= {"stream_pattern": f"{scope}/orders-*", "fail_on_data_loss": fail}
+    query = MicroBatches()
+    assert counted(query, **options) == {str(gone): 10}
+    fill("orders-a", 5, 10)
+    client.delete_stream(gone)
+    if others:
+        fill("orders-b", 3)
+    if fail == "true":
+        with pytest.raises(DataLossError, match=f"stream {gone}, segment 0, offset .* deleted with the stream"):
+            counted(query, **options)
+        return
+    assert counted(query, **options) == ({f"{scope}/orders-b": 3} if others else {})
+    assert counted(query, **options) == {}
+    fill("orders-a", 2)
+    assert counted(query, **options) == {str(gone): 2}
+
+
+def test_streams_of_a_pattern_that_were_all_deleted_are_in_the_progress(
+    client: PravegaClient, fill: Fill, scope: str, options: dict[str, str], caplog: pytest.LogCaptureFixture
+):
+    gone = fill("orders-a", 10)
+    options |= {"stream_pattern": f"{scope}/orders-*", "fail_on_data_loss": "false"}
+    query = MicroBatches()
+    assert counted(query, **options) == {str(gone): 10}
+    client.delete_stream(gone)
+    source = PravegaDataSource(options)
+    reader = source.streamReader(source.schema())
+    end = json.loads(query.offsets[-1])
+    with caplog.at_level(logging.WARNING):
+        assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
+    report = reader.reportLatestOffset()
+    assert report is not None
+    assert {loss["reason"] for loss in report["lost"]["segments"]} == {"deleted"}
+    assert f"[PRAVEGA-DATA-LOSS] stream {gone}" in caplog.text
+
+
+def test_a_deleted_stream_of_a_pattern_through_spark(
+    spark: SparkSession, client: PravegaClient, fill: Fill, scope: str, config: PravegaConfig, checkpoint: str
+):
+    fill("orders-a", 10)
+    fill("orders-b", 3)
+    sink: list[str] = []
+
+    def run(**options: str) -> list[dict]:
+        reader = spark.readStream.format("pravega").option("controller", config.controller)
+        frame = reader.options(start_stream_cut="earliest", stream_pattern=f"{scope}/orders-*", **options).load()
+        writer = frame.writeStream.foreachBatch(lambda batch, _: sink.extend(row.stream for row in batch.collect()))
+        query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [source["latestOffset"] for p in query.recentProgress for source in json.loads(p.json)["sources"]]
+
+    run()
+    assert Counter(sink) == {"orders-a": 10, "orders-b": 3}
+    fill("orders-a", 5, 10)
+    fill("orders-b", 2, 10)
+    client.delete_stream(f"{scope}/orders-a")
+    with pytest.raises(StreamingQueryException, match=rf"\[PRAVEGA-DATA-LOSS\] stream {scope}/orders-a"):
+        run()
+    sink.clear()
+    reports = run(fail_on_data_loss="false")
+    assert Counter(sink) == {"orders-b": 2}
+    assert {loss["stream"] for loss in reports[-1]["lost"]["segments"]} == {f"{scope}/orders-a"}
 
 
 def test_streams_that_come_later_are_read_from_their_head(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connector.client import PravegaClient, StreamName
+from connector.client import STATE_TAG, ControllerClient, PravegaClient, StreamName
 from connector.errors import DataLossError, PravegaError, StreamNotFoundError
 from connector.options import parse_options
 from connector.source import SourceOptions, streams
@@ -55,8 +55,12 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, step: Any) -> list[Any]:
     return found
 
 
+def options_of(client: PravegaClient, **options: str) -> SourceOptions:
+    return parse_options(SourceOptions, {"controller": client.config.controller, **options})
+
+
 def plan(client: PravegaClient, **options: str) -> QueryPlan:
-    return QueryPlan(client, parse_options(SourceOptions, {"controller": client.config.controller, **options}))
+    return QueryPlan(client, options_of(client, **options))
 
 
 def partitions(pravega: InProcessPravega, **options: str) -> list[Any]:
@@ -124,6 +128,35 @@ def test_of_missing_streams_the_first_one_is_told(pravega, client, monkeypatch):
     error = (StreamNotFoundError, str(StreamNotFoundError.of(StreamName.parse("many/absent-first"))))
     assert both_ways(monkeypatch, lambda: partitions(pravega, **paths)) == [error, error]
     assert both_ways(monkeypatch, lambda: plan(client, **paths).first()) == [error, error]
+
+
+def test_a_stream_that_is_listed_before_its_tag_is_left_out(client, monkeypatch):
+    client.create_scope("late")
+    client.create_stream("late/orders")
+    looked = streams.Streams(client, options_of(client, stream_pattern="late/*"), iter(range(0, 1000, 100)).__next__)
+    assert looked.now() == (StreamName("late", "orders"),)
+    listed = ControllerClient.list_streams
+
+    def untagged(controller: ControllerClient, scope: str, *, tag: str | None = None) -> list[StreamName]:
+        return listed(controller, scope) if tag is None else []
+
+    monkeypatch.setattr(ControllerClient, "list_streams", untagged)
+    client.create_stream("late/state", tags=[STATE_TAG])
+    client.create_stream("late/more")
+    found = (StreamName("late", "more"), StreamName("late", "orders"))
+    assert looked.now() == found
+    monkeypatch.undo()
+    assert looked.now() == found
+
+
+def test_a_pattern_asks_for_the_tags_of_new_streams_alone(pravega, client):
+    looked = streams.Streams(client, options_of(client, **PATTERN), iter(range(0, 1000, 100)).__next__)
+    before = pravega.controller.calls.copy()
+    for _ in range(3):
+        assert len(looked.now()) == STREAMS
+    asked = pravega.controller.calls - before
+    assert asked["getStreamConfiguration"] == 0
+    assert asked["listStreamsInScopeForTag"] == 3, "one a look, however many streams there are"
 
 
 def test_losses_are_told_of_the_first_stream_or_of_all(client, monkeypatch):

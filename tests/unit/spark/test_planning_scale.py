@@ -104,11 +104,11 @@ def test_a_sealed_stream_costs_one_call_a_second(clock: Clock):
 
 def test_a_pattern_costs_its_scopes_lists_at_each_interval(clock: Clock):
     with many_epochs(10) as (stream, client):
-        asked = []
+        asked, tagged = [], []
 
-        def list_streams(scope: str, *, internal: bool = False) -> list[StreamName]:
-            asked.append(scope)
-            return [stream.name]
+        def list_streams(scope: str, *, internal: bool = False, tag: str | None = None) -> list[StreamName]:
+            (asked if tag is None else tagged).append(scope)
+            return [stream.name] if tag is None else []
 
         client.controller.list_streams = list_streams
         options = {"stream_pattern": "scope/*, other/*", "discovery_interval_ms": "1000"}
@@ -116,6 +116,7 @@ def test_a_pattern_costs_its_scopes_lists_at_each_interval(clock: Clock):
         begin = clock.now
         polled(plan, clock, 5)
         assert 2 * 4 <= len(asked) <= 2 * (clock.now - begin + 1)
+        assert len(tagged) == len(asked)
 
 
 def test_a_limit_reads_no_more_of_a_wide_stream_than_it_admits():
