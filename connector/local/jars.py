@@ -3,11 +3,13 @@
 A lock file beside this module has the coordinates, size and SHA-256 of each jar of a server's class path, so that no
 published description is searched and no jar that differs from the one tested is ever run; ``tools/relock.py`` makes it.
 Jars arrive in a folder ``KEY.partial``, which gets its name when all are there, with a manifest. Whatever ends a fetch,
-the next one goes on with what had arrived.
+the next one goes on with what had arrived. A jar whose bytes have changed since is fetched again: each use compares
+size and time with those at which its digest was right, and the digest where they differ.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,7 +17,7 @@ import pwd
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 from rich.filesize import decimal
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _MANIFEST: Final = "manifest.json"
+_CHECKED: Final = "checked.json"  # jar -> size, time of its last change, and digest, when its bytes were compared
 _LOCK_SECONDS: Final = 3600.0
 _FETCH_SECONDS: Final = 1800.0
 _READ_SECONDS: Final = 30.0
@@ -109,7 +112,7 @@ def ensure_jars(
     """
     home = cache_dir() / "jars"
     folder = home / jars.key
-    if _is_complete(folder):
+    if _is_complete(jars, folder):
         return folder
     source = Repository(repository or os.environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL, read_seconds)
     try:
@@ -119,7 +122,7 @@ def ensure_jars(
             _acquire(home / f"{jars.key}.lock", progress),
         ):
             # Another process may have fetched them while this one waited.
-            if not _is_complete(folder):
+            if not _is_complete(jars, folder):
                 _fetch(jars, source, folder, progress, seconds)
     except OSError as error:
         raise JarDownloadError(
@@ -144,12 +147,41 @@ def _acquire(path: Path, progress: JarProgress) -> FileLock:
     return lock
 
 
-def _is_complete(folder: Path) -> bool:
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_text())
-        return bool(manifest) and all((folder / name).stat().st_size == size for name, size in manifest.items())
-    except (OSError, ValueError, AttributeError):
+def _is_complete(jars: JarSet, folder: Path) -> bool:
+    """Whether all jars are in the folder, byte for byte."""
+    if _read(folder / _MANIFEST) != {jar.file_name: jar.size for jar in jars.jars}:
         return False
+    checked = _read(folder / _CHECKED)
+    now: dict[str, list[int | str]] = {}
+    for jar in jars.jars:
+        path = folder / jar.file_name
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        # Not st_mtime, which a copy or an archive sets as it likes.
+        stamp = now[jar.file_name] = [found.st_size, found.st_ctime_ns, jar.sha256]
+        if checked.get(jar.file_name) != stamp and not (found.st_size == jar.size and jar.is_at(path)):
+            return False
+    if now != checked:
+        _write(folder / _CHECKED, now)
+    return True
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write(path: Path, content: dict[str, list[int | str]]) -> None:
+    """Write as a whole, if the folder can be written: others may use it at the same time."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        new.write_text(json.dumps(content))
+        new.replace(path)
 
 
 def _fetch(jars: JarSet, source: Repository, folder: Path, progress: JarProgress, seconds: float) -> None:

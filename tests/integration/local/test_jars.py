@@ -16,6 +16,7 @@ import threading
 import time
 import urllib.parse
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import trustme
@@ -180,7 +181,8 @@ def partial(tmp_path, repository):
 
 
 def assert_complete(folder, repository):
-    assert {path.name for path in folder.iterdir()} == {"manifest.json", *(jar.file_name for jar in repository.jars)}
+    there = {path.name for path in folder.iterdir()} - {"checked.json"}  # which the first use writes
+    assert there == {"manifest.json", *(jar.file_name for jar in repository.jars)}
     assert all(jar.is_at(folder / jar.file_name) for jar in repository.jars)
     assert json.loads((folder / "manifest.json").read_text()) == {jar.file_name: 300_000 for jar in repository.jars}
     # No other folder, nothing half done, no second copies.
@@ -432,20 +434,59 @@ def damage_by_cutting_a_jar(folder):
     (folder / "first-1.0.jar").write_bytes(b"PK")
 
 
+def damage_by_another_byte(folder):
+    """One of the same size, with the time of the last change as it was."""
+    path = folder / "first-1.0.jar"
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    data[1000] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def damage_by_another_jar(folder):
+    """Another file gets its name."""
+    (folder / "second-1.0.jar").replace(folder / "first-1.0.jar")
+    (folder / "second-1.0.jar").write_bytes(b"")
+
+
+@pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize(
     "damage",
     [
+        damage_by_another_byte,
+        damage_by_another_jar,
         damage_by_losing_the_manifest,
         damage_by_garbling_the_manifest,
         damage_by_losing_a_jar,
         damage_by_cutting_a_jar,
     ],
 )
-def test_a_damaged_folder_is_never_used(repository, damage):
+def test_a_damaged_folder_is_never_used(repository, damage, used):
     folder = fetch(repository)
+    if used:
+        assert fetch(repository) == folder
     damage(folder)
     assert_complete(fetch(repository), repository)
     assert repository.downloads["first-1.0.jar"] == 2
+
+
+def test_jars_that_were_compared_are_not_read_again(repository, monkeypatch):
+    folder = fetch(repository)
+    assert fetch(repository) == folder
+    monkeypatch.setattr(Jar, "is_at", lambda *_: pytest.fail("a jar was read"))
+    assert fetch(repository) == folder
+    assert set(repository.downloads.values()) == {1}
+
+
+def test_a_cache_that_cannot_be_written_is_used(repository, monkeypatch):
+    folder = fetch(repository)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert fetch(repository) == fetch(repository) == folder
 
 
 # ---------------------------------------------------------------- what the repository says
