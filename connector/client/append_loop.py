@@ -469,8 +469,8 @@ def _write_and_merge(connection: Connection, parent: str, token: str, framed: me
     """Write a framed event to a transient segment of a segment, and merge it into that."""
     number = connection.next_request_id
 
-    def ask(request: Message, expected: type[Message]) -> Message:
-        reply = connection.ask(request, deadline)
+    def ask(request: Message, expected: type[Message], segment: str | None = None) -> Message:
+        reply = connection.ask(request, deadline, segment=segment)
         if not isinstance(reply, expected):
             raise error_of(reply, parent)
         return reply
@@ -481,5 +481,5 @@ def _write_and_merge(connection: Connection, parent: str, token: str, framed: me
     ask(SetupAppend(number(), writer_id, created.segment, token), AppendSetup)
     for piece, at in enumerate(range(0, len(framed), _PIECE)):
         data = framed[at : at + _PIECE]
-        ask(ConditionalBlockEnd(writer_id, piece, at, data, number()), DataAppended)
+        ask(ConditionalBlockEnd(writer_id, piece, at, data, number()), DataAppended, created.segment)
     ask(MergeSegments(number(), parent, created.segment, token), SegmentsMerged)

@@ -95,26 +95,15 @@ class _Append:
     number: int
     sent: bool = False  # it may have taken effect
 
-    def ask(self, connection: Connection, writer_id: bytes, deadline: Deadline) -> Message:
-        """Send it, and return the reply."""
-        number = connection.next_request_id()
-        if self.expected is not None:
-            return connection.ask(
-                ConditionalAppend(writer_id, self.number, self.expected, self.event, number), deadline
-            )
-        return _append_block(connection, BlockAppend(writer_id, self.number, number), self.data(), 1, deadline)
-
     def data(self) -> bytes | memoryview:
         """Return the bytes that the segment gets."""
         return frame_events((self.event,)).data
 
 
-def _append_block(
-    connection: Connection, request: BlockAppend, data: bytes | memoryview, event_count: int, deadline: Deadline
-) -> Message:
-    """Append bytes in one step; return the reply."""
+def _encoded(request: BlockAppend, data: bytes | memoryview, event_count: int) -> bytes:
+    """Return what to send for an append of bytes."""
     before, after = request.around(len(data), event_count)
-    return connection.ask(request, deadline, b"".join((before, data, after)))
+    return b"".join((before, data, after))
 
 
 class SegmentAppender:
@@ -192,7 +181,7 @@ class SegmentAppender:
             return True
         assert self._connection is not None
         in_doubt, append.sent = append.sent, True
-        reply = append.ask(self._connection, self._writer_id, deadline)
+        reply = self._ask(self._connection, append, deadline)
         if isinstance(reply, DataAppended):
             return True
         if not isinstance(reply, ConditionalCheckFailed):
@@ -200,6 +189,14 @@ class SegmentAppender:
         assert append.expected is not None
         self._await_longer(append.expected, deadline)
         return in_doubt and self._took(append, deadline)
+
+    def _ask(self, connection: Connection, append: _Append, deadline: Deadline) -> Message:
+        number = connection.next_request_id()
+        if append.expected is not None:
+            conditional = ConditionalAppend(self._writer_id, append.number, append.expected, append.event, number)
+            return connection.ask(conditional, deadline, segment=self._name)
+        block = BlockAppend(self._writer_id, append.number, number)
+        return connection.ask(block, deadline, data=_encoded(block, append.data(), 1), segment=self._name)
 
     def _await_longer(self, length: int, deadline: Deadline) -> None:
         """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
@@ -281,10 +278,13 @@ class NumberedAppender:
 
     def _send(self, block: list[Numbered], deadline: Deadline) -> None:
         assert self._connection is not None
+        assert self._segment is not None
         frame = frame_events([event for _, event in block]).data
         number = block[-1][0]
         request = BlockAppend(self._writer_id, number, self._connection.next_request_id())
-        self._check(_append_block(self._connection, request, frame, len(block), deadline), DataAppended)
+        name = segment_name(self._stream, self._segment)
+        data = _encoded(request, frame, len(block))
+        self._check(self._connection.ask(request, deadline, data=data, segment=name), DataAppended)
         self._last = number
 
     def _set_up(self, deadline: Deadline) -> None:

@@ -28,6 +28,7 @@ from ..wire import (
     encode,
     parse_header,
 )
+from ..wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
 from . import waiting
 from .deadline import Deadline
 from .health import ClusterHealth
@@ -173,6 +174,16 @@ class _StoreSocket:
         """Close the socket; unsent bytes are dropped."""
         waiting.close(self._sock)
 
+    def _check_greeting(self, message: Message) -> None:
+        """Raise ProtocolError unless the store's first message is a Hello of a protocol that this client has."""
+        if not isinstance(message, Hello):
+            raise ProtocolError(f"{self._where} began with {type(message).__name__} instead of Hello")
+        if message.low > PROTOCOL_VERSION or message.high < OLDEST_PROTOCOL_VERSION:
+            raise ProtocolError(
+                f"{self._where} speaks versions {message.low} to {message.high} of the wire protocol, this client "
+                f"{OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}; upgrade the older of the two"
+            )
+
     def _lost(self, error: OSError, when: str = "") -> ConnectionLostError:
         return ConnectionLostError(f"the connection to {self._where} was lost{when}: {error}")
 
@@ -195,8 +206,7 @@ class Connection(_StoreSocket):
         self._request_id = 0
         try:
             self.send(encode(Hello()), deadline)
-            if not isinstance(hello := self.receive(deadline), Hello):
-                raise ProtocolError(f"{self._where} began with {type(hello).__name__} instead of Hello")
+            self._check_greeting(self.receive(deadline))
         except BaseException:
             self.close()
             raise
@@ -224,15 +234,17 @@ class Connection(_StoreSocket):
         self._request_id += 1
         return self._request_id
 
-    def ask(self, request: Message, deadline: Deadline, data: bytes | None = None) -> Message:
+    def ask(
+        self, request: Message, deadline: Deadline, *, data: bytes | None = None, segment: str | None = None
+    ) -> Message:
         """Send a request and return the reply to it, which may be a refusal.
 
-        ``data`` is what to send if that is not the encoded request. Raises UnexpectedReplyError for any other message,
-        and what :meth:`send` and :meth:`receive` raise.
+        ``data`` is what to send if that is not the encoded request, ``segment`` the name of the segment that an append
+        is for. Raises UnexpectedReplyError for any other message, and what :meth:`send` and :meth:`receive` raise.
         """
         self.send(encode(request) if data is None else data, deadline)
         reply = self.receive(deadline)
-        if not answers(request, reply):
+        if not answers(request, reply, segment):
             raise UnexpectedReplyError.of(self._where, reply)
         return reply
 
@@ -355,6 +367,7 @@ class AppendConnection(_StoreSocket):
         self.lanes: dict[str, int] = {}  # segment name -> segment id
         self.writers: dict[bytes, int] = {}  # writer id -> segment id
         self._decoder = MessageDecoder()
+        self._greeted = False
         self._output: deque[memoryview] = deque()
         self._last_output = time.monotonic()
         self.heard = False  # whether the store has said anything
@@ -401,5 +414,9 @@ class AppendConnection(_StoreSocket):
             raise self._lost(error) from None
         if not data:
             raise self._ended()
+        messages = self._decoder.feed(data)
+        if messages and not self._greeted:
+            self._check_greeting(messages.pop(0))
+            self._greeted = True
         self.owes_since, self.heard = math.inf, True
-        return [m for m in self._decoder.feed(data) if not isinstance(m, Hello | KeepAlive)]
+        return [message for message in messages if not isinstance(message, KeepAlive)]

@@ -71,11 +71,14 @@ _ANSWERS: Final[dict[type[Message], tuple[type[Message], ...]]] = {
     UpdateSegmentAttribute: (SegmentAttributeUpdated,),
 }
 # Fields that a reply repeats if its request has them.
-_IDENTITY: Final = ("request_id", "segment", "writer_id", "event_number", "target", "source")
+_IDENTITY: Final = ("request_id", "writer_id", "event_number", "target", "source")
 
 
-def answers(request: Message, reply: Message) -> bool:
-    """Return whether a reply belongs to a request, as its answer or as a refusal."""
+def answers(request: Message, reply: Message, segment: str | None = None) -> bool:
+    """Return whether a reply belongs to a request, as its answer or as a refusal.
+
+    ``segment`` is the name of the segment that an append is for: the request does not have it, a refusal does.
+    """
     if not isinstance(reply, _ANSWERS[type(request)]) and not isinstance(reply, _REFUSALS):
         return False
     if isinstance(request, ReadSegment):
@@ -83,10 +86,20 @@ def answers(request: Message, reply: Message) -> bool:
             return reply.request_id in (request.offset, request.request_id)
         if isinstance(reply, SegmentRead) and reply.offset != request.offset:
             return False
-    if isinstance(request, CreateTransientSegment) and isinstance(reply, SegmentCreated):
-        return reply.request_id == request.request_id and reply.segment.startswith(f"{request.parent}#transient.")
+    named = getattr(reply, "segment", None)
+    if named is not None and not _is_about(request, named, segment):
+        return False
     return all(
         getattr(reply, name) == getattr(request, name)
         for name in reply.__struct_fields__
         if name in _IDENTITY and hasattr(request, name)
     )
+
+
+def _is_about(request: Message, named: str, segment: str | None) -> bool:
+    """Return whether a request is about the segment that a reply names."""
+    if isinstance(request, CreateTransientSegment):
+        return named == request.parent or named.startswith(f"{request.parent}#transient.")
+    if isinstance(request, MergeSegments):  # servers refuse one that they cannot do with either name
+        return named in (request.target, request.source)
+    return bool(named == getattr(request, "segment", segment))

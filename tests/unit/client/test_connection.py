@@ -72,7 +72,13 @@ def test_a_store_that_does_not_greet_exceeds_the_deadline(peer):
 
 
 @pytest.mark.parametrize(
-    ("greeting", "text"), [(encode(INFO), "StreamSegmentInfo"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "message")]
+    ("greeting", "text"),
+    [
+        (encode(INFO), "StreamSegmentInfo"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "message"),
+        (encode(Hello(4, 1)), r"versions 1 to 4 of the wire protocol, this client 5 to 16"),
+        (encode(Hello(99, 17)), r"versions 17 to 99 of the wire protocol, this client 5 to 16"),
+    ],
 )
 def test_what_is_no_segment_store_is_told(peer, greeting, text):
     def answer():
@@ -250,6 +256,26 @@ def test_an_append_connection_tells_whether_an_answer_is_owed(peer):
     assert wait_ready([connection], [], 5)[0]
     assert connection.receive() == []  # only the greeting
     assert connection.owes_since > time.monotonic()
+    connection.close()
+
+
+@pytest.mark.parametrize("greeting", [Hello(4, 1), Hello(99, 17), INFO])
+def test_an_append_connection_checks_the_greeting(peer, greeting):
+    connection = AppendConnection(peer.endpoint, None, Deadline(5))
+    peer.accept(greet=False)
+    peer.sock.sendall(encode(greeting))
+    assert wait_ready([connection], [], 5)[0]
+    with pytest.raises(ProtocolError, match=r"127\.0\.0\.1"):
+        connection.receive()
+    connection.close()
+
+
+def test_later_versions_that_keep_ours_are_taken(peer):
+    connection = AppendConnection(peer.endpoint, None, Deadline(5))
+    peer.accept(greet=False)
+    peer.sock.sendall(encode(Hello(99, 16)))
+    assert wait_ready([connection], [], 5)[0]
+    assert connection.receive() == []
     connection.close()
 
 
