@@ -54,9 +54,9 @@ class Arrivals:
                 left = until - time.monotonic()
                 ready, _ = wait_ready(list(self._connections.values()), [], max(left, 0.0))
                 for connection in ready:
-                    while (reply := connection.receive_now()) is not None:
-                        if self._is_news(reply, wanted):
-                            return True
+                    reply = connection.receive_now()  # one, so that the clock is checked between two
+                    if reply is not None and self._is_news(reply, wanted):
+                        return True
                 if left <= 0:
                     return False
                 self._hold(wanted)  # a read was answered without anything

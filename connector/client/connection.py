@@ -258,12 +258,17 @@ class Connection(_StoreSocket):
             message = self.receive_now()
             if message is not None:
                 return message
-            if self.heard_at != heard:
-                deadline.progress()
-            self._input.wait(deadline.remaining(f"an answer of {self._where}"))
+            if self.heard_at != heard and (self._filled or self._type is not None):
+                deadline.progress()  # part of a message has come; a KeepAlive says nothing of the answer
+            left = deadline.remaining(f"an answer of {self._where}")
+            if self.heard_at == heard:
+                self._input.wait(left)
 
     def receive_now(self) -> Message | None:
-        """The next message if all of it has arrived; as :meth:`receive`, without waiting."""
+        """The next message if all of it has arrived; as :meth:`receive`, without waiting.
+
+        None after a KeepAlive too, so that the caller checks the clock though messages keep coming.
+        """
         try:
             while True:
                 while self._filled < len(self._view):
@@ -281,8 +286,7 @@ class Connection(_StoreSocket):
                     continue
                 message = decode(self._type, self._view)
                 self._type, self._view, self._filled = None, self._header, 0
-                if not isinstance(message, KeepAlive):
-                    return message
+                return None if isinstance(message, KeepAlive) else message
         except _WOULD_BLOCK:
             return None
         except OSError as error:

@@ -1,5 +1,6 @@
 """Connections and their pool: deadlines, lost peers, reuse."""
 
+import contextlib
 import os
 import socket
 import threading
@@ -134,6 +135,41 @@ def test_a_store_that_trickles_exceeds_the_deadline_too(peer, connection):
     assert in_time()
     stop.set()
     thread.join()
+
+
+@pytest.fixture
+def flood(peer):
+    """Have the peer send KeepAlives without end; the event ends them."""
+    stop = threading.Event()
+
+    def send():
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                peer.sock.sendall(encode(KeepAlive()) * 1000)
+
+    thread = threading.Thread(target=send)
+    yield thread.start
+    stop.set()
+    with contextlib.suppress(OSError):
+        peer.sock.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def test_a_store_that_sends_keep_alives_without_end_exceeds_the_deadline(connection, flood):
+    flood()
+    in_time = within(3)
+    attempt = Deadline(60).share(quiet=0.5)
+    with pytest.raises(DeadlineExceededError, match=r"an answer of the segment store"):
+        connection.receive(attempt)
+    assert in_time()
+
+
+def test_keep_alives_without_end_do_not_hold_up_who_looks_for_messages(connection, flood):
+    flood()
+    in_time = within(3)
+    while connection.receive_now() is None and in_time():
+        wait_ready([connection], [], 1)
+    assert not in_time()
 
 
 def test_a_store_that_takes_no_bytes_exceeds_the_deadline(connection):

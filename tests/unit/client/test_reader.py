@@ -9,6 +9,7 @@ import pytest
 
 from connector.client import SegmentPlace, SegmentSlice, read_slice, slices_between
 from connector.errors import (
+    ConnectionLostError,
     DataLossError,
     DeadlineExceededError,
     MalformedStreamCutError,
@@ -125,6 +126,21 @@ def test_an_answer_that_nobody_asked_for_ends_the_connection(client, full, store
         pytest.raises(UnexpectedReplyError, match=r"scope/stream/0\.#epoch\.0.*12345"),
     ):
         read(hasty, full)
+
+
+def test_reads_that_bring_no_bytes_are_an_error_in_time(full, store):
+    def nothing(session, request):
+        session.reply(SegmentRead(request.segment, request.offset, True, False, memoryview(b""), request.request_id))
+
+    store.on(ReadSegment, nothing, times=1_000_000)
+    began = time.monotonic()
+    with full.client(timeout=0.5) as hasty, pytest.raises(ConnectionLostError, match="no bytes"):
+        read(hasty, full)
+    assert time.monotonic() - began < 5
+    store.forget_rules()
+    store.on(ReadSegment, nothing, times=3)
+    with full.client() as client:
+        assert read(client, full) == EVENTS
 
 
 def test_a_moved_segment_and_a_refused_token_are_settled(client, full, store):

@@ -293,6 +293,17 @@ def test_an_answer_for_another_place_ends_the_connection(reader, stream, store):
     assert store.connections == before + 1
 
 
+def test_reads_that_bring_no_bytes_do_not_hold_up_a_poll(reader, stream, store):
+    def nothing(session, request):
+        session.reply(SegmentRead(request.segment, request.offset, True, False, memoryview(b""), request.request_id))
+
+    store.on(ReadSegment, nothing, times=1_000_000)
+    began = time.monotonic()
+    assert reader.poll(0.3) is None
+    assert time.monotonic() - began < 3
+    assert store.count(ReadSegment) > 10
+
+
 def test_truncation_under_a_reader_is_data_loss_with_segment_and_offset(client, stream, store):
     store.append(stream.segment(0), frame(bytes(92)) * 2)
     store.segments[stream.segment(0)].start = 100
