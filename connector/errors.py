@@ -211,10 +211,11 @@ class ControllerFailureError(ControllerError):
 class AuthenticationError(ControllerError):
     """Credentials are missing, wrong, or do not permit the call.
 
-    Cause: user, password or token are missing or wrong, or the user lacks the permission that the text names.
+    Cause: user, password or token are missing or wrong, or the user lacks the permission that the text names. Or the
+    client does not trust the server's certificate, or the certificate is of another host.
 
     Mend: give credentials by option, environment or profile; have the permission granted (docs/operations.md lists
-    them).
+    them). For a certificate, set ``tls_ca_file`` or ``tls_server_name``.
     """
 
     code = "PRAVEGA-AUTHENTICATION"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,9 @@ _OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
     ("grpc.use_local_subchannel_pool", 1),  # or the back-off of one client would delay another's first call
     ("grpc.enable_http_proxy", 0),  # segment stores are reached directly as well; Java ignores http_proxy too
 )
+
+# BoringSSL's reason, between the name of the error and what gRPC adds.
+_UNTRUSTED: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED:? ?([^:]*)")
 
 _logger: Final = logging.getLogger(__name__)
 Target = StreamName | str | None  # the stream, or the scope, that a call is about
@@ -319,6 +323,10 @@ class ControllerChannel:
             return _closed_error()
         if code is grpc.StatusCode.UNAUTHENTICATED and not self._authorization:
             return AuthenticationError(f"{where} asks for credentials ({call}): {GIVE_CREDENTIALS}")
+        if code is grpc.StatusCode.UNAVAILABLE and self._config.uses_tls:
+            refusal = _tls_error(f"{where} ({call})", details or "")
+            if refusal is not None:
+                return refusal
         if code in _SAID:
             error, text = _SAID[code]
             return error(f"{where} {text.format(seconds=round(tried, 1))} ({call}): {_ADVICE[code]}")
@@ -332,6 +340,20 @@ def _tokens(config: PravegaConfig) -> KeycloakTokens | None:
     from .keycloak import KeycloakTokens  # noqa: PLC0415 - HTTP, which few need
 
     return KeycloakTokens(config.keycloak_file)
+
+
+def _tls_error(where: str, details: str) -> ConnectorError | None:
+    """Error for a handshake that failed, by what gRPC says of it; None for anything else."""
+    if "Hostname Verification Check failed" in details:
+        return AuthenticationError(
+            f"the certificate of {where} is of another host: check the address, or name the certificate's host in "
+            "tls_server_name"
+        )
+    if found := _UNTRUSTED.search(details):
+        return AuthenticationError(f"the certificate of {where} is refused: {found[1].strip()}; check tls_ca_file")
+    if "WRONG_VERSION_NUMBER" in details:
+        return ControllerUnavailableError(f"{where} does not use TLS: check host and port, or write tcp://")
+    return None
 
 
 def _closed_error() -> ControllerError:

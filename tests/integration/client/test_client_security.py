@@ -10,7 +10,7 @@ import uvloop
 
 from connector.client import AsyncPravegaClient, PravegaClient, stores
 from connector.config import PravegaConfig
-from connector.errors import AuthenticationError, ControllerUnavailableError
+from connector.errors import AuthenticationError
 from connector.local import LocalPravega
 from tests.jvm import SOON_READY
 
@@ -129,7 +129,7 @@ def test_missing_credentials_are_told_with_the_way_to_give_them(server, stream_n
 def test_a_server_whose_certificate_is_not_trusted_is_refused(server, stream_name, tmp_path):
     trustme.CA().cert_pem.write_to_path(str(tmp_path / "other.pem"))
     config = server.with_credentials(USER, PASSWORD).with_tls(ca_file=tmp_path / "other.pem")
-    with PravegaClient(config, timeout=2) as client, pytest.raises(ControllerUnavailableError, match="tls://"):
+    with PravegaClient(config, timeout=2) as client, pytest.raises(AuthenticationError, match="check tls_ca_file"):
         client.head(stream_name)
 
 

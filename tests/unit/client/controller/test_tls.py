@@ -10,7 +10,7 @@ from connector.client import ControllerClient
 from connector.client._proto import controller_pb2 as pb
 from connector.client.rpc import grpc
 from connector.config import PravegaConfig
-from connector.errors import ConfigError, ControllerUnavailableError
+from connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from tests.fakes import FakeController
 
 
@@ -48,15 +48,31 @@ def test_trusted(fake: FakeController, ca_file: Path) -> None:
 @pytest.mark.parametrize("server_name", [None, "other.test"])
 def test_another_name(fake: FakeController, ca_file: Path, server_name: str | None) -> None:
     config = PravegaConfig(controller=f"tls://localhost:{fake.port}").with_tls(ca_file=ca_file, server_name=server_name)
-    with pytest.raises(ControllerUnavailableError, match="tls://"):
-        ask(config, timeout=2)
+    with pytest.raises(AuthenticationError, match=r"the certificate of the controller at .* is of another host: check"):
+        ask(config, timeout=30)
     assert not fake.calls
 
 
 def test_unknown_authority(fake: FakeController) -> None:
     config = PravegaConfig(controller=f"tls://127.0.0.1:{fake.port}").with_tls(server_name="pravega.test")
-    with pytest.raises(ControllerUnavailableError, match="tls://"):
-        ask(config, timeout=2)
+    with pytest.raises(
+        AuthenticationError,
+        match=r"the controller at .* is refused: unable to get local issuer certificate; check tls_",
+    ):
+        ask(config, timeout=30)
+
+
+def test_plain_server(ca_file: Path) -> None:
+    with (
+        FakeController() as plain,
+        pytest.raises(ControllerUnavailableError, match=r"does not use TLS: check host and port, or write tcp://"),
+    ):
+        ask(PravegaConfig(controller=f"tls://127.0.0.1:{plain.port}").with_tls(ca_file=ca_file), timeout=2)
+
+
+def test_nobody(ca_file: Path) -> None:
+    with pytest.raises(ControllerUnavailableError, match="could not be reached"):
+        ask(PravegaConfig(controller="tls://127.0.0.1:1").with_tls(ca_file=ca_file), timeout=1)
 
 
 def test_plain_client(fake: FakeController) -> None:
