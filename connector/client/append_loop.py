@@ -227,7 +227,8 @@ class AppendLoop:
         if lane is None:
             name = self._destination.segment_name(segment_id)
             session = AppendSession(name, uuid.uuid4().bytes, window=SEGMENT_WINDOW)
-            attempts = self._stores.health.attempts(_logger, f"writing to stream {self._stream}")
+            # Without an end: a caller's deadline bounds that caller's wait, and many writers never flush.
+            attempts = self._stores.health.attempts(_logger, f"writing to stream {self._stream}", Deadline(math.inf))
             lane = self._lanes[segment_id] = _Lane(segment_id, session, attempts)
         lane.session.enqueue(block)
 

@@ -9,6 +9,7 @@ All that is tried again goes by :class:`Attempts`: its pauses and times, its lin
 from __future__ import annotations
 
 import logging
+import math
 import os
 import random
 import threading
@@ -164,6 +165,7 @@ class ClusterHealth:
         """Attempts at something that ``what`` names in the log.
 
         Without a deadline each time of trouble has its own: as many seconds as a call may take, from the first failure.
+        With one of infinite seconds they never end.
         """
         return Attempts(self, logger, what, deadline)
 
@@ -258,7 +260,10 @@ class Attempts:
 
     def share(self, quiet: float = QUIET) -> Deadline:
         """The deadline of the next attempt; ``quiet`` is how long a healthy server may be silent."""
-        return self.deadline.share(self._troubled, quiet)
+        troubled = self._troubled
+        if math.isinf(self.deadline.seconds):  # an attempt of a tenth of the trouble would grow without a bound
+            troubled = min(troubled, self._health.failover_timeout)
+        return self.deadline.share(troubled, quiet)
 
     def run(self, attempt: Callable[[Deadline], T], failed: Callable[[PravegaError], None]) -> T:
         """Call ``attempt`` with its share of the time until it does not fail for a passing reason.
@@ -275,13 +280,8 @@ class Attempts:
                     self.done()
                     return result
 
-    def failed(self, error: PravegaError, deadline: Deadline | None = None) -> None:
-        """Note a failure that may pass; :attr:`due` is when to try again.
-
-        ``deadline`` is the one of the present caller, if callers change.
-        """
-        if deadline is not None:
-            self._deadline = deadline
+    def failed(self, error: PravegaError) -> None:
+        """Note a failure that may pass; :attr:`due` is when to try again."""
         if not self._failures:
             self.began = time.monotonic()
             self._deadline = self._deadline or self._health.deadline()
@@ -344,7 +344,8 @@ class Attempts:
     def describe(self) -> str:
         """One line about the trouble that goes on."""
         reason = self._reason
+        left = "as long as it takes" if math.isinf(self.deadline.seconds) else f"{self.deadline.left:.0f} s more"
         return (
-            f"{self._what}: in trouble for {self._troubled:.0f} s, trying for {self.deadline.left:.0f} s more; "
+            f"{self._what}: in trouble for {self._troubled:.0f} s, trying for {left}; "
             f"last: {reason.message if reason else 'no answer'}"
         )

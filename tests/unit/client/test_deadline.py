@@ -4,6 +4,7 @@ import itertools
 import logging
 import math
 import random
+import re
 import time
 
 import pytest
@@ -125,15 +126,23 @@ def test_pauses_leave_the_sequence_of_a_seeded_program_alone(monkeypatch):
 
 
 def test_the_last_attempt_has_some_time(clock):
-    deadline = Deadline(0.2)
-    with attempts() as many:
-        many.failed(LOST, deadline)
+    with attempts(0.2) as many:
+        many.failed(LOST)
         many.again(LOST)
-        assert deadline.left == pytest.approx(0.1)
+        assert many.deadline.left == pytest.approx(0.1)
         many.again(LOST)
-        assert deadline.left == pytest.approx(0.05)
+        assert many.deadline.left == pytest.approx(0.05)
         with pytest.raises(ConnectionLostError):
             many.again(LOST)
+
+
+def test_attempts_without_an_end_stay_short(clock):
+    with attempts(math.inf) as many:
+        for _ in range(3000):
+            many.again(LOST)
+        assert sum(clock) > 5000
+        assert many.share().left == pytest.approx(30)
+        assert re.match(r"it: in trouble for 5\d\d\d s, trying for as long as it takes; last: ", many.describe())
 
 
 @pytest.mark.parametrize("late", [DeadlineExceededError("late"), ControllerUnavailableError("late")])

@@ -519,3 +519,58 @@ class TestTold:
         assert health.counters.as_dict()["outages"] == 1
         first = health.counters.as_dict()["outage_seconds"]
         assert first == health.counters.as_dict()["outage_seconds"]  # it is over
+
+
+# ---------------------------------------------------------------- a writer after a deadline
+
+
+def wait_until(is_so, seconds=15):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_writer_reconnects_long_after_its_last_flush(stream, store):
+    with stream.client(timeout=0.3) as client, client.writer(stream.name, timeout=10) as writer:
+        writer.write(b"a")
+        writer.flush(timeout=1)
+        time.sleep(1.1)  # the deadline of that flush passes
+        store.drop_all()
+        writer.write(b"b")
+        wait_until(lambda: events_in(store, stream) == [b"a", b"b"])
+
+
+def test_a_writer_that_never_flushes_reconnects_after_any_outage(stream, store):
+    with stream.client(timeout=0.3) as client:
+        store.on(SetupAppend, lambda session, request: session.drop(), times=1000)
+        with client.writer(stream.name, timeout=10) as writer:
+            writer.write(b"a")
+            time.sleep(1)  # several times what a call may take
+            assert 0 < store.unused_rules < 999
+            store.forget_rules()
+            wait_until(lambda: events_in(store, stream) == [b"a"])
+
+
+def test_short_flushes_in_a_loop_get_through(stream, store):
+    with stream.client(timeout=0.3) as client:
+        writer = client.writer(stream.name, timeout=10)
+        writer.write(b"a")
+        writer.flush()
+        store.freeze()
+        writer.write(b"b")
+        for _ in range(4):
+            with pytest.raises(DeadlineExceededError):
+                writer.flush(timeout=0.1)
+        store.thaw()
+
+        def flushed():
+            try:
+                writer.flush(timeout=0.1)
+            except DeadlineExceededError:
+                return False
+            return True
+
+        wait_until(flushed)
+        assert events_in(store, stream) == [b"a", b"b"]
+        writer.close(5)

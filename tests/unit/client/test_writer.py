@@ -342,3 +342,55 @@ def test_many_threads_may_share_a_writer(client, stream):
     assert len(found) == 1200
     for name in range(4):
         assert [e for e in found if e.startswith(b"%d:" % name)] == [b"%d:%d" % (name, i) for i in range(300)]
+
+
+def test_threads_that_wait_for_room_wait_as_long_as_one(client, stream, store):
+    go = hold(store)
+    took: list[float] = []
+
+    def write():
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError):
+            writer.write_column(pa.array([b"b"]))
+        took.append(time.monotonic() - began)
+
+    writer = client.writer(stream.name, max_in_flight=1, timeout=0.5)
+    writer.write_column(pa.array([b"a"]))
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(took) == 8
+    assert max(took) < 2  # 4 if one waited after the other
+    go.set()
+    writer.close(10)
+    assert events_of(stream) == [b"a"]
+
+
+@pytest.mark.parametrize("as_column", [False, True])
+def test_what_other_threads_write_while_it_is_closed_is_there_or_refused(client, stream, as_column):
+    accepted: list[list[bytes]] = [[] for _ in range(3)]
+
+    def write(number):
+        for i in range(1_000_000):
+            event = b"%d:%d" % (number, i)
+            try:
+                if as_column:
+                    writer.write_column(pa.array([event]))
+                else:
+                    writer.write(event)
+            except ConfigError:
+                return
+            accepted[number].append(event)
+
+    writer = client.writer(stream.name)
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    while not all(accepted):
+        time.sleep(0.001)
+    writer.close()
+    for thread in threads:
+        thread.join()
+    assert sorted(events_of(stream)) == sorted(event for each in accepted for event in each)
