@@ -77,6 +77,8 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
             f"the certificate of the segment store at {endpoint[0]}:{endpoint[1]} is refused: {error.verify_message}; "
             "check tls_ca_file, and tls_server_name or tls_validate_hostname"
         ) from None
+    except UnicodeError:  # of the name's encoding for the name service
+        raise ProtocolError(f"the controller names {endpoint[0]!r} as a segment store, which is not a host") from None
     except OSError as error:
         raise ConnectionLostError(
             f"no connection to the segment store at {endpoint[0]}:{endpoint[1]}: {error}"
