@@ -28,7 +28,7 @@ from ..errors import (
     WrongHostError,
 )
 from ..hints import HintedNames
-from ..wire import StreamName
+from ..wire import StreamName, segment_number
 from . import arguments, waiting
 from .controller_values import CreatedTransaction, TransactionStatus, status_error
 from .deadline import Deadline
@@ -171,6 +171,7 @@ class OpenTransaction(Transaction, Generic[T]):
         **options: Any,
     ) -> None:
         super().__init__(stores.controller, stream, created.id, lease, writer_id)
+        self._segment = min(segment_number(segment.id) for segment in created.segments)
         self._lease_end = lease_end
         self._finished = False  # nothing is left to flush
         self._aborted = False
@@ -181,6 +182,11 @@ class OpenTransaction(Transaction, Generic[T]):
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
         self._writer.write(value, routing_key, key=key)
+
+    @property
+    def segment_number(self) -> int:
+        """Number of a segment of the stream; a stream that is created again under this name never has the same."""
+        return self._segment
 
     @property
     def is_free(self) -> bool:

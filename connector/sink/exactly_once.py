@@ -72,6 +72,8 @@ class TaskPrepared(Exchanged, WriterCommitMessage):  # type: ignore[misc]
     write: WriteId
     partition: int
     part: Part | None
+    segment: int | None = None
+    """Number of a segment of the target: it belongs to one creation of the stream. None without a part."""
 
 
 class ExactlyOnce:
@@ -94,7 +96,8 @@ class ExactlyOnce:
             for batch in iterator:
                 task.add(*self._encoder.encode(batch))
                 latest.add(batch)
-            return TaskPrepared(write, context.partitionId(), task.prepare(latest.millis))
+            part = task.prepare(latest.millis)
+            return TaskPrepared(write, context.partitionId(), part, task.segment)
         except BaseException:
             task.drop()
             raise
@@ -139,7 +142,7 @@ class ExactlyOnce:
         """
         servers, job = self._servers(client), self._job(messages, batch)
         servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
-        job = self._for_target(client, job)
+        job = self._for_target(client, job, messages)
         servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
         machine = carry_out(Commit(job), servers)
         check(machine, self._options.stream_name())
@@ -170,11 +173,16 @@ class ExactlyOnce:
         """Drop what the tasks wrote, unless the ledger names it: Spark calls this after a failed commit too."""
         job = self._job(messages, batch)
         if job.own:
-            carry_out(Commit(self._for_target(client, job), Phase.ABANDON_READ), self._servers(client))
+            carry_out(Commit(self._for_target(client, job, messages), Phase.ABANDON_READ), self._servers(client))
 
-    def _for_target(self, client: PravegaClient, job: Job) -> Job:
-        """Name the target; asked each time, because it may have been deleted and created again."""
-        return replace(job, target=target_of(client.controller, self._options.stream_name()))
+    def _for_target(self, client: PravegaClient, job: Job, messages: Sequence[WriterCommitMessage | None]) -> Job:
+        """Name the target. If it was deleted and created again, the tasks wrote to segments of other numbers."""
+        stream = self._options.stream_name()
+        segments = [m.segment for m in messages if isinstance(m, TaskPrepared) and m.segment is not None]
+        if not segments:
+            return replace(job, target=target_of(client.controller, stream))
+        key = client, stream, segments[0]
+        return replace(job, target=_targets.get(key, lambda: target_of(client.controller, stream)))
 
     def _job(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> Job:
         prepared = sorted((m for m in messages if isinstance(m, TaskPrepared)), key=lambda m: m.partition)
@@ -250,6 +258,11 @@ class _Task:
         self._transaction: OpenTransaction[bytes] | None = None
         self._ahead: Future[OpenTransaction[bytes]] | None = None
         self._total = RowTotal()
+
+    @property
+    def segment(self) -> int | None:
+        """Number of a segment of the target; None before the transaction has begun."""
+        return None if self._transaction is None else self._transaction.segment_number
 
     def begin_ahead(self) -> None:
         """Begin the transaction while Spark makes the rows, unless there will be none."""
@@ -360,6 +373,7 @@ class KeptTransactions:
 # What is tried and made once: Spark makes writers anew for every micro-batch.
 _probed: Final[PerProcess[tuple[PravegaClient, StreamName, int], None]] = PerProcess()
 _ledgers: Final[PerProcess[tuple[PravegaClient, StreamName], Ledger]] = PerProcess()
+_targets: Final[PerProcess[tuple[PravegaClient, StreamName, int], str]] = PerProcess()
 _kept_of_process: Final[PerProcess[None, KeptTransactions]] = PerProcess()
 
 

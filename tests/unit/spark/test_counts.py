@@ -205,7 +205,7 @@ WAYS: dict[str, tuple[Callable[[InProcessPravega], Callable[[], None]], Counted]
                 "GetStreamSegmentInfo": 1,
                 "ConditionalAppend": 2,
             },
-            {"createTransaction": 1, "commitTransaction": 1, "getEpochSegments": 1},
+            {"createTransaction": 1, "commitTransaction": 1},
         ),
     ),
 }

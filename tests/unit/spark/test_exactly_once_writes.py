@@ -235,3 +235,18 @@ def test_a_batch_write_that_is_not_visible_in_time_says_so(
     save(a, 0, b"x", commit_timeout_ms="1000")
     assert "1 transactions of stream" in caplog.text
     assert "their commits are decided" in caplog.text
+
+
+def test_a_target_is_looked_up_once_as_long_as_it_is_the_same(
+    pravega: InProcessPravega, client: PravegaClient, save: Save, a: StreamName
+) -> None:
+    def asked() -> int:
+        return pravega.controller.calls["getEpochSegments"]
+
+    before = asked()
+    for _ in range(2):
+        for batch in range(3):
+            save(a, batch, b"x")
+        before += 1
+        assert asked() == before
+        recreate(client, a)
