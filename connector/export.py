@@ -150,10 +150,11 @@ class _Export:
         on_progress(0, total)
         with closing(self._events()) as batches:
             for batch in batches:
-                built = self._rows.build(batch)
-                if built.num_rows:
-                    writer.write(built)
-                events, rows = events + len(batch.events), rows + built.num_rows
+                for built in self._rows.build_all(batch):
+                    if built.num_rows:
+                        writer.write(built)
+                    rows += built.num_rows
+                events += len(batch.events)
                 done += batch.end - int(batch.offsets[0])
                 on_progress(done, total)
         return events, rows

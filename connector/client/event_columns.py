@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -112,10 +113,22 @@ class EventColumns:
     def _record_batches(self, size: int) -> Generator[pa.RecordBatch, None, None]:
         with closing(iter(self)) as batches:
             for batch in joined(batches, size):
-                yield self._rows(batch)
+                yield from self._rows(batch)
 
-    def _rows(self, batch: EventBatch) -> pa.RecordBatch:
-        columns = [] if self._serializer is None else self._decoded(self._serializer, batch)
+    def _rows(self, batch: EventBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a batch, in parts where its events decode into too much at once."""
+        while self._serializer is not None:
+            columns = self._decoded(self._serializer, batch)
+            count = len(columns[0]) if columns else len(batch.events)
+            if count == len(batch.events):
+                break
+            yield self._rows_of(replace(batch, events=batch.events[:count], offsets=batch.offsets[:count]), columns)
+            batch = replace(batch, events=batch.events[count:], offsets=batch.offsets[count:])
+        else:
+            columns = []
+        yield self._rows_of(batch, columns)
+
+    def _rows_of(self, batch: EventBatch, columns: list[pa.Array]) -> pa.RecordBatch:
         columns += [_METADATA_COLUMNS[name](batch) for name in self._metadata]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -126,7 +139,7 @@ class EventColumns:
 
         on_error = self._on_error
         try:
-            values = serializer.decode_column(
+            values = getattr(serializer, "decode_first", serializer.decode_column)(
                 batch.events, on_error=None if on_error is None else lambda error: on_error(located(error))
             )
         except DeserializationError as error:

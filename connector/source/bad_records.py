@@ -75,16 +75,18 @@ def decode(
 ) -> Decoded:
     """Decode a column. In FAILFAST the first bad row raises its error; ``locate`` adds where the event is.
 
-    ``check`` says what is bad about rows that could be decoded.
+    ``check`` says what is bad about rows that could be decoded. The values are those of the first events only where
+    the serializer decodes no more together.
     """
+    read = getattr(serializer, "decode_first", serializer.decode_column)
     errors: list[DeserializationError] = []
     if mode == "FAILFAST":
         try:
-            values = serializer.decode_column(events)
+            values = read(events)
         except DeserializationError as error:
             raise locate(error) from None
     else:
-        values = serializer.decode_column(events, on_error=lambda error: errors.append(locate(error)))
+        values = read(events, on_error=lambda error: errors.append(locate(error)))
     found = Decoded(values, errors)
     return found if check is None else _checked(found, check(found), mode, locate)
 

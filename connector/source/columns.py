@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -172,19 +173,31 @@ class RowBuilder:
             if field.name not in {*self._metadata, *self._corrupt} and has_required(field)
         ]
 
+    def build_all(self, batch: EventBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a batch, in parts where its events decode into too much at once; see :meth:`build`."""
+        rest: EventBatch | None = batch
+        while rest is not None:
+            rows, rest = self._build(rest)
+            yield rows
+
     def build(self, batch: EventBatch) -> pa.RecordBatch:
         """The rows of a batch. Raises DeserializationError with the event's coordinates in mode FAILFAST."""
-        batch, found = self._decode(batch)
+        parts = list(self.build_all(batch))
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+    def _build(self, batch: EventBatch) -> tuple[pa.RecordBatch, EventBatch | None]:
+        """The rows of a batch's first events, and the events that are left."""
+        batch, found, rest = self._decode(batch)
         columns = [column(batch, found) for column in self._columns]
         built = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         if self._leave_out_nulls and found.values.null_count:
-            return built.filter(number_column(valid_rows(found.values) | found.bad()))
-        return built
+            built = built.filter(number_column(valid_rows(found.values) | found.bad()))
+        return built, rest
 
-    def _decode(self, batch: EventBatch) -> tuple[EventBatch, Decoded]:
-        """The decoded events, and the batch that they are of: in mode DROPMALFORMED one without bad events."""
+    def _decode(self, batch: EventBatch) -> tuple[EventBatch, Decoded, EventBatch | None]:
+        """The decoded events, their batch (in mode DROPMALFORMED one without bad events), and the events left over."""
         if self._serializer is None:
-            return batch, Decoded(batch.events, [])
+            return batch, Decoded(batch.events, []), None
         found = decode(
             self._serializer,
             batch.events,
@@ -192,14 +205,18 @@ class RowBuilder:
             lambda error: _noted(batch, error),
             (lambda found: self._missing(batch, found)) if self._required else None,
         )
+        rest, count = None, len(found.values)
+        if count < len(batch.events):
+            rest = replace(batch, events=batch.events[count:], offsets=batch.offsets[count:])
+            batch = replace(batch, events=batch.events[:count], offsets=batch.offsets[:count])
         if found.errors and self._on_bad is not None:
             self._on_bad(batch, found.errors)
         if not found.errors or self._mode != "DROPMALFORMED":
-            return batch, found
+            return batch, found, rest
         keep = ~found.bad()
         mask = number_column(keep)
         kept = EventBatch(batch.stream, batch.segment_id, batch.events.filter(mask), batch.offsets[keep])
-        return kept, Decoded(found.values.filter(mask), [])
+        return kept, Decoded(found.values.filter(mask), []), rest
 
     def _missing(self, batch: EventBatch, found: Decoded) -> list[DeserializationError]:
         """Errors of nulls where ``.schema(…)`` allows none."""

@@ -148,8 +148,8 @@ def read_rows(
                 with closing(read_slice(client.stores, replace(piece, start=at))) as events:
                     for batch in joined(events, builder.bytes_at_once):
                         kept = batch if stop is None else _before(batch, stop)
-                        if len(kept.events) and (rows := builder.build(kept)).num_rows:
-                            yield rows
+                        if len(kept.events):
+                            yield from (rows for rows in builder.build_all(kept) if rows.num_rows)
                         if kept is not batch:
                             return
                         at = batch.end

@@ -29,10 +29,45 @@ from pravega_serde.registry.header import HeaderColumn, read_header
 from pravega_serde.registry.settings import SerializerConfig
 from pravega_serde.serializer import OnError, Serializer
 
-__all__ = ["ColumnTypes", "Entries", "UnknownEncodingError", "column_names", "decode_column", "relocated"]
+__all__ = [
+    "ColumnTypes",
+    "Entries",
+    "UnknownEncodingError",
+    "column_names",
+    "decode_column",
+    "decode_first",
+    "relocated",
+]
 
 #: As many as the Java client keeps; each holds a compiled serializer.
 MAX_ENTRIES: Final = 1000
+
+
+#: Bytes of values that one call decodes into one column. Readers of streams take such columns in parts.
+MAX_COLUMN_BYTES: Final = 4 * MAX_DECOMPRESSED_BYTES
+
+
+class ColumnFullError(Exception):
+    """The events of a column up to a row unfold into more than is decoded together."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+@dataclass(slots=True)
+class Room:
+    """Bytes that may still be unfolded for a column; one event always fits."""
+
+    left: int
+    is_used: bool = False
+
+    def take(self, row: int, size: int) -> None:
+        """Use some bytes. Raises ColumnFullError with the row if they are too many."""
+        if size > self.left and self.is_used:
+            raise ColumnFullError(row)
+        self.left -= size
+        self.is_used = self.is_used or size > 0
 
 
 class UnknownEncodingError(Exception):
@@ -63,36 +98,22 @@ class Entry:
             raise DeserializationError(self.misfit)
         return self.payloads.deserialize(self._unpack(stored))
 
-    def read_column(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
-        """The values of a column of such; :class:`LimitExceededError` if they unfold into more than an array holds."""
+    def read_column(self, stored: pa.BinaryArray, on_error: OnError, room: Room) -> pa.Array:
+        """The values of a column of such; :class:`ColumnFullError` if they unfold into more than there is room for."""
         if self.narrow is not None:
-            return _narrowed(self._read_payloads(stored, on_error), self.narrow, on_error)
-        return self._read_payloads(stored, on_error)
+            return _narrowed(self._read_payloads(stored, on_error, room), self.narrow, on_error)
+        return self._read_payloads(stored, on_error, room)
 
-    def _read_payloads(self, stored: pa.BinaryArray, on_error: OnError) -> pa.Array:
+    def _read_payloads(self, stored: pa.BinaryArray, on_error: OnError, room: Room) -> pa.Array:
         assert self.payloads is not None
-        if not self.codec.name:
-            return self.payloads.decode_column(stored, on_error=on_error)
-        pieces = [pa.nulls(0, self.payloads.arrow_type)]
-        for first, unpacked in self._unpacked(stored.to_pylist(), on_error):
-            column = pa.array(unpacked, pa.binary())
-            pieces.append(self.payloads.decode_column(column, on_error=_shifted(on_error, first)))
-        try:
-            return pa.concat_arrays(pieces)
-        except pa.ArrowInvalid as error:
-            raise LimitExceededError(f"{len(stored)} events unfold into too much for a column: {error}") from error
-
-    def _unpacked(self, stored: list[bytes], on_error: OnError) -> Iterator[tuple[int, list[bytes | None]]]:
-        """The payloads, as many at once as fit the limit of one, and the row of the first."""
-        first, size, unpacked = 0, 0, list[bytes | None]()
-        for row, each in enumerate(stored):
-            payload = self._unpack_row(row, each, on_error)
-            unpacked.append(payload)
-            size += len(payload or b"")
-            if size > MAX_DECOMPRESSED_BYTES:
-                yield first, unpacked
-                first, size, unpacked = row + 1, 0, []
-        yield first, unpacked
+        if self.codec.name:
+            unpacked = list[bytes | None]()
+            for row, each in enumerate(stored):
+                payload = self._unpack_row(row, each.as_py(), on_error)
+                room.take(row, len(payload or b""))
+                unpacked.append(payload)
+            stored = pa.array(unpacked, pa.binary())
+        return self.payloads.decode_column(stored, on_error=on_error)
 
     def _unpack(self, stored: bytes) -> bytes:
         return self.codec.unpack(stored, self.encoding.codec.properties) if self.codec.name else stored
@@ -103,13 +124,6 @@ class Entry:
         except DeserializationError as error:
             on_error(relocated(error, row=row))
             return None
-
-
-def _shifted(on_error: OnError, first: int) -> OnError:
-    """Takes errors whose rows count from a later one on."""
-    if first == 0:
-        return on_error
-    return lambda error: on_error(relocated(error, row=first + (error.row or 0)))
 
 
 def relocated(error: DeserializationError, *, row: int | None, encoding_id: int | None = None) -> DeserializationError:
@@ -362,7 +376,54 @@ _Part = tuple[Int64s, pa.Array]
 
 
 def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
-    """The values of a column of events; see :meth:`Serializer.decode_column`."""
+    """The values of a column of events; see :meth:`Serializer.decode_column`.
+
+    Events after ``MAX_COLUMN_BYTES`` of values are errors.
+    """
+    parts, rows, size = list[pa.Array](), 0, 0
+    while True:
+        part = decode_first(column.slice(rows), columns, entries, _shifted(on_error, rows))
+        parts.append(part)
+        rows, size = rows + len(part), size + part.nbytes
+        if rows == len(column):
+            break
+        if size > MAX_COLUMN_BYTES:
+            for row in range(rows, len(column)):
+                error = LimitExceededError(
+                    f"the events before it unfold into {size} bytes of one column: decode fewer at once", row=row
+                )
+                if on_error is None:
+                    raise error
+                on_error(error)
+            parts.append(pa.nulls(len(column) - rows, part.type))
+            break
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _shifted(on_error: OnError | None, rows: int) -> OnError:
+    """Take errors whose rows count from a later one on; raise them where they are not wanted."""
+
+    def take(error: DeserializationError) -> None:
+        moved = relocated(error, row=rows + (error.row or 0)) if rows else error
+        if on_error is None:
+            raise moved
+        on_error(moved)
+
+    return take
+
+
+def decode_first(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None) -> pa.Array:
+    """The values of the first events of a column, as many as unfold into ``MAX_DECOMPRESSED_BYTES``."""
+    while True:
+        try:
+            return _decode_together(column, columns, entries, on_error)
+        except ColumnFullError as full:
+            column = column.slice(0, full.row or len(column) // 2)
+
+
+def _decode_together(
+    column: pa.BinaryArray, columns: ColumnTypes, entries: Entries, on_error: OnError | None
+) -> pa.Array:
     headers, errors = HeaderColumn.of(column), _Errors()
     for row in headers.bad.tolist():
         errors.add_headerless(row, column[row].as_py())
@@ -383,6 +444,7 @@ def decode_column(column: pa.BinaryArray, columns: ColumnTypes, entries: Entries
 class _Decoder:
     def __init__(self, columns: ColumnTypes, entries: Entries, errors: _Errors) -> None:
         self._columns, self._entries, self._errors = columns, entries, errors
+        self._room = Room(MAX_DECOMPRESSED_BYTES)
 
     def decode(self, headers: HeaderColumn) -> list[list[_Part]]:
         """The parts of each type."""
@@ -413,7 +475,10 @@ class _Decoder:
             self._errors.add_all(rows, entry.misfit, encoding_id)
             return None
         on_error = self._errors.among(rows, encoding_id)
-        return entry.target, entry.read_column(headers.payloads(rows), on_error)
+        try:
+            return entry.target, entry.read_column(headers.payloads(rows), on_error, self._room)
+        except ColumnFullError as full:
+            raise ColumnFullError(int(rows[full.row])) from None
 
     def _no_column(self, name: str) -> str:
         names = ", ".join(each.info.type for each in self._columns.types)

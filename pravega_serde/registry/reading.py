@@ -15,7 +15,14 @@ import pyarrow as pa
 from pravega_serde.columnar import as_binary
 from pravega_serde.errors import DeserializationError, SchemaError, SerdeError, SerializationError
 from pravega_serde.registry.contract import SchemaInfo, SerializationFormat
-from pravega_serde.registry.encodings import ColumnTypes, Entries, UnknownEncodingError, decode_column, relocated
+from pravega_serde.registry.encodings import (
+    ColumnTypes,
+    Entries,
+    UnknownEncodingError,
+    decode_column,
+    decode_first,
+    relocated,
+)
 from pravega_serde.registry.formats import EventType, event_type, part_of, reader_type
 from pravega_serde.registry.header import HEADER_SIZE, read_header
 from pravega_serde.registry.registry_config import RegistryConfig
@@ -181,6 +188,12 @@ class RegistryDeserializer:
         if not self._config.write_encoding_header:
             return self._readers[0].payloads.decode_column(column, on_error=on_error)
         return decode_column(as_binary(column), self._columns, self._entries, on_error)
+
+    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of the first events of a column: of all that unfold into ``MAX_DECOMPRESSED_BYTES`` together."""
+        if not self._config.write_encoding_header:
+            return self.decode_column(column, on_error=on_error)
+        return decode_first(as_binary(column), self._columns, self._entries, on_error)
 
     def serialize(self, value: Any) -> bytes:  # noqa: ARG002
         """Always raise :class:`SerializationError`."""

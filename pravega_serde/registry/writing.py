@@ -89,6 +89,10 @@ class _Writer:
         """Values of a column of events; see :class:`RegistryDeserializer`."""
         return self._deserializer.decode_column(column, on_error=on_error)
 
+    def decode_first(self, column: pa.Array, *, on_error: OnError | None = None) -> pa.Array:
+        """Values of the first events of a column; see :class:`RegistryDeserializer`."""
+        return self._deserializer.decode_first(column, on_error=on_error)
+
 
 class RegistrySerializer(_Writer):
     """Writes values of one schema as Java's registry serializer of that schema does; made by ``serializer()``.

@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pravega_serde import DeserializationError, SchemaError, SerdeError, SerializationError
+from pravega_serde import DeserializationError, LimitExceededError, SchemaError, SerdeError, SerializationError
 from pravega_serde.adapters import FunctionSerializer
 from pravega_serde.errors import (
     RegistryError,
@@ -340,6 +340,35 @@ def test_compressed_columns_are_unfolded_piece_by_piece(uri: str, monkeypatch: p
     rows = reader.decode_column(pa.array(events), on_error=errors.append).to_pylist()
     assert [row and row["a"] for row in rows] == [*range(50), None, *range(51, 100)]
     assert [(error.row, error.encoding_id) for error in errors] == [(50, 2)]
+
+
+def test_the_first_events_are_those_that_unfold_into_the_limit(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = deserializer(uri, group="g", type="n.R")
+    events = pa.array([event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(25)])
+    monkeypatch.setattr(encodings, "MAX_DECOMPRESSED_BYTES", 1000)
+    parts = list[Any]()
+    while sum(map(len, parts)) < len(events):
+        parts.append(reader.decode_first(events.slice(sum(map(len, parts)))))
+    assert [len(part) for part in parts] == [9, 9, 7]
+    assert [row["a"] for part in parts for row in part.to_pylist()] == [*range(25)]
+    monkeypatch.setattr(encodings, "MAX_DECOMPRESSED_BYTES", 1)
+    assert len(reader.decode_first(events)) == 1
+
+
+def test_events_that_unfold_into_more_than_a_column_are_errors_of_their_own(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = deserializer(uri, group="g", type="n.R")
+    events = pa.array([event(2, {"a": i, "s": "x" * 100, "b": ""}) for i in range(25)])
+    monkeypatch.setattr(encodings, "MAX_DECOMPRESSED_BYTES", 1000)
+    monkeypatch.setattr(encodings, "MAX_COLUMN_BYTES", 1500)
+    errors: list[DeserializationError] = []
+    rows = reader.decode_column(events, on_error=errors.append).to_pylist()
+    assert [row and row["a"] for row in rows] == [*range(18), *[None] * 7]
+    assert [error.row for error in errors] == [*range(18, 25)]
+    assert {type(error) for error in errors} == {LimitExceededError}
+    with pytest.raises(LimitExceededError, match="decode fewer at once"):
+        reader.decode_column(events)
 
 
 def test_no_registry_at_all_is_no_bad_record() -> None:

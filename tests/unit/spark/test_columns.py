@@ -1,6 +1,7 @@
 """From events to Spark's record batches: metadata, decoded columns, bad records in all three modes."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,39 @@ def test_permissive_keeps_event_and_error_of_bad_records():
     assert texts[1].startswith("[PRAVEGA-DESERIALIZATION] ")
     assert "offset 140, field $.id" in texts[1]
     assert "offset 160" in texts[2]
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_events_that_decode_into_too_much_at_once_make_several_batches(mode: str):
+    class Parts:
+        """A serializer that decodes two events at once."""
+
+        def __init__(self, inner: Any) -> None:
+            self.arrow_type = inner.arrow_type
+            self.decode_column = None
+            self.decode_first = lambda events, **given: inner.decode_column(events[:2], **given)
+
+        def get(self) -> Any:
+            return self
+
+    wanted = pa.schema([*DDL, ("offset", pa.int64()), ("_corrupt_record", pa.binary())])
+    options = parse_options(SourceOptions, {"mode": mode, "columns": "offset", **JSON})
+    serializer = serializer_of(options, wanted)
+    assert serializer is not None
+    bad = list[int]()
+    builder = RowBuilder(
+        wanted,
+        options,
+        Parts(serializer.get()),
+        lambda batch, errors: bad.extend(batch.offsets[[e.row for e in errors]]),
+    )
+    batch = EventBatch(STREAM, 7, pa.array([*EVENTS[:3]], pa.binary()), OFFSETS[:3])
+    parts = list(builder.build_all(batch))
+    keeps = mode == "PERMISSIVE"
+    assert [part.column("offset").to_pylist() for part in parts] == ([[100, 140], [160]] if keeps else [[100], []])
+    assert bad == [140, 160]
+    if keeps:
+        assert parts[1].column("_corrupt_record").to_pylist() == [EVENTS[2]]
 
 
 def test_a_corrupt_record_may_be_text_as_spark_has_it():
