@@ -29,7 +29,7 @@ from ..wire import (
     parse_header,
 )
 from ..wire.messages import OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION
-from . import waiting
+from . import addresses, waiting
 from .deadline import Deadline
 from .health import ClusterHealth
 
@@ -65,7 +65,7 @@ def open_socket(endpoint: Endpoint, tls: Tls | None, timeout: float) -> socket.s
     """
     try:
         deadline = time.monotonic() + timeout
-        sock = waiting.connect(endpoint, timeout)
+        sock = addresses.connect(endpoint, timeout)
         try:
             _set_options(sock)
             return sock if tls is None else _secured(sock, tls, endpoint[0], deadline)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import select
-import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -367,36 +367,8 @@ class _Seam:
         return _wait(asyncio.to_thread(work))
 
     @staticmethod
-    def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:
-        try:
-            return _wait(_connected(endpoint, timeout))
-        except TimeoutError:
-            raise TimeoutError("timed out") from None  # as socket.create_connection says it
-
-
-async def _connected(endpoint: tuple[str, int], timeout: float) -> socket.socket:
-    async with asyncio.timeout(timeout):
-        return await _first_that_takes_it(endpoint)
-
-
-async def _first_that_takes_it(endpoint: tuple[str, int]) -> socket.socket:
-    """A socket connected to the first address of a host that takes it."""
-    loop = asyncio.get_running_loop()
-    refusal = OSError(f"{endpoint[0]} has no address")
-    for family, kind, protocol, _, address in await loop.getaddrinfo(*endpoint, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.setblocking(False)
-            await loop.sock_connect(sock, address)
-        except OSError as error:
-            sock.close()
-            refusal = error
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise refusal
+    def outcome(future: Future[R], timeout: float) -> R:
+        return _wait(asyncio.wait_for(asyncio.wrap_future(future), timeout))
 
 
 _SEAM: Final = _Seam()

@@ -34,11 +34,11 @@ __all__ = [
     "blocking",
     "close",
     "condition",
-    "connect",
     "grpc_channels",
     "in_background",
     "install",
     "lock",
+    "outcome",
     "rlock",
     "side_by_side",
     "sleep",
@@ -138,8 +138,8 @@ class Seam(Protocol):
         """The result of ``work``, which blocks the thread in which it runs."""
         ...
 
-    def connect(self, endpoint: tuple[str, int], timeout: float) -> socket.socket:
-        """A connected socket. Raises OSError."""
+    def outcome(self, future: Future[T], timeout: float) -> T:
+        """Return the result of a thread's work. Raises TimeoutError after ``timeout`` seconds, and leaves it behind."""
         ...
 
     def lock(self) -> PlainLock:
@@ -233,14 +233,10 @@ def blocking(work: Callable[[], T]) -> T:
     return work() if loop is None else loop.blocking(work)
 
 
-def connect(endpoint: tuple[str, int], timeout: float) -> socket.socket:
-    """A connected socket, which does not block. Raises OSError."""
+def outcome(future: Future[T], timeout: float) -> T:
+    """Return the result of a thread's work. Raises TimeoutError after ``timeout`` seconds, and leaves it behind."""
     loop = seam()
-    if loop is not None:
-        return loop.connect(endpoint, timeout)
-    sock = socket.create_connection(endpoint, timeout)
-    sock.setblocking(False)
-    return sock
+    return future.result(timeout) if loop is None else loop.outcome(future, timeout)
 
 
 def lock() -> PlainLock:
@@ -300,8 +296,9 @@ def start(work: Callable[[], object], name: str) -> Worker:
 
 
 def in_background(step: Callable[[], T], name: str) -> Future[T]:
-    """Run a step in a daemon thread, which never delays the end of the process; for callers that are threads."""
+    """Run a step in a daemon thread, which never delays the end of the process. See :func:`outcome`."""
     outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()  # so that a waiter that gives up does not cancel it
 
     def run() -> None:
         try:
