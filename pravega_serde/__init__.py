@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pravega_serde.avro import avro_schema_of as avro_schema_of
     from pravega_serde.cbor import CborSerializer as CborSerializer
     from pravega_serde.errors import DeserializationError as DeserializationError
+    from pravega_serde.errors import ForkedError as ForkedError
     from pravega_serde.errors import LimitExceededError as LimitExceededError
     from pravega_serde.errors import MissingExtraError as MissingExtraError
     from pravega_serde.errors import PravegaError as PravegaError
@@ -77,10 +78,10 @@ else:
             "avro": "AvroSerializer avro_schema_of",
             "cbor": "CborSerializer",
             "errors": (
-                "DeserializationError LimitExceededError MissingExtraError PravegaError RegistryAuthenticationError "
-                "RegistryConflictError RegistryError RegistryNotFoundError RegistryPermissionError "
-                "RegistryProtocolError RegistryRequestError RegistryUnavailableError SchemaError SerdeError "
-                "SerializationError UnsupportedCodecError UnsupportedFormatError"
+                "DeserializationError ForkedError LimitExceededError MissingExtraError PravegaError "
+                "RegistryAuthenticationError RegistryConflictError RegistryError RegistryNotFoundError "
+                "RegistryPermissionError RegistryProtocolError RegistryRequestError RegistryUnavailableError "
+                "SchemaError SerdeError SerializationError UnsupportedCodecError UnsupportedFormatError"
             ),
             "java": "ClassDescriptor JavaObject JavaSerializer",
             "json": "JsonSerializer json_schema_of",

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 __all__ = [
     "DeserializationError",
     "Fault",
+    "ForkedError",
     "LimitExceededError",
     "MissingExtraError",
     "PravegaError",
@@ -53,6 +54,22 @@ class PravegaError(Exception):
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}"
+
+
+class ForkedError(PravegaError):
+    """An object is used in a forked process, and belongs to the process that forked it.
+
+    Connections, background threads and locks cannot be shared with a child. The error is raised at once, before
+    anything is written, and the parent's object is not affected. Closing such an object in the child has no effect.
+
+    Cause: a client, writer, reader or transaction was used, then the process forked (``os.fork``, or
+    ``multiprocessing`` with the start method ``fork``), and the child uses the same object; or the child calls a
+    controller although its parent has called one, which gRPC does not support.
+
+    Mend: start processes with the method ``spawn`` or ``forkserver``, or use the first client after the fork.
+    """
+
+    code = "PRAVEGA-FORKED"
 
 
 class SerdeError(PravegaError):

@@ -10,11 +10,11 @@ would end connections that the parent still talks on.
 from __future__ import annotations
 
 import atexit
-import os
 import threading
-import weakref
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from pravega_serde import forks
 
 __all__ = ["PerProcess"]
 
@@ -40,7 +40,7 @@ class PerProcess(Generic[K, V]):
         self._close = close
         self._inherited: list[object] = []
         self._start()
-        _registries.add(self)
+        forks.register(self)
         if close is not None:
             atexit.register(self.clear)
 
@@ -69,19 +69,7 @@ class PerProcess(Generic[K, V]):
                 if self._close is not None:
                     self._close(value)
 
-    def _forget_parent(self) -> None:
+    def _after_fork(self) -> None:
         # New locks as well: another thread of the parent may have held them.
         self._inherited.append(self._places)
         self._start()
-
-
-_registries: Final[weakref.WeakSet[PerProcess[Any, Any]]] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for registry in _registries:
-        registry._forget_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.routing import segment_key
 
 from ..errors import (
@@ -118,6 +119,11 @@ class SegmentAppender:
         self._number = 0
         self._connection: Connection | None = None
         self._pending: _Append | None = None  # the last one, unless its outcome is known
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        # Not only the connection: two processes with one writer id would take each other's acknowledgements.
+        self._lock = forks.inherited(f"writer of segment {self._name}")
 
     def append(self, event: bytes) -> None:
         """Append an event; it is durable on return. Raises OutcomeUnknownError, StreamSealedError."""
@@ -137,6 +143,8 @@ class SegmentAppender:
 
     def close(self) -> None:
         """Close the connection."""
+        if forks.is_inherited(self._lock):
+            return
         with self._lock:
             self._disconnect()
 
@@ -238,6 +246,10 @@ class NumberedAppender:
         self._segment: int | None = None
         self._last = NO_ATTRIBUTE  # the highest number that is known to be durable
         self._connection: Connection | None = None
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._connection = None  # any process may append the same events: it sets up a connection of its own
 
     def append(self, events: Sequence[Numbered]) -> None:
         """Append the events that the stream lacks; on return all are durable. Their numbers grow, from call to call.

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
+from pravega_serde import forks
+
 from ..errors import ConfigError
 from ..groups import GroupConfig, GroupState, Ranged, Segment
 from . import arguments
@@ -87,6 +89,10 @@ class _AsyncReader(Opened[Any], Generic[T]):
         super().__init__(home, make)
         self._part: tuple[str, asyncio.Task[Any]] | None = None
         self._polled = False
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._part, self._polled = None, forks.inherited(type(self).__name__)
 
     @property
     def id(self) -> str:
@@ -206,6 +212,10 @@ class AsyncExactlyOnceReader(_AsyncReader[T]):
     def __init__(self, home: Home, make: Callable[[], Any]) -> None:
         super().__init__(home, make)
         self._work: asyncio.Task[None] | None = None
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._work = None
 
     @property
     def committed(self) -> dict[Segment, int]:

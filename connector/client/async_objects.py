@@ -19,6 +19,9 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 
+from pravega_serde import forks
+from pravega_serde.errors import ForkedError
+
 from ..errors import ConfigError, ConnectorError
 from ..wire import StreamCut, StreamName
 from .event_loop import run, run_to_the_end
@@ -61,9 +64,20 @@ class Home:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.ending = set[asyncio.Future[Any]]()
         """Closings that were cancelled, and go on."""
+        self._forked = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._forked = self._loop is not None
+        self.ending.clear()
 
     def check(self) -> None:
-        """Raise ConfigError in another loop."""
+        """Raise ConfigError in another loop, ForkedError in a forked child."""
+        if self._forked:
+            raise ForkedError(
+                "this client belongs to an event loop of the process that forked this one: create it after the fork, "
+                "or start processes with 'spawn' or 'forkserver'"
+            )
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -78,6 +92,11 @@ class Opened(Generic[C]):
         self._home, self._make = home, make
         self._made: C | None = None
         self._making = asyncio.Lock()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        if self._made is not None:
+            self._made = forks.inherited(type(self).__name__)
 
     async def _core(self) -> C:
         """The object."""
@@ -139,6 +158,11 @@ class AsyncEvents(AsyncIterator[T_co]):
         self._step: asyncio.Task[None] | None = None
         self._error: Exception | None = None
         self._ended = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        if self._iterator is not None or self._step is not None:
+            self._iterator, self._step, self._values = None, None, forks.inherited("iterator")
 
     def __aiter__(self) -> Self:
         return self
@@ -175,7 +199,7 @@ class AsyncEvents(AsyncIterator[T_co]):
         if step is not None:
             step.cancel()
             await asyncio.wait({step})
-        self._values.clear()
+        self._values = deque()
         self._error = None
         iterator: Any = self._iterator
         if iterator is not None:

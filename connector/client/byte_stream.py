@@ -10,6 +10,8 @@ import io
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
+from pravega_serde import forks
+
 from ..errors import ConfigError, OutcomeUnknownError, SegmentTruncatedError, StreamSealedError
 from ..wire import StreamName
 from .appenders import SegmentAppender, _Append
@@ -20,16 +22,46 @@ from .stores import SegmentCalls, SegmentStores
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["BUFFER_SIZE", "RawByteReader", "RawByteWriter"]
+__all__ = ["BUFFER_SIZE", "ByteReader", "ByteWriter", "RawByteReader", "RawByteWriter"]
 
 #: Bytes of one append, and of a reader's buffer. Larger appends are not faster.
 BUFFER_SIZE: Final = 1 << 20
 # Seconds between two looks for more bytes, at most.
 _LONGEST_PAUSE: Final = 1.0
+# Methods of a buffered file that use the buffer.
+_USES: Final = (
+    *("peek", "read", "read1", "readinto", "readinto1", "readline", "readlines"),
+    *("flush", "seek", "tell", "truncate", "write", "writelines"),
+)
 
 
 def _not_of_bytes(stream: StreamName, segments: int) -> ConfigError:
     return ConfigError(f"stream {stream} has {segments} segments; a stream of bytes has one")
+
+
+class _Buffered:
+    """Buffer of a byte stream. In a forked child its methods raise, instead of handing out or taking bytes there."""
+
+    def _after_fork(self) -> None:
+        # The buffer has a lock inside of it, which another thread may have held.
+        refused = forks.inherited("file of a byte stream")
+        vars(self).update(dict.fromkeys(_USES, refused), close=refused.close)
+
+
+class ByteReader(_Buffered, io.BufferedReader):
+    """Bytes of a stream as a file to read."""
+
+    def __init__(self, raw: RawByteReader) -> None:
+        super().__init__(raw, BUFFER_SIZE)
+        forks.register(self)
+
+
+class ByteWriter(_Buffered, io.BufferedWriter):
+    """Stream of bytes as a file to append to."""
+
+    def __init__(self, raw: RawByteWriter) -> None:
+        super().__init__(raw, BUFFER_SIZE)
+        forks.register(self)
 
 
 class RawByteReader(io.RawIOBase):
@@ -51,6 +83,10 @@ class RawByteReader(io.RawIOBase):
         self._position = self._calls.info().start_offset if start is None else start
         self._chunks: Generator[memoryview, None, None] | None = None
         self._chunk = memoryview(b"")
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._chunk = self._calls = forks.inherited(f"byte reader of stream {self._stream}")
 
     def readable(self) -> bool:
         """Yes."""

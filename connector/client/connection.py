@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import select
 import socket
 import ssl
@@ -14,7 +13,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+from pravega_serde import forks
 
 from ..errors import AuthenticationError, ConnectionLostError, ProtocolError, UnexpectedReplyError
 from ..wire import (
@@ -152,11 +153,22 @@ class _StoreSocket:
     def __init__(self, endpoint: Endpoint, tls: Tls | None, deadline: Deadline) -> None:
         self.endpoint = endpoint
         self._where = f"the segment store at {endpoint[0]}:{endpoint[1]}"
-        self._sock = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
+        self._sock: Any = open_socket(endpoint, tls, deadline.remaining(f"connecting to {self._where}"))
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        # Closing is of the child's descriptor only: the parent's connection lasts, and ends when the parent closes it.
+        self._sock.close()
+        self._sock = forks.inherited("connection")
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the process that opened the connection is the parent of this one."""
+        return forks.is_inherited(self._sock)
 
     def fileno(self) -> int:
         """The socket's file descriptor, for :func:`wait_ready`."""
-        return self._sock.fileno()
+        return int(self._sock.fileno())
 
     @property
     def has_buffered_input(self) -> bool:
@@ -296,22 +308,22 @@ class Connection(_StoreSocket):
 
 
 class ConnectionPool:
-    """Idle connections by endpoint. Thread safe; a forked process starts with none of its parent's."""
+    """Idle connections by endpoint. Thread safe; a forked process starts with none."""
 
     def __init__(self, tls: Tls | None, health: ClusterHealth | None = None) -> None:
         """``health`` is notified of every store that answers."""
         self._tls, self._health = tls, health
+        self._closed = False
+        self._after_fork()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
         self._lock = threading.Lock()
         self._idle: defaultdict[Endpoint, list[Connection]] = defaultdict(list)
-        self._closed = False
-        self._pid = os.getpid()
 
     def take(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
         """An idle connection or a new one; the caller gives it back or closes it."""
         with self._lock:
-            if self._pid != os.getpid():
-                self._idle.clear()  # the parent's sockets: sharing them would mix the replies
-                self._pid = os.getpid()
             idle = self._idle[endpoint]
             while idle:
                 connection = idle.pop()
@@ -326,15 +338,14 @@ class ConnectionPool:
     def drop(self, endpoint: Endpoint) -> None:
         """Close the idle connections to a store that has failed."""
         with self._lock:
-            if self._pid == os.getpid():
-                for connection in self._idle.pop(endpoint, ()):
-                    connection.close()
+            for connection in self._idle.pop(endpoint, ()):
+                connection.close()
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection that has no reply outstanding."""
         with self._lock:
             idle = self._idle[connection.endpoint]
-            if len(idle) < _MAX_IDLE and self._pid == os.getpid() and not self._closed:
+            if len(idle) < _MAX_IDLE and not self._closed and not connection.is_inherited:
                 idle.append(connection)
                 return
         connection.close()

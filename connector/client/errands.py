@@ -16,6 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from pravega_serde import forks
+
 from . import waiting
 
 __all__ = ["Errands"]
@@ -39,6 +41,12 @@ class Errands:
         self._read, self._write = socket.socketpair()
         self._read.setblocking(False)
         self._write.setblocking(False)
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = forks.inherited(self._name)
+        self._read.close()
+        self._write.close()
 
     def fileno(self) -> int:
         """File descriptor that becomes readable with each result, and with :meth:`wake`."""

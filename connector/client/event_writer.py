@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from pravega_serde import forks
 from pravega_serde.columnar import as_column
 from pravega_serde.routing import EventRouter, segment_keys
 
@@ -116,6 +117,11 @@ class EventWriter(HintedNames, Generic[T]):
         self._loop = AppendLoop(
             stores, destination, self._routes, self._intake, max_in_flight=max_in_flight, collect=self._collect
         )
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        # What the parent has accepted the parent writes.
+        self._ended = self._intake.lock = self._loop = forks.inherited(f"EventWriter of stream {self.stream}")
 
     def __repr__(self) -> str:
         return f"EventWriter({self.stream}{', closed' if self._intake.closed else ''})"
@@ -264,6 +270,8 @@ class EventWriter(HintedNames, Generic[T]):
         Watermarks do not wait for this writer any longer. An interrupt leaves the background thread running: close it
         again to wait for its events.
         """
+        if forks.is_inherited(self._loop):
+            return
         if self._ended:
             self._loop.close()  # which an interrupt may have left
             return
@@ -288,6 +296,8 @@ class EventWriter(HintedNames, Generic[T]):
 
     def abandon(self) -> None:
         """End the background thread without waiting; events that are not durable yet may be lost."""
+        if forks.is_inherited(self._loop):
+            return
         self._intake.closed = self._ended = True
         self._loop.close()
 

@@ -31,6 +31,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
+from pravega_serde import forks
+
 from ..errors import (
     ConfigError,
     ConnectorError,
@@ -104,6 +106,10 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             self._ledger.begin(self._life)
             self._reader: GroupReader[T] = GroupReader(client.stores, self._member, serializer, begin_at=self._claim)
             undo.pop_all()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._broken = forks.inherited("ExactlyOnceReader")
 
     @property
     def id(self) -> str:
@@ -251,6 +257,8 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if forks.is_inherited(self._broken):
+            return
         with contextlib.ExitStack() as last:
             last.callback(self._ledger.close)
             last.callback(self._keeper.close)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
 
 from .. import metrics
@@ -108,6 +109,10 @@ class ValueReader(HintedNames, Generic[T]):
         self._row = 0  # the next event to decode
         self._done = 0  # the first one that was not handed out
         self._bad = -1  # the last one that could not be decoded
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._events = forks.inherited("ValueReader")  # which the parent hands out
 
     def __repr__(self) -> str:
         return f"ValueReader({', '.join(map(str, self.positions))})"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.errors import DeserializationError, PravegaError
 
 from .. import metrics
@@ -173,6 +174,10 @@ class GroupReader(HintedNames, Generic[T]):
         self._due = 0.0
         self._turning: _Turn | None = None
         self._closed = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._events = self._member = forks.inherited("GroupReader")
 
     @property
     def id(self) -> str:
@@ -258,7 +263,7 @@ class GroupReader(HintedNames, Generic[T]):
 
     def leave(self, position: Positions) -> None:
         """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
-        if not self._closed:
+        if not self._closed and not forks.is_inherited(self._member):
             try:
                 self._await_turn()
                 self._member.leave(position)
@@ -436,7 +441,7 @@ class GroupReader(HintedNames, Generic[T]):
 
     def _leave(self, row: int | None) -> None:
         """Leave the group; before a row of the batch, or behind what was handed out."""
-        if self._closed:
+        if self._closed or forks.is_inherited(self._member):
             return
         try:
             self._await_turn()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import random
 import threading
 import time
@@ -19,6 +18,7 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Final, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
 from .. import metrics
@@ -62,10 +62,14 @@ class Counters:
 
     def __init__(self, outages: Collection[object] = ()) -> None:
         """``outages`` has what is in an outage now, for as long as it exists."""
-        self._lock = threading.Lock()
         self._counts = dict.fromkeys(self.NAMES, 0)
         self._outages = outages
         self._outage_seconds = 0.0
+        self._after_fork()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
         self._outage_began: float | None = None
 
     def add(self, name: str) -> None:
@@ -133,16 +137,21 @@ class ClusterHealth:
         self.timeout, self.failover_timeout, self.service = timeout, failover_timeout, service
         self._outages: weakref.WeakSet[Attempts] = weakref.WeakSet()  # those that last long enough to be one
         self.counters = Counters(self._outages)
-        self._answered_in: int | None = None  # the process; a forked child makes its own first contact
-        self._lock = threading.Lock()
         self._lines: dict[tuple[str, str], tuple[float, int]] = {}  # when the last line came, how many were left out
+        self._after_fork()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._answered = False  # a forked child makes its own first contact
+        self._lock = threading.Lock()
+        self._outages.clear()
 
     # ---------------------------------------------------------------- patience
 
     @property
     def going_on(self) -> bool:
         """Whether a server has answered in this process, or is known to be there."""
-        return self.service or self._answered_in == os.getpid()
+        return self.service or self._answered
 
     @property
     def seconds(self) -> float:
@@ -156,8 +165,7 @@ class ClusterHealth:
 
     def answered(self) -> None:
         """Note that a server of the cluster has answered."""
-        if self._answered_in is None or not self.going_on:
-            self._answered_in = os.getpid()
+        self._answered = True
 
     # ---------------------------------------------------------------- attempts
 

@@ -45,7 +45,7 @@ class Inbox:
     __slots__ = ("chain", "closed", "lock")
 
     def __init__(self) -> None:
-        self.lock: Final = threading.Lock()
+        self.lock = threading.Lock()
         self.chain: Final = deque([Rows([], 0)])
         """The last rows take events; those before it are handed over, as the blocks of the rows that follow."""
         self.closed = False

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 from weakref import WeakSet
 
-from pravega_serde import OnError, Serializer
+from pravega_serde import OnError, Serializer, forks
 from pravega_serde.routing import EventRouter
 
 from ..config import PravegaConfig
@@ -22,7 +22,7 @@ from ..wire import StreamCut, StreamName, Watermark
 from . import arguments
 from .administration import Administration
 from .arguments import Place, Stream, Streams
-from .byte_stream import BUFFER_SIZE, RawByteReader, RawByteWriter
+from .byte_stream import ByteReader, ByteWriter, RawByteReader, RawByteWriter
 from .connection import ConnectionPool, Tls
 from .event_columns import EventColumns
 from .event_writer import MAX_IN_FLIGHT, EventWriter
@@ -92,6 +92,10 @@ class PravegaClient(Administration):
         self.stores = SegmentStores(config, ConnectionPool(_tls(config), self.health), self.health)
         self._watermarks: dict[StreamName, WatermarkLog] = {}
         self._groups: WeakSet[ReaderGroup] = WeakSet()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._watermarks = {}
 
     @property
     def counters(self) -> Counters:
@@ -354,7 +358,7 @@ class PravegaClient(Administration):
         """
         arguments.count("start", start)
         arguments.wait("wait", wait)
-        return io.BufferedReader(RawByteReader(self.stores, self.name(stream), start, wait), BUFFER_SIZE)
+        return ByteReader(RawByteReader(self.stores, self.name(stream), start, wait))
 
     def byte_writer(self, stream: Stream) -> io.BufferedWriter:
         """A stream of bytes as a file that is appended to, as by Java's ``ByteStreamWriter``.
@@ -362,7 +366,7 @@ class PravegaClient(Administration):
         ``flush`` and ``close`` return when everything is durable. Raises StreamNotFoundError, StreamSealedError,
         ConfigError for a stream of several segments; writing raises OutcomeUnknownError, ConnectorErrors.
         """
-        return io.BufferedWriter(RawByteWriter(self.stores, self.name(stream)), BUFFER_SIZE)
+        return ByteWriter(RawByteWriter(self.stores, self.name(stream)))
 
     # ---------------------------------------------------------------- reading
 

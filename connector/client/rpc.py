@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from pravega_serde.errors import ForkedError
+
 from ..config import PravegaConfig
 from ..errors import (
     AuthenticationError,
@@ -297,7 +299,7 @@ class ControllerChannel:
         if first is None:
             ControllerChannel._first_process = process
         elif first != process and not FORK_HANDLERS:
-            raise ControllerError(
+            raise ForkedError(
                 "gRPC cannot be used in a process forked from one that has used it: start processes by 'spawn' or "
                 "'forkserver', or make the first call after the fork"
             )

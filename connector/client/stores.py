@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
 from ..config import PravegaConfig
@@ -151,10 +152,14 @@ class SegmentStores:
         self._closed = False
         self.pool = pool
         self.health = health
-        self._lock = threading.Lock()
+        self._after_fork()
         self._endpoints: dict[tuple[StreamName, int], Endpoint] = {}
         self._left: dict[tuple[StreamName, int], Endpoint] = {}  # where segments were that were forgotten
         self._tokens: dict[tuple[StreamName, bool], tuple[str, float]] = {}
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     @property
     def controller(self) -> ControllerClient:

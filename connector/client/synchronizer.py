@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
 
 from ..errors import ConfigError, DataLossError
@@ -109,6 +110,10 @@ class StateSynchronizer(Generic[S, I, U]):
         self._log = RevisionedStreamClient(stores, stream, _EntrySerializer(init_serializer, update_serializer))
         self._lock = waiting.rlock()
         self._current: tuple[Revision, S] | None = None
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = forks.inherited(f"StateSynchronizer of stream {self.stream}")
 
     @property
     def state(self) -> S | None:

@@ -19,6 +19,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from pravega_serde import forks
 from pravega_serde.errors import PravegaError
 
 from .. import metrics
@@ -110,6 +111,10 @@ class TailReader(HintedNames):
         self._now = 0.0  # when the segments were looked through last
         self._errands = Errands(f"pravega-reader {start.stream}")
         self._closed = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._errands = forks.inherited(f"reader of stream {self._stream}")
 
     def _tail(self, segment_id: int, offset: int) -> _SegmentTail:
         attempts = self._stores.health.attempts(_logger, f"following stream {self._stream}")

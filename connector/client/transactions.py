@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
+from pravega_serde import forks
+from pravega_serde.errors import PravegaError
+
 from .. import metrics
 from ..errors import (
     ConfigError,
@@ -178,6 +181,10 @@ class OpenTransaction(Transaction, Generic[T]):
         destination = TransactionDestination(stream, created.id, created.segments, self._ended)
         self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
         metrics.TRANSACTIONS_OPEN.add(1, str(stream))
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._finished = self._writer = self._controller = forks.inherited(repr(self))
 
     def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
         """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
@@ -255,7 +262,7 @@ class OpenTransaction(Transaction, Generic[T]):
 
     def _give_up(self) -> None:
         """Abort for an error that is the one to be seen; what cannot be aborted now ends with its lease."""
-        with contextlib.suppress(ConnectorError):
+        with contextlib.suppress(PravegaError):
             self.abort(timeout=_GIVE_UP_SECONDS)
 
     def _end(self) -> None:
@@ -346,6 +353,10 @@ class LeaseKeeper:
         self._trouble: ConnectorError | None = None
         self._thread: waiting.Worker | None = None
         self._closed = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._changed = forks.inherited("LeaseKeeper")
 
     def add(self, transaction: Transaction) -> None:
         """Keep a transaction open by pings of its own lease.
@@ -388,6 +399,8 @@ class LeaseKeeper:
 
     def close(self) -> None:
         """Ping nothing more. The transactions stay open until their leases end."""
+        if forks.is_inherited(self._changed):
+            return
         with self._changed:
             self._closed = True
             self._due.clear()

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pravega_serde import forks
 from pravega_serde.errors import DeserializationError
 
 from ..errors import StreamNotFoundError, TimeUnknownError
@@ -92,6 +93,10 @@ class WatermarkLog:
         self._marks: list[Watermark] = []
         self._ends: list[int] = []
         self._ranges: dict[int, SegmentRange] = {}
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = forks.inherited(f"watermarks of stream {self.stream}")  # another thread may have been reading
 
     def read(self) -> list[Watermark]:
         """All watermarks of this moment, oldest first. Raises StreamNotFoundError, DeserializationError."""

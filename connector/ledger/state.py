@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
+from pravega_serde import forks
+
 from ..client import STATE_TAG, PravegaClient, Revision, RevisionedStreamClient, StreamConfig, StreamName
 from ..client.deadline import Deadline
 from ..errors import (
@@ -160,6 +162,10 @@ class Ledger:
         self._revision: Revision | None = None
         self._state: LedgerState = {}
         self._since_snapshot = 0
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = forks.inherited(f"ledger {self.name}")
 
     def _opened(self) -> RevisionedStreamClient[Entry]:
         client, name = self._client, self.name

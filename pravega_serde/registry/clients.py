@@ -153,7 +153,7 @@ class _Base(HintedNames):
 
 
 class SchemaRegistryClient(_Base):
-    """A client of one registry, safe for threads; not to be taken into a forked process.
+    """A client of one registry, safe for threads. A forked child may use it, over connections of its own.
 
     ``uri`` may be a RegistryConfig, which says the rest as well; the settings are described there. Without one, the
     address and what else is not given are those of :meth:`RegistryConfig.resolve`: of the environment

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_before_delay
 
+from pravega_serde import forks
 from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
 from pravega_serde.registry.calls import Call, TransientError
 from pravega_serde.registry.registry_config import RegistryConfig
@@ -41,7 +42,14 @@ class Http:
 
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
-        self._client = httpx.Client(**_settings(config))
+        self._client: httpx.Client | None = httpx.Client(**_settings(config))
+        self._inherited: list[httpx.Client | None] = []
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        # Kept unused, because the parent still talks on its connections; the next call opens others.
+        self._inherited.append(self._client)
+        self._client = None
 
     def run(self, call: Call[T]) -> T:
         """Result of a call. Raises RegistryError, RegistryUnavailableError at the deadline."""
@@ -54,11 +62,15 @@ class Http:
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
 
     def _attempt(self, tries: _Tries[T]) -> T:
+        client = self._client
+        if client is None:
+            client = self._client = httpx.Client(**_settings(self._config))
         try:
-            with self._client.stream(**tries.request()) as response:
+            with client.stream(**tries.request()) as response:
                 content = bytearray()
                 for piece in response.iter_raw():
                     tries.take(content, piece)
@@ -73,6 +85,10 @@ class AsyncHttp:
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
         self._client = httpx.AsyncClient(**_settings(config))
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._client = forks.inherited("AsyncSchemaRegistryClient")
 
     async def run(self, call: Call[T]) -> T:
         """As :meth:`Http.run`."""
@@ -85,7 +101,8 @@ class AsyncHttp:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        if not forks.is_inherited(self._client):
+            await self._client.aclose()
 
     async def _attempt(self, tries: _Tries[T]) -> T:
         try:

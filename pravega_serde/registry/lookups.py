@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from pravega_serde import forks
 from pravega_serde.errors import RegistryNotFoundError
 
 __all__ = ["MISSING_SECONDS", "AsyncLookups", "Lookups"]
@@ -75,7 +76,11 @@ class Lookups:
 
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
-        self._flights: dict[Hashable, Future[Any]] = {}
+        self._after_fork()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._flights: dict[Hashable, Future[Any]] = {}  # the parent's threads bring no answer here
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, load: Callable[[], T], *, seconds: float, missing: float = 0) -> T:
@@ -138,6 +143,10 @@ class AsyncLookups:
 
     def __init__(self, limit: int) -> None:
         self._answers = _Answers(limit)
+        self._after_fork()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
         self._flights: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[T]], *, seconds: float, missing: float = 0) -> T:

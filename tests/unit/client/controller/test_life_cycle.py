@@ -87,7 +87,7 @@ class TestLifeCycle:
 import os, subprocess, sys
 from connector.client import ControllerClient
 from connector.config import PravegaConfig
-from connector.errors import ControllerError
+from pravega_serde import ForkedError
 
 client = ControllerClient(PravegaConfig(controller=sys.argv[1]), timeout=10)
 """
@@ -96,7 +96,7 @@ child = os.fork()
 if not child:
     try:
         client.scope_exists("child")
-    except ControllerError as error:
+    except ForkedError as error:
         print(error, flush=True)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
@@ -115,9 +115,7 @@ client.scope_exists("parent")
 
     def test_is_refused_in_a_forked_child_where_grpc_would_hang(self, fake: FakeController) -> None:
         output, scopes = self.run(fake, "client.scope_exists('first')" + self.FORK)
-        assert output.startswith(
-            "[PRAVEGA-CONTROLLER] gRPC cannot be used in a process forked from one that has used it"
-        )
+        assert output.startswith("[PRAVEGA-FORKED] gRPC cannot be used in a process forked from one that has used it")
         assert scopes == ["first", "parent"]
 
     def test_others_may_fork_to_exec(self, fake: FakeController) -> None:
