@@ -30,7 +30,6 @@ __all__ = [
     "FencedError",
     "GroupStateError",
     "IngestError",
-    "IngestStateError",
     "IngestUndecidedError",
     "InputLostError",
     "InvalidNameError",
@@ -62,6 +61,7 @@ __all__ = [
     "SourceChangedError",
     "SourceError",
     "SourceUnreadableError",
+    "StepsStateError",
     "StreamExistsError",
     "StreamNotFoundError",
     "StreamSealedError",
@@ -841,15 +841,15 @@ class IngestUndecidedError(IngestError):
     code = "PRAVEGA-INGEST-UNDECIDED"
 
 
-class IngestStateError(IngestError):
-    """The state of an ingestion is not one that this version can go on from.
+class StepsStateError(ConnectorError):
+    """The log of an ingestion, or of exactly-once readers, cannot be continued.
 
-    Cause: a later version has written the state, or the stream that is named for it keeps that of another target.
+    Cause: a later version has written it, or the stream that is named for it belongs to another target.
 
-    Mend: update, or name another stream for the state.
+    Mend: update, or name another stream for the log.
     """
 
-    code = "PRAVEGA-INGEST-STATE"
+    code = "PRAVEGA-STEPS-STATE"
     fault = "local"
 
 

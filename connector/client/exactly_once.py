@@ -1,24 +1,16 @@
-"""A reader of a group whose output is written exactly once: events in, a transaction out, and the position with it.
+"""Reader of a group whose output is written exactly once: events in, a transaction out, and the position with it.
 
-The group alone cannot say what was processed: what a dead reader did since its last checkpoint comes again. So the
-readers keep a ledger beside it (:mod:`connector.groups.ledger`), changed by conditional updates only:
+The group alone does not know what was processed: events that a reader handled after its last checkpoint come again if
+it dies. So the readers share a log of steps (:mod:`connector.steps`) next to the group. A segment is an item, and its
+position an offset.
 
-1. A reader that acquires segments *claims* them in the ledger, and begins where the ledger says, not the group.
+1. A reader that acquires segments *claims* them in the log. It begins where the log says, not the group.
 2. It processes events into a transaction, and flushes it.
-3. It *prepares*: the ledger takes the transaction's id with the offsets, segment by segment, from where to where.
-   This is refused unless all these segments are still claimed by it and are where it began.
-4. It commits the transaction and waits until readers see it, then goes on; the next update says what became of it.
+3. It *records* the transaction with the offsets before and after, segment by segment.
+4. It commits the transaction, and waits until readers see it.
 
-Why an event is in the output exactly once: only a prepared transaction is committed, by anybody. A segment can be
-claimed, or be prepared again, only when its last prepared transaction is decided; a transaction is decided once, on the
-server, and whoever asks makes it so by committing it, since it is complete. Committed: its events lie before the new
-position, and no step can begin there again. Aborted: its events are in no output, and the next step begins before them.
-So two committed steps never have an event in common and leave none out between them; a process that was taken for dead
-finds its claim gone when it prepares, and its transaction, which nobody commits, ends by its lease.
-
-Why the order of each key is kept: steps of one segment are visible one after the other (4), and the group gives out
-what follows a segment only after a checkpoint of the reader that has read it to its end, before which that reader
-commits.
+The order of each key is kept for two reasons. Steps of one segment are visible one after the other (4). The group
+hands out the successors of a segment only after a checkpoint of its reader, and the reader commits before that.
 """
 
 from __future__ import annotations
@@ -36,21 +28,16 @@ from pravega_serde import forks
 from ..errors import (
     ConfigError,
     ConnectorError,
-    DeadlineExceededError,
-    OutcomeUnknownError,
     ReaderOfflineError,
-    TransactionAbortedError,
     TransactionUnknownError,
 )
 from ..groups import Positions, Segment
-from ..groups.ledger import Ledger, LedgerJson, LedgerUpdate, Life, Step, claim, ledger_stream, prepare, undecided
 from ..hints import HintedNames
+from ..steps import Life, Outcome, Step, StepLog, Turn, Update
 from ..wire import StreamName
 from . import arguments
-from .controller_values import STATE_TAG, TransactionStatus
 from .group_member import GroupMember
 from .group_reader import GroupEvent, GroupReader
-from .synchronizer import StateSynchronizer
 from .transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
 
 if TYPE_CHECKING:
@@ -60,9 +47,11 @@ __all__ = ["ExactlyOnceReader"]
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
-# Updates after which it is looked whether the ledger is worth compacting, and the bytes from which it is.
-_LOOK_EVERY: Final = 200
-_COMPACT_BYTES: Final = 512 * 1024
+
+
+def steps_stream(scope: str, group: str) -> StreamName:
+    """Return the stream that holds the log of a group's steps."""
+    return StreamName(scope, f"{group}-positions")
 
 
 class ExactlyOnceReader(HintedNames, Generic[T]):
@@ -87,9 +76,8 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         interval: float,
         delay: float,
     ) -> None:
-        self._client, self._writer, self._interval = client, writer, interval
+        self._writer, self._interval = writer, interval
         self._run = f"{reader_id}/{uuid.uuid4()}"
-        self._ledger = _Shared(client, scope, group)
         self._at: dict[Segment, int] = {}  # where the ledger has the segments that are claimed
         self._decided: dict[uuid.UUID, bool] = {}
         self._transaction: OpenTransaction[Any] | None = None
@@ -97,13 +85,12 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         self._keeper = LeaseKeeper()
         self._broken = False
         with contextlib.ExitStack() as undo:
-            undo.callback(self._ledger.close)
             undo.callback(self._keeper.close)
             self._member = GroupMember(client.stores, scope, group, reader_id, delay=delay)
             undo.callback(self._member.close)
-            config = self._member.state.config
-            self._life = Life(config.id, config.generation)
-            self._ledger.begin(self._life)
+            self._life = self._life_of_group()
+            self._steps = StepLog(client.stores, steps_stream(scope, group), self._life)
+            undo.callback(self._steps.close)
             self._reader: GroupReader[T] = GroupReader(client.stores, self._member, serializer, begin_at=self._claim)
             undo.pop_all()
         forks.register(self)
@@ -219,28 +206,22 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             self._began = None if before is None else self._began
             return
         self._broken = True  # until it is done
+        step, settled = None, {str(segment): end for segment, (_, end) in moved.items()}
         if transaction is not None:
             if not moved:
                 raise ConfigError("events were written before any was read: write what comes of the events")
             transaction.detach()
-        step = Step(
-            moved, None if transaction is None else transaction.id, self._writer.stream if transaction else None
-        )
-        self._ledger.prepare(
-            LedgerUpdate(run=self._run, life=self._life, forget=self._gone(), decided=self._decided, step=step)
-        )
-        self._decided = {}
-        for segment in self._at.keys() - position.keys():
-            del self._at[segment]
+            moves = {str(segment): ends for segment, ends in moved.items()}
+            step, settled = Step(transaction.id, str(transaction.stream), moves), {}
+        self._carry_out(settled=settled, forget=self._gone(), step=step)
         if transaction is not None:
-            self._transaction = None  # it is the ledger's now
-            if transaction.commit() is not TransactionStatus.COMMITTED:
-                raise _not_visible(transaction.stream, transaction.id)
             self._keeper.discard(transaction)
-            self._decided = {transaction.id: True}
+            self._transaction = None
+        self._decided = {} if transaction is None else {transaction.id: True}
+        self._at = {segment: at for segment, at in self._at.items() if segment in position}
         self._at |= {segment: end for segment, (_, end) in moved.items()}
         self._began, self._broken = None if before is None else time.monotonic(), False
-        self._ledger.compact()
+        self._steps.compact()
 
     # ---------------------------------------------------------------- the end
 
@@ -260,7 +241,7 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
         if forks.is_inherited(self._broken):
             return
         with contextlib.ExitStack() as last:
-            last.callback(self._ledger.close)
+            last.callback(self._steps.close)
             last.callback(self._keeper.close)
             last.callback(self._member.close)
             last.callback(self._drop)
@@ -277,9 +258,9 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
     # ---------------------------------------------------------------- inside
 
     def _settle(self) -> None:
-        """Note in the ledger what became of the last step: the server forgets transactions after a day."""
+        """Record the outcome of the last step: the server forgets transactions after a day."""
         if self._decided:
-            self._ledger.settle(LedgerUpdate(run=self._run, life=self._life, decided=self._decided))
+            self._carry_out()
             self._decided = {}
 
     def _check(self) -> None:
@@ -291,122 +272,46 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             self._broken = True
             raise
 
-    def _gone(self) -> tuple[Segment, ...]:
-        """Segments that the group has done with, and that the ledger need not know any longer."""
+    def _gone(self) -> tuple[str, ...]:
+        """Return the segments that the group has finished, which the log can forget."""
         left = self._at.keys() - self._reader.position.positions.keys()
         known = self._member.state.positions
-        return tuple(sorted(segment for segment in left if segment not in known))
+        return tuple(sorted(str(segment) for segment in left if segment not in known))
 
     def _claim(self, acquired: Positions) -> Mapping[Segment, int]:
-        """Make segments this run's; where to begin with them."""
-        config = self._member.state.config
-        self._life = Life(config.id, config.generation)
+        """Claim segments in the log, and return where to begin with them."""
+        self._life = self._life_of_group()
         self._broken = True
-        update = LedgerUpdate(run=self._run, life=self._life, claim=acquired)
-        offsets = self._ledger.claim(update)
+        self._carry_out(claim={str(segment): offset for segment, offset in acquired.items()}, known=False)
         self._broken = False
-        found = {segment: offsets[segment] for segment in acquired}
+        found: dict[Segment, int] = {segment: self._steps.state.positions[str(segment)] for segment in acquired}
         for segment, offset in found.items():
             if offset != acquired[segment]:
-                _log.info(
-                    "%s: %s is at %d in the ledger, %d in the group", self._run, segment, offset, acquired[segment]
-                )
+                _log.info("%s: %s is at %d in the log, %d in the group", self._run, segment, offset, acquired[segment])
         self._at |= found
         return found
 
+    def _life_of_group(self) -> Life:
+        config = self._member.state.config
+        return Life(str(config.id), config.generation)
 
-class _Shared:
-    """The ledger in its stream, which is made if it is not there."""
-
-    def __init__(self, client: PravegaClient, scope: str, group: str) -> None:
-        self._client, self._name = client, ledger_stream(scope, group)
-        if not client.controller.stream_exists(self._name):
-            client.create_stream(self._name, tags=[STATE_TAG])
-        self._log: StateSynchronizer[Ledger, Ledger, LedgerUpdate] = client.synchronizer(
-            self._name,
-            create=lambda ledger: ledger,
-            apply=lambda ledger, update: ledger.apply(update),
-            init_serializer=LedgerJson(Ledger),
-            update_serializer=LedgerJson(LedgerUpdate),
-        )
-        self._patience = client.health.failover_timeout
-        self._updates = 0
-
-    def begin(self, life: Life) -> None:
-        self._log.initialize(Ledger(life=life))
-
-    def close(self) -> None:
-        self._log.close()
-
-    @property
-    def _state(self) -> Ledger:
-        state = self._log.state
-        assert state is not None
-        return state
-
-    def claim(self, update: LedgerUpdate) -> Mapping[Segment, int]:
-        """Decide what is prepared on the segments, and claim them; their offsets."""
-        decided: dict[uuid.UUID, bool] = {}
-        end = time.monotonic() + self._patience
-        self._log.fetch_updates()
-        while True:
-            for step in undecided(self._state, update.life, update.claim):
-                if step.transaction is not None and step.transaction not in decided:
-                    decided[step.transaction] = self._decide(step, forgotten=update.life != self._state.life)
-            whole = LedgerUpdate(run=update.run, life=update.life, claim=update.claim, decided=dict(decided))
-            if self._write(lambda state, whole=whole: claim(state, whole)):  # type: ignore[misc]
-                return self._state.offsets
-            if time.monotonic() > end:
-                raise DeadlineExceededError(f"ledger {self._name}: other readers were faster for {self._patience:g} s")
-
-    def prepare(self, update: LedgerUpdate) -> None:
-        self._write(lambda state: prepare(state, update))
-
-    def settle(self, update: LedgerUpdate) -> None:
-        """Note what became of steps."""
-        self._write(lambda state: [update] if state.life == update.life else [])
-
-    def compact(self) -> None:
-        """Write the whole ledger as one value, now and then, if a new reader would have much to read."""
-        self._updates += 1
-        if self._updates % _LOOK_EVERY == 0 and self._log.bytes_since_compaction() > _COMPACT_BYTES:
-            self._log.compact(lambda ledger: ledger)
-
-    def _write(self, generate: Callable[[Ledger], list[LedgerUpdate]]) -> bool:
-        """Whether an update was written; asks until it is known, as what is there already changes nothing."""
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                return bool(self._log.update_state(generate))
-            except OutcomeUnknownError:
-                if time.monotonic() > end:
-                    raise
-                self._log.fetch_updates()
-
-    def _decide(self, step: Step, *, forgotten: bool) -> bool:
-        """Whether a prepared step is in the output: it is committed, unless its lease has ended before.
-
-        Raises TransactionUnknownError for one that the server does not know any longer, unless it may be ``forgotten``.
-        """
-        assert step.transaction is not None
-        assert step.target is not None
-        transaction = self._client.transaction(step.target, step.transaction)
-        try:
-            status = transaction.commit()
-        except TransactionAbortedError:
-            _log.info("ledger %s: transaction %s was aborted, its events come again", self._name, step.transaction)
-            return False
-        except TransactionUnknownError:
-            if forgotten:  # the group was reset: nobody goes on from there
-                return False
-            raise
-        if status is not TransactionStatus.COMMITTED:
-            raise _not_visible(step.target, step.transaction)
-        return True
-
-
-def _not_visible(stream: StreamName, transaction: uuid.UUID) -> DeadlineExceededError:
-    return DeadlineExceededError(
-        f"transaction {transaction} of stream {stream} is committed, but not visible in time: a new reader goes on "
-        "behind it"
-    )
+    def _carry_out(self, *, known: bool = True, **changes: Any) -> None:
+        """Write an update, and commit its step. Raises ReaderOfflineError, TransactionErrors, OutcomeUnknownError."""
+        update = Update(run=self._run, life=self._life, decided=self._decided, **changes)
+        turn = self._steps.carry_out(Turn(update, commit=update.step is not None), known=known)
+        if turn.outcome is Outcome.LOST:
+            raise ReaderOfflineError(
+                f"run {self._run} has lost its segments: {turn.reason}. What it has not committed is dropped and comes "
+                "again: create a new reader"
+            )
+        if turn.outcome in (Outcome.WRITTEN, Outcome.COMMITTED):
+            return
+        if turn.in_the_way:
+            step = turn.in_the_way[0]
+            raise TransactionUnknownError(
+                f"stream {step.stream} has forgotten transaction {step.transaction}, so whether it was committed is "
+                f"unknown; it was to hold the events of {', '.join(step.moves)}. Look for them in the stream"
+            )
+        assert self._transaction is not None
+        self._transaction.commit()  # raises the reason
+        raise AssertionError(turn.outcome)

@@ -15,8 +15,7 @@ from ..client import LeaseKeeper, OpenTransaction
 from ..errors import IngestError, OutputFileError, SourceChangedError
 from ..whole_file import WholeFile
 from .encode import Encoding
-from .feed import Draft
-from .journal import Piece
+from .feed import Draft, Piece
 from .replayable import Chunk, Rejected, ReplayableSource
 
 __all__ = ["ContentWriter", "Counts", "DeadLetters"]

@@ -8,16 +8,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from ..errors import ConfigError, SourceChangedError, SourceError
-from .journal import Piece, Progress
 from .replayable import Chunk, ReplayableSource
 
-__all__ = ["VARIANTS", "Draft", "Feed", "Sizes"]
+__all__ = ["VARIANTS", "Draft", "Feed", "Piece", "Progress", "Sizes"]
 
 Variant = Literal["file", "count", "length"]
 VARIANTS: Final[tuple[Variant, ...]] = ("file", "count", "length")
@@ -40,6 +39,40 @@ class Sizes:
             raise ConfigError(f"invalid variant {self.variant!r}; there are: {', '.join(VARIANTS)}")
         if min(self.files, self.records, self.bytes) < 1:
             raise ConfigError("files, records and bytes of a transaction are counts, at least 1")
+
+
+class Progress(NamedTuple):
+    """Position of one source: the records of it that are in the stream."""
+
+    mark: str
+    offset: int
+    """Records that are in the stream; -1 for all of an unknown number."""
+    finished: bool
+
+    @classmethod
+    def from_json(cls, value: Sequence[Any]) -> Progress:
+        """Parse the JSON form, which is a list of the three."""
+        mark, offset, finished = value
+        return cls(str(mark), int(offset), bool(finished))
+
+    def to_json(self) -> list[Any]:
+        """Return the JSON form."""
+        return list(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records of one source, from ``offset`` to before ``end``; all that follow if ``end`` is None."""
+
+    source: str
+    offset: int
+    end: int | None
+    mark: str
+
+    @property
+    def after(self) -> Progress:
+        """Position of the source once the piece is in the stream."""
+        return Progress(self.mark, -1 if self.end is None else self.end, self.end is None)
 
 
 @dataclass(slots=True)
@@ -87,7 +120,7 @@ class Feed:
 
     def __init__(self, source: ReplayableSource, sizes: Sizes, *, skip_changed: bool = False) -> None:
         self._source, self._sizes, self._skip_changed = source, sizes, skip_changed
-        self._known: Mapping[str, Progress] = {}
+        self._known: Mapping[str, Sequence[Any]] = {}
         self._pending: deque[str] = deque()
         self._reading: _Reading | None = None
         self.ended: dict[str, tuple[int, str]] = {}
@@ -97,13 +130,13 @@ class Feed:
         self.changed: dict[str, str] = {}
         """Sources that were ingested, and are not what they were."""
 
-    def begin(self, known: Mapping[str, Progress]) -> None:
-        """Begin again after what is known of the sources. Raises SourceChangedError, and what the source raises."""
+    def begin(self, known: Mapping[str, Sequence[Any]]) -> None:
+        """Begin again after known positions, in their JSON form. Raises SourceChangedError, and the source's errors."""
         self._known, self._reading = known, None
         self.ended = {}
         self._pending.clear()
         for id_ in self._source.ids():
-            progress = known.get(id_)
+            progress = self._progress(id_)
             if id_ in self.failed or id_ in self.changed:
                 continue
             if progress is None or not progress.finished:
@@ -185,7 +218,7 @@ class Feed:
         piece = Piece(reading.id, first, reading.offset, reading.mark)
         if self._reading is None:
             self._pending.appendleft(reading.id)
-            self._known = {**self._known, reading.id: Progress(reading.mark, reading.offset, finished=False)}
+            self._known = {**self._known, reading.id: Progress(reading.mark, reading.offset, finished=False).to_json()}
         return Draft((piece,), ((reading.id, chunk) for chunk in chunks))
 
     # ---------------------------------------------------------------- inside
@@ -223,9 +256,13 @@ class Feed:
             self.ended[reading.id] = (reading.offset, reading.mark)
             self._reading = None
 
+    def _progress(self, id_: str) -> Progress | None:
+        known = self._known.get(id_)
+        return None if known is None else Progress.from_json(known)
+
     def _start(self, id_: str) -> tuple[int, str]:
         """The first record of a source that is not in the stream, and its mark. Raises SourceError."""
-        progress = self._known.get(id_)
+        progress = self._progress(id_)
         if progress is None or not progress.offset:
             return 0, self._source.mark(id_)
         change = self._source.change(id_, progress.mark)

@@ -1,17 +1,13 @@
-"""The protocol: record a transaction, then write it, then commit it; and who may.
+"""Ingestion in steps: record a transaction, write it, commit it; and wait for another run that may be at work.
 
-Each step of an ingestion is one transaction. It is begun, recorded in the state by a conditional update together with
-what became of the one before, and only then written and committed. So
+The protocol is that of :mod:`connector.steps`. A source is an item, and its position a :class:`~.feed.Progress`. A run
+claims all sources with each step, so that one run at a time makes steps. It records a transaction before it writes it:
+a run that is refused has written nothing, and the open transaction tells other runs that this one is at work.
 
-- a run that loses the update has written nothing, and writes nothing: it aborts its own empty transaction;
-- a step is followed by another one only when its transaction is decided; what may yet be committed is never redone;
-- a transaction that is not recorded has no events and is never committed: it ends with its lease.
+A step is written while the one before becomes visible, and committed when it is. The record names the step before, for
+the run that has to do the step again.
 
-A commit is decided before it is visible, and commits that are not visible become so in any order. So a step is written
-while the one before becomes visible, and committed when it is. The record says which one that is, for whoever does the
-step again.
-
-docs/ingest.md tells the rest, hole by hole.
+docs/ingest.md has the rest, case by case.
 """
 
 from __future__ import annotations
@@ -22,9 +18,9 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -35,12 +31,12 @@ from ..client import (
     PravegaClient,
     StreamName,
     TransactionalWriter,
-    TransactionStatus,
 )
 from ..errors import (
     ConnectorError,
     DeadlineExceededError,
     IngestError,
+    IngestUndecidedError,
     NoSuchSegmentError,
     SegmentSealedError,
     SourceError,
@@ -48,12 +44,12 @@ from ..errors import (
     StreamSealedError,
     TransactionError,
 )
+from ..steps import ALL, Named, Outcome, Step, StepLog, Turn, Update
 from .content import ContentWriter, Counts, DeadLetters
 from .encode import Columns, Encoding
-from .feed import Draft, Feed
-from .journal import Journal, Owner, Piece, Progress, Step, Update
-from .referee import Fate, Referee
+from .feed import Draft, Feed, Progress
 from .replayable import ReplayableSource
+from .takeover import Owner, Resolution, Takeover
 
 __all__ = ["Ingester", "Settings"]
 
@@ -62,8 +58,6 @@ _log: Final = logging.getLogger(__name__)
 # Seconds between two looks at a state, or at the sources, while others are to move.
 _POLL: Final = 0.5
 _SHORT_POLL: Final = 0.05
-# Seconds between the first two looks at a commit that is under way.
-_FIRST_LOOK: Final = 0.005
 # Seconds for an abort that nothing depends on: the next run aborts, too, and the lease ends.
 _DROP: Final = 5.0
 # Seconds to record how the last step of a run has ended that is stopped; without it the next run finds out.
@@ -96,25 +90,28 @@ class Ingester:
         target: StreamName,
         source: ReplayableSource,
         *,
-        journal: Journal,
+        steps: StepLog,
         feed: Feed,
         encoding: Callable[[pa.Schema], Encoding],
-        referee: Referee,
         me: Owner,
         settings: Settings,
         dead_letters: DeadLetters | None = None,
+        takeover_after: float | None = None,
+        resolution: Resolution | None = None,
         tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
     ) -> None:
         self.counts = Counts()
         self._client, self._target, self._label = client, target, str(target)
-        self._journal, self._feed, self._referee = journal, feed, referee
+        self._steps, self._feed = steps, feed
         self._me, self._settings, self._tell = me, settings, tell
+        self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution
         self._trouble = _Trouble(target, client.health.failover_timeout)
         self._columns = Columns(source, encoding)
         self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
         self._keeper = LeaseKeeper()
         self._content = ContentWriter(source, self._keeper, dead_letters)
-        self._unseen: uuid.UUID | None = None  # committed, and not yet seen to be visible
+        self._last: Step | None = None  # committed, which the log does not say yet
+        self._unseen: Step | None = None  # committed, and not yet seen to be visible
 
     def run(self) -> None:
         """Ingest until nothing is left (never, with ``follow``). Raises IngestErrors, ConnectorErrors.
@@ -137,7 +134,8 @@ class Ingester:
         with self._keeper:
             while not done:
                 try:
-                    done = self._lead(committed=self._await_lead())
+                    self._await_lead()
+                    done = self._lead()
                 except IngestError:
                     self._await_visible()  # what was committed before it
                     raise
@@ -152,7 +150,7 @@ class Ingester:
         if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
             return error.retriable
         try:
-            for stream in (self._target, self._journal.name):
+            for stream in (self._target, self._steps.name):
                 self._client.require_stream(stream)
                 if not self._client.controller.current_segments(stream):
                     return False
@@ -163,87 +161,76 @@ class Ingester:
 
     def _leave(self) -> None:
         """Record the outcome of this run's last step, so that no other run has to wait for it."""
-        # A journal of its own: what was stopped may have been in the middle of an update. Errors are the next run's.
-        with contextlib.suppress(Exception), Journal(self._client, self._target, self._journal.name) as journal:
-            state = journal.fetch()
-            if state.step is None or state.step.owner.run != self._me.run:
-                return
-            committed = self._referee.decide(state.number, state.step) is Fate.COMMITTED
-            unseen = state.step.transaction if committed else state.step.after
-            # Once there is no step, nothing tells others to wait for what is not visible yet.
-            while unseen is not None and self._referee.status(unseen) is TransactionStatus.COMMITTING:
-                time.sleep(_SHORT_POLL)
-            journal.record(Update(committed, self._feed.ended))
+        # With a log of its own: the run may have been stopped in the middle of an update. Errors are left to the next.
+        with contextlib.suppress(Exception), StepLog(self._client.stores, self._steps.name, self._steps.life) as steps:
+            if self._me.run in steps.state.steps:
+                steps.carry_out(self._turn(Update(run=self._me.run, life=steps.life, settled=self._settled())))
 
     # ---------------------------------------------------------------- who leads
 
-    def _await_lead(self) -> bool:
-        """Return when the last step is decided and its owner need not be waited for; whether it is committed."""
+    def _await_lead(self) -> None:
+        """Return when no step is in the way: each is decided, and visible if it is committed."""
         pause, waited_for = _SHORT_POLL, ""
-        while True:
-            step = self._journal.fetch().step
-            if step is None:
-                self._unseen = None
-                return False
-            fate = self._referee.decide(self._journal.state.number, step)
-            if fate is not Fate.AT_WORK:
-                self._take_lead(step, fate)
-                return fate is Fate.COMMITTED
-            owner = f"{step.owner.host}, process {step.owner.pid}"
-            if waited_for != step.owner.run:
+        while steps := self._steps.read().steps:
+            run, step = next(iter(steps.items()))
+            owner = Owner.from_json(run, step.note)
+            status = self._steps.status(self._target, step.transaction)
+            lease = float(step.note.get("lease", self._settings.lease))
+            if self._takeover.may_take_over(owner, step.transaction, status, lease):
+                self._take_over(owner, step, was_decided=status.is_aborted)
+                break
+            if waited_for != run:
                 _log.info("ingestion into %s waits: %s is at work", self._target, owner)
-                waited_for = step.owner.run
+                waited_for = run
             self._trouble.is_over()
             self._tell(f"waiting: {owner} is at work", self.counts)
             time.sleep(pause)
             pause = min(2 * pause, _POLL)
+        self._last = self._unseen = None
 
-    def _take_lead(self, step: Step, fate: Fate) -> None:
-        """Note a step that is decided, to go on after it."""
-        mine = step.owner.run == self._me.run
+    def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> None:
+        """Decide a step, this run's own or another's, and claim the sources."""
+        mine = owner.run == self._me.run
+        turn = self._carry_out(self._turn(Update(run=self._me.run, life=self._steps.life, claim={ALL: None})))
+        committed = turn.decided.get(step.transaction)
+        if committed is None:
+            return  # another run has decided it
         if not mine:
             self.counts.recovered += 1
             metrics.INGEST_STEPS.add(1, "recovered", self._label)
-        elif fate is Fate.ABORTED:
+            outcome = "committed" if committed else "aborted"
+            _log.info("ingestion into %s taken over from %s: its last step is %s", self._target, owner, outcome)
+            if not was_decided:
+                self._takeover.note(owner, committed=committed)
+        elif not committed:
             self.counts.redone += 1
             metrics.INGEST_STEPS.add(1, "redone", self._label)
-        self._unseen = step.transaction if fate is Fate.COMMITTED else step.after
-        if not mine:
-            where = f"{step.owner.host}, process {step.owner.pid}"
-            _log.info("ingestion into %s taken over from %s: its last step is %s", self._target, where, fate.value)
-        elif fate is Fate.ABORTED:
             self._trouble.redo()
 
-    def _lead(self, *, committed: bool) -> bool:
-        """Make step after step; True when all is done, False when the lead is lost. ``committed``: the last step is."""
-        state = self._journal.state
-        known = state.sources
-        if committed and state.step is not None:
-            known = {**known, **{piece.source: _after(piece) for piece in state.step.pieces}}
-        self._begin_feed(known)
+    def _lead(self) -> bool:
+        """Make step after step; True when all is done, False when another run is in the way."""
+        self._begin_feed()
         while True:
             try:
                 draft = self._feed.next()
             except SourceError as error:
                 self._leave_out(error)
                 continue
-            if draft is None:
-                if not self._rest(committed=committed):
+            if draft is not None:
+                if not self._step(draft):
                     return False
-                committed = False
-                if not self._settings.follow:
-                    return True
-                if not self._await_sources():
-                    return False
-            elif (ended := self._step(draft, committed=committed)) is None:
+                continue
+            if not self._rest():
                 return False
-            else:
-                committed = ended
+            if not self._settings.follow:
+                return True
+            if not self._await_sources():
+                return False
 
-    def _begin_feed(self, known: Mapping[str, Progress]) -> None:
+    def _begin_feed(self) -> None:
         while True:
             try:
-                self._feed.begin(known)
+                self._feed.begin(self._steps.state.positions)
             except SourceError as error:
                 self._leave_out(error)
             else:
@@ -255,42 +242,40 @@ class Ingester:
             raise error
         self._feed.fail(error.source_id, error)
 
-    def _rest(self, *, committed: bool) -> bool:
+    def _rest(self) -> bool:
         """Record that there is no open step. Returns False if another run has taken over."""
-        self._await_visible()
-        if self._journal.state.step is None and not self._feed.ended:
+        if self._last is None and not self._feed.ended:
             return True
-        if not self._record(Update(committed, self._feed.ended)):
-            return False
-        self._feed.ended = {}
-        return True
+        update = Update(
+            run=self._me.run,
+            life=self._steps.life,
+            decided=self._decided(),
+            claim={ALL: None},
+            settled=self._settled(),
+        )
+        unseen = () if self._last is None else (Named(self._last.stream, self._last.transaction),)
+        done = self._record(self._turn(update, decide=False, unseen=unseen)).outcome is Outcome.WRITTEN
+        if done:
+            self._unseen = None
+        return done
 
-    def _await_visible(self, next_: OpenTransaction[bytes] | None = None) -> None:
-        """Return when readers see what is committed; ``next_`` is kept open meanwhile. Raises DeadlineExceededError."""
-        if self._unseen is None:
-            return
-        began, pause = time.monotonic(), _FIRST_LOOK
-        while self._referee.status(self._unseen) is TransactionStatus.COMMITTING:
-            what = f"transaction {self._unseen} of stream {self._target} is committed, but not visible"
-            if not self._trouble.note(f"{what} yet"):
-                raise DeadlineExceededError(f"{what} within {self._trouble.limit:g} s")
-            if next_ is not None and time.monotonic() - began > self._settings.lease / 4:
-                self._keeper.add(next_)
-                next_ = None
-            time.sleep(pause)
-            pause = min(1.25 * pause, _POLL)
-        self._unseen = None
-        self._trouble.is_over()
+    def _await_visible(self) -> None:
+        """Return when readers see what is committed. Raises DeadlineExceededError."""
+        if self._unseen is not None:
+            self._carry_out(self._turn(Update(run=self._me.run, life=self._steps.life, step=self._unseen)).seeing())
+            self._unseen = None
+            self._trouble.is_over()
 
     def _await_sources(self) -> bool:
         """Wait for new sources. Returns False if another run has changed the state."""
         while True:
             began = time.monotonic()
-            number = self._journal.state.number
-            if self._journal.fetch().number != number:
+            revision = self._steps.revision
+            self._steps.read()
+            if self._steps.revision != revision:
                 return False
             self._trouble.is_over()
-            self._begin_feed(self._journal.state.sources)
+            self._begin_feed()
             if self._feed.pending:
                 return True
             self._tell("waiting for new sources", self.counts)
@@ -299,52 +284,114 @@ class Ingester:
 
     # ---------------------------------------------------------------- one step
 
-    def _step(self, draft: Draft, *, committed: bool) -> bool | None:
-        """Make a step; True if it is committed, False if it came to nothing, None if the lead is lost."""
-        columns, encoding = self._columns.agree(self._journal.state.schema)
+    def _step(self, draft: Draft) -> bool:
+        """Make a step. Returns False if it came to nothing, or another run is in the way."""
+        columns, encoding = self._columns.agree(self._steps.state.note.get("schema"))
         transaction = self._transactions.begin()
-        step = Step(transaction.id, self._me, self._settings.lease, draft.pieces, self._unseen)
-        ended = self._feed.ended
+        update = self._update(draft, transaction, columns)
+        turn = self._turn(update, decide=False, see=False)
         try:
-            if not self._record(Update(committed, ended, step, columns)):
+            turn = self._record(turn)
+            if turn.outcome is not Outcome.WRITTEN:
                 _drop(transaction)
-                return None
-            self._feed.ended = {}
+                return False
             done = self._content.write(transaction, draft, encoding, self._tell_content)
             self._flush(transaction)
             self._trouble.moves()
-            self._await_visible(transaction)
+            turn = self._await_before(turn, transaction)
             self._content.settle(draft)
         except TransactionError as error:  # its lease has ended, or another run has taken over
             self._trouble.note(error.message)
             _drop(transaction)
-            return None
+            return False
         except SourceError as error:
             self._trouble.note(error.message)
             _drop(transaction)
             self._leave_out(error)
-            return None
+            return False
         except BaseException:
             _drop(transaction)
             raise
         finally:
             self._keeper.discard(transaction)
             self._content.forget()
-        if not self._commit(transaction):
-            return None
-        self._unseen = transaction.id
+        # That it is decided is enough for now: the next step can be written before this one is visible.
+        turn = self._carry_out(turn.committing())
+        if turn.outcome is not Outcome.COMMITTED:
+            self._trouble.note(f"transaction {transaction.id} was aborted")
+            return False
+        self._last = self._unseen = update.step
         self._trouble.is_over()
         self._count(draft, done)
         return True
 
-    def _record(self, update: Update) -> bool:
-        """Make a conditional update. Returns False if another run was faster."""
-        made = self._journal.record(update)
-        if made:
-            self.counts.sources += len(update.ended)
-            metrics.INGESTED_SOURCES.add(len(update.ended), self._label)
-            self._journal.compact()
-        return made
+    def _update(self, draft: Draft, transaction: OpenTransaction[bytes], columns: str | None) -> Update:
+        """Return the record of a step, with the outcome of the step before."""
+        known, settled = self._steps.state.positions, self._settled()
+        before = {} if self._last is None else {item: after for item, (_, after) in self._last.moves.items()}
+        moves = {
+            piece.source: (
+                settled.get(piece.source, before.get(piece.source, known.get(piece.source))),
+                piece.after.to_json(),
+            )
+            for piece in draft.pieces
+        }
+        step = Step(
+            transaction.id,
+            str(self._target),
+            moves,
+            () if self._last is None else (self._last.transaction,),
+            self._me.to_json() | {"lease": self._settings.lease},
+        )
+        return Update(
+            run=self._me.run,
+            life=self._steps.life,
+            decided=self._decided(),
+            claim={ALL: None},
+            settled=settled,
+            step=step,
+            note={} if columns is None else {"schema": columns},
+        )
+
+    def _decided(self) -> dict[uuid.UUID, bool]:
+        return {} if self._last is None else {self._last.transaction: True}
+
+    def _settled(self) -> dict[str, Any]:
+        """Return the sources that were found to be at their end, with the number of their records."""
+        return {
+            id_: Progress(mark, records, finished=True).to_json() for id_, (records, mark) in self._feed.ended.items()
+        }
+
+    def _turn(self, update: Update, **options: Any) -> Turn:
+        turn = Turn(update, **options)
+        if self._resolution is None:
+            return turn
+        forgotten = {step.transaction: self._resolution == "committed" for step in self._steps.state.steps.values()}
+        return replace(turn, resolution=forgotten)
+
+    def _record(self, turn: Turn) -> Turn:
+        """Write an update of this run; its outcome is WRITTEN unless another run was faster."""
+        ended = len(self._feed.ended)
+        turn = self._carry_out(turn, known=True)
+        if turn.outcome is Outcome.WRITTEN:
+            self.counts.sources += ended
+            metrics.INGESTED_SOURCES.add(ended, self._label)
+            self._feed.ended, self._last = {}, None
+            self._steps.compact()
+        return turn
+
+    def _carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] | None = None) -> Turn:
+        """Carry out a turn; raise IngestUndecidedError for a transaction that the server has forgotten."""
+        turn = self._steps.carry_out(turn, known=known, waiting=waiting or self._note_waiting)
+        if turn.outcome is Outcome.UNDECIDED and turn.in_the_way:
+            self._client.require_stream(self._target)
+            raise _undecided(self._target, turn.in_the_way[0])
+        return turn
+
+    def _note_waiting(self) -> None:
+        what = f"a committed transaction of stream {self._target} is not visible"
+        if not self._trouble.note(f"{what} yet"):
+            raise DeadlineExceededError(f"{what} within {self._trouble.limit:g} s")
 
     def _tell_content(self, id_: str, done: Counts) -> None:
         self._trouble.moves()
@@ -357,15 +404,20 @@ class Ingester:
             self._keeper.add(transaction)
             transaction.flush()
 
-    def _commit(self, transaction: OpenTransaction[bytes]) -> bool:
-        """Commit a step. Returns False if it was aborted. Raises OutcomeUnknownError: its recovery asks again."""
-        try:
-            # That it is decided is enough for now: the next step can be written before this one is visible.
-            transaction.commit(wait=False)
-        except TransactionError as error:
-            self._trouble.note(error.message)
-            return False
-        return True
+    def _await_before(self, turn: Turn, transaction: OpenTransaction[bytes]) -> Turn:
+        """Return the turn when readers see the step before; the transaction is kept open meanwhile."""
+        began = time.monotonic()
+
+        def keep_open() -> None:
+            self._note_waiting()
+            if time.monotonic() - began > self._settings.lease / 4:
+                self._keeper.add(transaction)
+
+        transaction.detach()
+        turn = self._carry_out(turn.awaiting(), waiting=keep_open)
+        self._unseen = None
+        self._trouble.is_over()
+        return turn
 
     def _count(self, draft: Draft, done: Counts) -> None:
         self.counts = self.counts.with_content(done)
@@ -378,8 +430,17 @@ class Ingester:
         self._feed.ended |= draft.ended
 
 
-def _after(piece: Piece) -> Progress:
-    return Progress(piece.mark, -1 if piece.end is None else piece.end, piece.end is None)
+def _undecided(target: StreamName, step: Step) -> IngestUndecidedError:
+    pieces = []
+    for source, (before, after) in step.moves.items():
+        first = 0 if before is None else Progress.from_json(before).offset
+        end = Progress.from_json(after).offset
+        pieces.append(f"{source} from record {first}{'' if end < 0 else f' to {end}'}")
+    return IngestUndecidedError(
+        f"stream {target} does not know transaction {step.transaction} any more (it forgets after 24 h), so whether it "
+        f"was committed cannot be told; it was to hold {', '.join(pieces)}. Look for these events in the stream, then "
+        "start again once with resolve=committed if they are there, or resolve=aborted if they are not"
+    )
 
 
 def _drop(transaction: OpenTransaction[bytes]) -> None:

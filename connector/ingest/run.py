@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from ..client import PravegaClient, StreamName
 from ..config import PravegaConfig
-from ..errors import SourceError
+from ..errors import SourceError, StepsStateError
 from ..options import parse_options
 from ..sink import SinkOptions
+from ..steps import Life, StepLog
 from .content import Counts, DeadLetters
 from .encode import Encoding, encoding_for, recorded_schema
-from .feed import Feed, Sizes
+from .feed import Feed, Progress, Sizes
 from .file_source import FileSource
 from .ingester import Ingester, Settings
-from .journal import Journal, state_name
-from .referee import Referee, Resolution, this_run
 from .replayable import ReplayableSource
+from .takeover import Resolution, this_run
 
 __all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]
 
@@ -78,21 +79,22 @@ def ingest(
     being done, and the counts so far.
 
     On return all events are durable and committed. Whatever ends it before, the next run goes on from there. Raises
-    SourceErrors, IngestUndecidedError, IngestStateError, ConfigErrors, and the client's errors.
+    SourceErrors, IngestUndecidedError, StepsStateError, ConfigErrors, and the client's errors.
     """
     with _Parts(source, stream, client, options, state) as parts:
         parts.require_stream()
         feed = Feed(parts.source, sizes or Sizes(), skip_changed=skip_changed)
-        with this_run() as me, Journal(parts.client, parts.target, parts.state) as journal:
+        with this_run() as me, open_steps(parts.client, parts.target, parts.state) as steps:
             ingester = Ingester(
                 parts.client,
                 parts.target,
                 parts.source,
-                journal=journal,
+                steps=steps,
                 feed=feed,
                 encoding=lambda schema: encoding_for(schema, parts.options, ordered=ordered),
-                referee=Referee(parts.client, parts.target, me, takeover_after=takeover_after, resolution=resolve),
                 me=me,
+                takeover_after=takeover_after,
+                resolution=resolve,
                 settings=settings or Settings(),
                 dead_letters=None if dead_letters is None else DeadLetters(dead_letters),
                 tell=tell,
@@ -112,11 +114,12 @@ def plan(
 ) -> IngestPlan:
     """Show what :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
     with _Parts(source, stream, client, options, state) as parts:
-        known, schema, open_step = {}, None, False
+        known: Mapping[str, Sequence[Any]] = {}
+        schema, open_step = None, False
         if parts.client.controller.stream_exists(parts.state):
-            with Journal(parts.client, parts.target, parts.state) as journal:
-                now = journal.fetch()
-                known, schema, open_step = now.sources, now.schema, now.step is not None
+            with open_steps(parts.client, parts.target, parts.state) as steps:
+                now = steps.read()
+                known, schema, open_step = now.positions, now.note.get("schema"), bool(now.steps)
         if schema is not None:
             parts.source.fix(recorded_schema(schema))
         feed = Feed(parts.source, Sizes(), skip_changed=True)
@@ -125,8 +128,24 @@ def plan(
         columns = parts.source.schema
         encoding = encoding_for(columns, parts.options, ordered=ordered)
         size = sum(parts.source.size(id_) for id_ in pending)
-        done = sum(progress.finished for progress in known.values())
+        done = sum(Progress.from_json(position).finished for position in known.values())
         return IngestPlan(columns, encoding, pending, size, done, open_step)
+
+
+def state_name(target: StreamName, name: str | None = None) -> StreamName:
+    """Return the stream of an ingestion's log: next to the target, by default with ``-ingest`` after its name."""
+    return StreamName(target.scope, name or f"{target.stream}-ingest")
+
+
+def open_steps(client: PravegaClient, target: StreamName, name: StreamName) -> StepLog:
+    """Open the log of an ingestion. Raises StepsStateError for that of another target."""
+    steps = StepLog(client.stores, name, Life(str(target)))
+    if steps.life.id != str(target):
+        steps.close()
+        raise StepsStateError(
+            f"stream {name} keeps the state of {steps.life.id}, not of {target}: name another one for it"
+        )
+    return steps
 
 
 class _Parts:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from connector.client import PravegaClient
-from connector.ingest import IngestState, Sizes, ingest
-from connector.ingest.journal import Journal, state_name
+from connector.ingest import FileSource, Sizes, ingest
+from connector.ingest.run import open_steps, state_name
 from connector.local import LocalPravega
+from connector.steps import StepsState, Update
 from connector.wire import StreamName
 from tests.interop._java_state import JavaStatePeer
 
@@ -30,13 +31,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def fold(words: list[str]) -> IngestState:
-    """The state that an initial value and updates make, each a JSON text."""
+def fold(words: list[str]) -> StepsState:
+    """Return the state that an initial value and updates make, each a JSON text."""
     first, *updates = map(json.loads, words)
-    state = IngestState.from_json(first)
+    state = StepsState.from_json(first)
     for update in updates:
-        state.apply(update)
+        state.apply(Update.from_json(update))
     return state
+
+
+def empty_state(target: StreamName) -> dict[str, object]:
+    """Return the initial value of a log that has no update yet."""
+    life = {"version": 1, "life": [str(target), 0], "former": []}
+    return life | {"positions": {}, "owners": {}, "steps": {}, "note": {}}
 
 
 def test_java_reads_our_state(
@@ -45,21 +52,14 @@ def test_java_reads_our_state(
     client.create_stream(stream_name, 2)
     ingest(folder, stream_name, client=client, sizes=Sizes(variant="count", records=5))
     words = java.words("state", state_name(stream_name))
-    with Journal(client, stream_name, state_name(stream_name)) as journal:
-        ours = journal.fetch()
+    with open_steps(client, stream_name, state_name(stream_name)) as steps:
+        ours = steps.read()
     assert fold(words).to_json() == ours.to_json()
-    assert json.loads(words[0]) | {"sources": {}} == {
-        "version": 1,
-        "target": str(stream_name),
-        "number": 0,
-        "schema": None,
-        "step": None,
-        "sources": {},
-    }
+    assert json.loads(words[0]) == empty_state(stream_name)
     first = json.loads(words[1])
-    assert (first["number"], first["previous"]) == (1, "aborted")
-    (piece,) = first["step"]["pieces"]
-    assert (piece["source"], piece["offset"], piece["end"]) == (str(folder / "ä0.csv"), 0, 5)
+    assert (first["life"], first["claim"]) == ([str(stream_name), 0], {"*": None})
+    ((source, (before, after)),) = first["step"]["moves"].items()
+    assert (source, before, after[1:]) == (str(folder / "ä0.csv"), None, [5, False])
     assert java.finish("status", stream_name, uuid.UUID(first["step"]["transaction"])) == "COMMITTED"
 
 
@@ -70,17 +70,15 @@ def test_ours_follows_what_java_wrote(
     """A Java ingester makes the state, does a step, and is gone, before or after its commit."""
     client.create_stream(stream_name, 2)
     client.create_stream(state := state_name(stream_name))
-    empty = {"version": 1, "target": str(stream_name), "number": 0, "schema": None, "step": None, "sources": {}}
-    java.words("initialize", state, word=json.dumps(empty))
+    java.words("initialize", state, word=json.dumps(empty_state(stream_name)))
     events = [("ä0", json.dumps({"file": 0, "sample": sample, "by": "java"})) for sample in range(9)]
     transaction = java.begin(stream_name, events)
-    from connector.ingest import FileSource
-
     source = FileSource([folder])
     id_ = source.ids()[0]
-    piece = {"source": id_, "offset": 0, "end": None, "mark": source.mark(id_)}
-    step = {"transaction": str(transaction), "owner": {"run": "java"}, "lease": 10.0, "pieces": [piece]}
-    java.words("update", state, words=[json.dumps({"number": 1, "previous": "aborted", "step": step})])
+    moves = {id_: [None, [source.mark(id_), -1, True]]}
+    step = {"transaction": str(transaction), "stream": str(stream_name), "moves": moves}
+    update = {"run": "java", "life": [str(stream_name), 0], "claim": {"*": None}, "step": step}
+    java.words("update", state, words=[json.dumps(update)])
     if committed:
         java.finish("commit", stream_name, transaction)
     summary = ingest(folder, stream_name, client=client, takeover_after=0.1)
@@ -90,8 +88,9 @@ def test_ours_follows_what_java_wrote(
     assert sum("by" in each for each in found) == (9 if committed else 0)
     # And Java goes on with what ours wrote.
     words = java.words("state", state)
-    assert all(progress.finished for progress in fold(words).sources.values())
-    last = fold(words).number
-    java.words("update", state, words=[json.dumps({"number": last + 1, "previous": "aborted", "step": None})])
-    with Journal(client, stream_name, state) as journal:
-        assert journal.fetch().number == last + 1
+    assert all(finished for _, _, finished in fold(words).positions.values())
+    java.words(
+        "update", state, words=[json.dumps({"run": "java", "life": [str(stream_name), 0], "claim": {"*": None}})]
+    )
+    with open_steps(client, stream_name, state) as steps:
+        assert steps.read().owners == {"*": "java"}

@@ -1,6 +1,7 @@
-"""``python -m tools.model [small|full|mutants|groups]``: explore a machine's world, and print what was found.
+"""``python -m tools.model [small|full|mutants|groups|steps]``: explore a machine's world, and print what was found.
 
-The first three are of the exactly-once sink's table, the last one is of the readers of a group, with its mutants.
+The first three are of the exactly-once sink's table. ``groups`` has the readers of a group, and ``steps`` the protocol of
+ingestion and exactly-once readers; both come with their mutants.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ from typing import Any
 
 import click
 
-from tools.model import group_world, group_worlds, world
+from tools.model import group_world, group_worlds, step_world, step_worlds, world
 from tools.model.explore import explore
 from tools.model.mutants import MUTANTS
 from tools.model.worlds import FULL, NEVER_TORN, SMALL
 
 _Found = dict[str, Any]
-_Config = world.Config | group_world.Config
+_Config = world.Config | group_world.Config | step_world.Config
+_WORLDS: dict[type, Any] = {
+    world.Config: world,
+    group_world.Config: group_world,
+    step_world.Config: step_world,
+}
 
 
 def _run(config: _Config, mutated: bool) -> _Found:
     start = time.process_time()
-    is_group = isinstance(config, group_world.Config)
-    result = explore(config, first_only=mutated, world=group_world if is_group else world)
+    result = explore(config, first_only=mutated, world=_WORLDS[type(config)])
     return {
         "world": _describe(config, mutated),
         "states": result.states,
@@ -40,6 +45,8 @@ def _run(config: _Config, mutated: bool) -> _Found:
 def _describe(config: _Config, mutated: bool) -> str:
     if isinstance(config, group_world.Config):
         return _describe_group(config, mutated)
+    if isinstance(config, step_world.Config):
+        return _describe_steps(config, mutated)
     faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie")}
     counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
     name = config.commit.__name__ if mutated else "the table"
@@ -57,6 +64,14 @@ def _describe_group(config: group_world.Config, mutated: bool) -> str:
     return f"{mutants[config] if mutated else 'readers of a group':36} {what:59}"
 
 
+def _describe_steps(config: step_world.Config, mutated: bool) -> str:
+    names = ("crash", "expiry", "unknown", "forget", "zombie", "reset")
+    counted = ", ".join(f"{getattr(config, name)} {name}" for name in names if getattr(config, name)) or "no fault"
+    mutant = config.turn.__name__ if config.conditional else "Unconditional"
+    what = f"recorded {config.mode}, {len(config.items)} items of {config.length}, {counted}"
+    return f"{mutant if mutated else 'steps':20} {what:70}"
+
+
 def _show(found: _Found, traces: bool) -> None:
     print(f"{found['world']} {found['states']:>9,} states {found['seconds']:7.1f} s  ", end="")
     print(f"violations {', '.join(found['traces']) or 0}  reported {found['reported'] or 0}", flush=True)
@@ -71,7 +86,7 @@ def _known(file: Path | None) -> list[_Found]:
 
 
 @click.command(help=__doc__)
-@click.argument("which", type=click.Choice(["small", "full", "mutants", "groups"]), default="full")
+@click.argument("which", type=click.Choice(["small", "full", "mutants", "groups", "steps"]), default="full")
 @click.option("--traces", is_flag=True, help="Show the shortest way to each violation, of mutants too.")
 @click.option("--jobs", default=2, show_default=True, help="How many worlds are explored at a time.")
 @click.option(
@@ -88,6 +103,9 @@ def main(which: str, traces: bool, jobs: int, file: Path | None) -> None:
     if which == "groups":
         work = [(config, False) for config in group_worlds.FULL]
         work += [(config, True) for _, _, config in group_worlds.MUTANTS]
+    if which == "steps":
+        work = [(config, False) for config in reversed(step_worlds.FULL)]
+        work += [(config, True) for _, config in step_worlds.MUTANTS]
     found = _known(file)
     done = {one["world"] for one in found}
     for one in found:

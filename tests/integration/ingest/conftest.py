@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.client import PravegaClient, StreamName
-from connector.ingest.journal import Journal, state_name
+from connector.ingest.run import open_steps, state_name
+from connector.steps import StepLog
 
 Events = Callable[[], list[tuple[int, int]]]
 
@@ -50,6 +51,6 @@ def events(client: PravegaClient, target: StreamName) -> Events:
 
 
 @pytest.fixture
-def journal(client: PravegaClient, target: StreamName) -> Iterator[Journal]:
-    with Journal(client, target, state_name(target)) as opened:
+def steps(client: PravegaClient, target: StreamName) -> Iterator[StepLog]:
+    with open_steps(client, target, state_name(target)) as opened:
         yield opened

@@ -18,9 +18,11 @@ from click.testing import CliRunner, Result
 from connector.cli import command_line
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
-from connector.ingest.journal import Journal, Piece, Step, Update
-from connector.ingest.referee import this_run
+from connector.ingest import FileSource
+from connector.ingest.takeover import this_run
 from connector.local import LocalPravega
+from connector.steps import StepLog
+from tests.ingest_steps import record
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
@@ -83,11 +85,10 @@ def test_bad_files(run: Callable[..., Result], folder: Path, tmp_path: Path, wri
     assert json.loads(letters.read_text())["text"] == "0"
 
 
-def test_the_operator_must_choose(run: Callable[..., Result], write: Write, journal: Journal, events: Events):
+def test_the_operator_must_choose(run: Callable[..., Result], write: Write, steps: StepLog, events: Events):
     path = write(0)
     with this_run() as owner:
-        step = Step(uuid.uuid4(), owner, 10.0, (Piece(str(path), 0, None, "mark"),))
-        assert journal.record(Update(committed=False, step=step))
+        record(steps, FileSource([path]), uuid.uuid4(), owner)
     result = run()
     assert result.exit_code == 7
     assert "resolve=committed" in result.output
@@ -122,19 +123,19 @@ def test_sigterm_ends_it_in_order(
 
 def test_sigterm_in_the_middle_of_a_step_is_recorded(
     follower: subprocess.Popen[str],
-    journal: Journal,
+    steps: StepLog,
     run: Callable[..., Result],
     write: Write,
     events: Events,
     eventually: Callable[..., None],
 ):
     write(0, MANY)
-    eventually(lambda: journal.fetch().step is not None, seconds=120)
+    eventually(lambda: steps.read().steps, seconds=120)
     follower.send_signal(signal.SIGTERM)
     assert follower.wait(ENDS_WITHIN) == 143
-    state = journal.fetch()
-    assert state.step is None
-    assert len(events()) == (MANY if state.sources else 0)
+    state = steps.read()
+    assert state.steps == {}
+    assert len(events()) == (MANY if state.positions else 0)
     assert run().exit_code == 0
     assert events() == [(0, sample) for sample in range(MANY)]
 

@@ -4,7 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from connector.ingest import IngestState
+from connector.ingest.feed import Progress
+from connector.steps import StepsState, Update
 
 PAGE = (Path(__file__).parents[3] / "docs" / "ingest.md").read_text()
 
@@ -15,10 +16,10 @@ def blocks(language: str) -> list[str]:
 
 def test_the_state_is_as_shown():
     initial, update = (json.loads(text) for text in blocks("json"))
-    state = IngestState.from_json(initial)
-    assert state.sources["/data/a.csv"].finished
+    state = StepsState.from_json(initial)
+    assert Progress.from_json(state.positions["/data/a.csv"]).finished
     assert state.to_json() == initial
-    state.apply(update)
-    assert state.step is not None
-    assert state.step.to_json() == update["step"]
-    assert state.sources["/data/b.csv"].offset == 250
+    assert Update.from_json(update).to_json() == update
+    state.apply(Update.from_json(update))
+    assert state.steps["run-2"].to_json() == update["step"]
+    assert Progress.from_json(state.positions["/data/b.csv"]).offset == 250

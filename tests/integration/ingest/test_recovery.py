@@ -13,18 +13,17 @@ from connector.client import (
     PravegaClient,
     StateSynchronizer,
     StreamName,
-    Transaction,
     TransactionStatus,
 )
-from connector.errors import IngestStateError, IngestUndecidedError, OutcomeUnknownError, TransactionAbortedError
+from connector.errors import IngestUndecidedError, OutcomeUnknownError, StepsStateError, TransactionAbortedError
 from connector.ingest import FileSource, Settings, Sizes, ingest
-from connector.ingest.journal import Journal, Owner, Piece, Step, Update
-from connector.ingest.referee import _host
+from connector.ingest.ingester import Ingester
+from connector.ingest.takeover import Owner
+from connector.steps import Outcome, StepLog, Turn
+from tests.ingest_steps import ELSEWHERE, ENDED, record
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]
-GONE = Owner("gone", _host(), 2**22 + 1, 0)  # a process id that no Linux gives
-ELSEWHERE = Owner("elsewhere", "another machine", 1, 0)
 
 
 def expected(files: int, samples: int = 30) -> list[tuple[int, int]]:
@@ -32,15 +31,14 @@ def expected(files: int, samples: int = 30) -> list[tuple[int, int]]:
 
 
 @pytest.fixture
-def left(client: PravegaClient, target: StreamName, journal: Journal) -> Callable[..., OpenTransaction[bytes]]:
+def left(client: PravegaClient, target: StreamName, steps: StepLog) -> Callable[..., OpenTransaction[bytes]]:
     """``left(path, owner)``: what a run leaves that was killed: a recorded step, whose transaction has its events."""
 
-    def make(path: Path, owner: Owner = GONE, lease: float = 30.0) -> OpenTransaction[bytes]:
+    def make(path: Path, owner: Owner = ENDED, lease: float = 30.0) -> OpenTransaction[bytes]:
         source = FileSource([path])
         (id_,) = source.ids()
         transaction = client.transactions(target, lease=lease).begin()
-        step = Step(transaction.id, owner, lease, (Piece(id_, 0, None, source.mark(id_)),))
-        assert journal.record(Update(committed=False, step=step))
+        record(steps, source, transaction.id, owner, lease=lease)
         (chunk,) = source.read(id_)
         for row in chunk.batch.to_pylist():
             transaction.write(f'{{"file":{row["file"]},"sample":{row["sample"]}}}'.encode(), id_)
@@ -71,23 +69,19 @@ def test_a_step_is_decided_by_its_transaction(
 
 
 def test_a_forgotten_transaction_is_the_operators(
-    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, journal: Journal
+    client: PravegaClient, target: StreamName, folder: Path, write: Write, events: Events, steps: StepLog
 ):
     path = write(0)
     source = FileSource([path])
     (id_,) = source.ids()
-    step = Step(uuid.uuid4(), GONE, 30.0, (Piece(id_, 0, None, source.mark(id_)),))
-    assert journal.record(Update(committed=False, step=step))
+    step = record(steps, source, uuid.uuid4())
     with pytest.raises(IngestUndecidedError, match=rf"{step.transaction}.*{id_} from record 0.*resolve=committed"):
         ingest(folder, target, client=client)
     assert events() == []
     ingest(folder, target, client=client, resolve="committed")
     assert events() == []
-    again = Step(uuid.uuid4(), GONE, 30.0, (Piece(id_, 0, None, source.mark(id_)),))
-    journal.fetch()
-    assert journal.record(Update(committed=False, step=again))
-    journal.fetch().sources.clear()
     other = write(1)
+    record(steps, FileSource([other]), uuid.uuid4())
     ingest([other], target, client=client, resolve="aborted")
     assert events() == [(1, sample) for sample in range(30)]
 
@@ -129,19 +123,19 @@ def test_who_loses_the_update_writes_nothing(
     """A faster one ingests everything between our look at the state and our update."""
     for file in range(3):
         write(file)
-    record, wrote = Journal.record, []
+    record, wrote = Ingester._record, []
 
-    def late(self: Journal, update: Update) -> bool:
-        monkeypatch.setattr(Journal, "record", record)
+    def late(self: Ingester, turn: Turn) -> Turn:
+        monkeypatch.setattr(Ingester, "_record", record)
         ingest(folder, target, client=client)
-        made = record(self, update)
-        wrote.append((made, update.step.transaction))  # type: ignore[union-attr]
+        made = record(self, turn)
+        wrote.append((made.outcome, turn.update.step.transaction))  # type: ignore[union-attr]
         return made
 
-    monkeypatch.setattr(Journal, "record", late)
+    monkeypatch.setattr(Ingester, "_record", late)
     summary = ingest(folder, target, client=client)
-    ((made, transaction),) = wrote
-    assert not made
+    ((outcome, transaction),) = wrote
+    assert outcome is Outcome.LOST
     assert summary.counts.events == 0
     assert events() == expected(3)
     assert client.transaction(target, transaction).status().is_aborted
@@ -193,7 +187,7 @@ def test_a_commit_whose_answer_is_lost(
 ):
     for file in range(3):
         write(file)
-    lose_answers(monkeypatch, Transaction, "commit", 1, landed=landed)
+    lose_answers(monkeypatch, ControllerClient, "commit_transaction", 1, landed=landed)
     summary = ingest(folder, target, client=client)
     assert summary.counts.redone == (0 if landed else 1)
     assert events() == expected(3)
@@ -230,7 +224,7 @@ def test_a_state_of_another_target_is_refused(client: PravegaClient, target: Str
     other = StreamName(target.scope, "other")
     client.create_stream(other)
     ingest(folder, target, client=client, state="shared")
-    with pytest.raises(IngestStateError, match="keeps the state of"):
+    with pytest.raises(StepsStateError, match="keeps the state of"):
         ingest(folder, other, client=client, state="shared")
 
 
@@ -242,8 +236,8 @@ def test_a_compacted_state_goes_on(
     events: Events,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("connector.ingest.journal._COMPACT_AFTER", 1000)
-    monkeypatch.setattr("connector.ingest.journal._LOOK_EVERY", 3)
+    monkeypatch.setattr("connector.steps.runner._COMPACT_AFTER", 1000)
+    monkeypatch.setattr("connector.steps.runner._CHECK_EVERY", 3)
     for file in range(12):
         write(file)
         ingest(folder, target, client=client, sizes=Sizes(variant="count", records=7), settings=Settings(lease=20.0))

@@ -8,7 +8,7 @@ import uuid
 
 from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
 from connector.client.deadline import Deadline
-from connector.ingest.journal import state_name
+from connector.ingest.run import state_name
 from connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

@@ -11,13 +11,12 @@ import pytest
 from connector.client import PravegaClient, TransactionStatus
 from connector.errors import DeadlineExceededError
 from connector.ingest import FileSource, Sizes, ingest
-from connector.ingest.journal import Journal, Owner, Piece, Step, Update, state_name
-from connector.ingest.referee import _host
+from connector.ingest.run import open_steps, state_name
+from connector.steps import Step, StepLog
 from connector.testing.requests import Append
 from tests.fake_stream import FakeSegmentStore
+from tests.ingest_steps import record
 from tests.unit.ingest._servers import TARGET, Servers
-
-GONE = Owner("gone", _host(), 2**22 + 1, 0)  # a process id that no Linux gives
 
 
 @pytest.fixture
@@ -51,16 +50,12 @@ def test_the_next_step_is_written_while_one_becomes_visible(
     assert meanwhile == [0, 1, 1, 1, 1, 1]
 
 
-def left(servers: Servers, client: PravegaClient, journal: Journal, path: Path, previous: Step | None = None) -> Step:
-    """A step that was recorded and written by a run that is gone; behind one that it had committed."""
+def left(client: PravegaClient, steps: StepLog, path: Path, previous: Step | None = None) -> Step:
+    """A step that was recorded and written by a run that has ended, after one that it had committed."""
     source = FileSource([path])
-    (id_,) = source.ids()
     transaction = client.transactions(TARGET).begin()
-    after = {} if previous is None else {"after": previous.transaction}
-    step = Step(transaction.id, GONE, 30.0, (Piece(id_, 0, None, source.mark(id_)),), **after)
-    journal.fetch()
-    assert journal.record(Update(committed=previous is not None, step=step))
-    (chunk,) = source.read(id_)
+    step = record(steps, source, transaction.id, previous=previous)
+    (chunk,) = source.read(source.ids()[0])
     for row in chunk.batch.to_pylist():
         transaction.write(json.dumps(row).encode(), "key")
     transaction.detach()
@@ -68,15 +63,15 @@ def left(servers: Servers, client: PravegaClient, journal: Journal, path: Path, 
 
 
 @pytest.fixture
-def journal(client: PravegaClient) -> Iterator[Journal]:
-    with Journal(client, TARGET, state_name(TARGET)) as opened:
+def steps(client: PravegaClient) -> Iterator[StepLog]:
+    with open_steps(client, TARGET, state_name(TARGET)) as opened:
         yield opened
 
 
 def test_a_step_that_another_run_has_committed_comes_before_ours(
-    servers: Servers, client: PravegaClient, journal: Journal, six_files: Path
+    servers: Servers, client: PravegaClient, steps: StepLog, six_files: Path
 ):
-    step = left(servers, client, journal, six_files / "0.csv")
+    step = left(client, steps, six_files / "0.csv")
     servers.commit_transaction(TARGET, step.transaction)
     summary = ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
     assert summary.counts.recovered == 1
@@ -85,20 +80,20 @@ def test_a_step_that_another_run_has_committed_comes_before_ours(
 
 
 def test_so_does_the_one_before_a_step_that_is_done_again(
-    servers: Servers, client: PravegaClient, journal: Journal, six_files: Path
+    servers: Servers, client: PravegaClient, steps: StepLog, six_files: Path
 ):
     """A run was killed while it wrote a step, and the one that it had committed before is not visible yet."""
-    first = left(servers, client, journal, six_files / "0.csv")
+    first = left(client, steps, six_files / "0.csv")
     servers.commit_transaction(TARGET, first.transaction)
-    second = left(servers, client, journal, six_files / "1.csv", first)
+    second = left(client, steps, six_files / "1.csv", first)
     ingest(six_files, TARGET, client=client, options={"routing_key_field": "key"})
     assert servers.target.transactions[second.transaction] is TransactionStatus.ABORTED
     assert servers.overtaken == []
     assert servers.numbers == list(range(30))
 
 
-def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClient, journal: Journal, six_files: Path):
-    step = left(servers, client, journal, six_files / "0.csv")
+def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClient, steps: StepLog, six_files: Path):
+    step = left(client, steps, six_files / "0.csv")
     servers.commit_transaction(TARGET, step.transaction)
     assert ingest(six_files / "0.csv", TARGET, client=client).counts.events == 0
     assert servers.numbers == list(range(5))
@@ -106,7 +101,7 @@ def test_nothing_left_to_do_means_visible(servers: Servers, client: PravegaClien
 
 def test_what_does_not_become_visible_in_time(servers: Servers, client: PravegaClient, six_files: Path):
     servers.looks = 10**9
-    late = pytest.raises(DeadlineExceededError, match=r"transaction .* is committed, .* not visible within 1 s")
+    late = pytest.raises(DeadlineExceededError, match=r"committed transaction .* is not visible within 1 s")
     with late, servers.client(failover_timeout=1.0) as impatient:
         ingest(six_files, TARGET, client=impatient, options={"routing_key_field": "key"})
     assert servers.overtaken == []

@@ -13,7 +13,7 @@ from connector.client import PravegaClient
 from connector.errors import IngestError
 from connector.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
 from connector.ingest.content import DeadLetters
-from connector.ingest.journal import Piece
+from connector.ingest.feed import Piece
 from tests.small_files import no_file_beyond
 from tests.unit.ingest._servers import TARGET, Servers
 

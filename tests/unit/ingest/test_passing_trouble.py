@@ -213,7 +213,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     servers: Servers, run: Run, deny: Any, monkeypatch: pytest.MonkeyPatch
 ):
     """It reads its records from segments, too."""
-    monkeypatch.setattr("connector.ingest.referee._DOUBT", 0.01)
+    monkeypatch.setattr("connector.steps.runner._DOUBT_SECONDS", 0.01)
     status, unknown = servers.transaction_status, []
 
     def blind(stream: StreamName, transaction: uuid.UUID, **options: Any) -> TransactionStatus:

@@ -45,7 +45,7 @@ def big(scene: Scene, ingesters: Ingesters, size: int) -> Verdict:
     await_that("the last one ends", ended, 3600.0)
     assert run.wait() == 0, run.text()
     verdict.faults = {"peak memory, MiB": max(most, peak[0]) >> 20, "file, MiB": size >> 20}
-    verdict.runs, verdict.transactions = _KILLS + 1, scene.state().number
+    verdict.runs, verdict.transactions = _KILLS + 1, scene.updates()
     verdict.seconds = round(time.monotonic() - began, 1)
     found = hashlib.blake2b()
     for event in scene.client.read(scene.target):
@@ -69,7 +69,7 @@ def _write(path: Path, count: int) -> str:
 
 
 def _records(scene: Scene) -> int:
-    return sum(progress.offset for progress in scene.state().sources.values())
+    return sum(progress.offset for progress in scene.progress())
 
 
 def _peak_memory(run: Run) -> int:

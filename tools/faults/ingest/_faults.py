@@ -45,28 +45,27 @@ def install() -> None:
     """Wrap the steps of ingesters; without a fault nothing happens in them."""
     from connector.client import OpenTransaction, TransactionalWriter
     from connector.ingest.ingester import Ingester
-    from connector.ingest.journal import Journal
-    from connector.ingest.referee import Referee
+    from connector.steps import Outcome, StepLog
 
-    _after(Referee, "decide", "after decide")
+    _after(Ingester, "_take_over", "after decide")
     _after(TransactionalWriter, "begin", "after begin")
-    _during(Journal, "record", "during record")
-    _after(Journal, "record", "after record", only=True)
+    _during(Ingester, "_record", "during record")
+    _after(Ingester, "_record", "after record", only=lambda turn: turn.outcome is Outcome.WRITTEN)
     _after(OpenTransaction, "write_column", "while writing")
     _after(Ingester, "_flush", "after flush")
-    _after(Ingester, "_await_visible", "after visible")
-    _during(Ingester, "_commit", "during commit")
-    _after(Ingester, "_commit", "after commit")
+    _after(Ingester, "_await_before", "after visible")
+    _during(StepLog, "_commit", "during commit")
+    _after(StepLog, "_commit", "after commit")
 
 
-def _after(cls: type, name: str, place: str, *, only: object = None) -> None:
-    """Come to the place when a method has returned; with ``only``, when it has returned that."""
+def _after(cls: type, name: str, place: str, *, only: Callable[[Any], bool] = lambda _: True) -> None:
+    """Reach the place when a method has returned, and ``only`` accepts the result."""
     method = getattr(cls, name)
 
     @functools.wraps(method)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result = method(*args, **kwargs)
-        if only is None or result is only:
+        if only(result):
             _reach(place)
         return result
 

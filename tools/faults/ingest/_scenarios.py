@@ -15,7 +15,9 @@ from typing import Final
 
 from connector.client import PravegaClient, StreamName
 from connector.errors import ConnectorError
-from connector.ingest.journal import IngestState, Journal, state_name
+from connector.ingest.feed import Progress
+from connector.ingest.run import open_steps, state_name
+from connector.steps import StepLog, StepsState
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._faults import PLACES
 from tools.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples
@@ -45,23 +47,31 @@ class Scene:
     files: int
     samples: int
     random: random.Random
-    _journal: Journal | None = field(default=None, init=False)
+    _log: StepLog | None = field(default=None, init=False)
 
-    def state(self) -> IngestState:
-        """The state of the ingestion as it is now."""
-        if self._journal is None:
-            self._journal = Journal(self.client, self.target, state_name(self.target))
-        return self._journal.fetch()
+    def state(self) -> StepsState:
+        """Return the state of the ingestion as it is now."""
+        if self._log is None:
+            self._log = open_steps(self.client, self.target, state_name(self.target))
+        return self._log.read()
+
+    def progress(self) -> list[Progress]:
+        """Return the position of each source."""
+        return [Progress.from_json(position) for position in self.state().positions.values()]
+
+    def updates(self) -> int:
+        """Return the number of updates that the log still has."""
+        with self.client.revisioned(state_name(self.target)) as log:
+            return sum(1 for _ in log.read_from(log.oldest_revision()))
 
     def close(self) -> None:
-        """Look at the state no more."""
-        if self._journal is not None:
-            self._journal.close()
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
 
     def steps(self, variant: str) -> float:
         """Roughly how many transactions are left to be made."""
-        known = self.state().sources.values()
-        done = sum(1.0 if progress.finished else progress.offset / self.samples for progress in known)
+        done = sum(1.0 if progress.finished else progress.offset / self.samples for progress in self.progress())
         return (self.files - done) * self.samples / (_STEP if variant != "file" else self.samples)
 
     def arguments(self, variant: str, *more: object) -> list[object]:
@@ -80,10 +90,10 @@ class Scene:
         """Read everything by Java: segments in the order of their epochs, events as they lie in them."""
         found = sorted(self.java.read(self.target), key=lambda event: event.segment)
         judge(verdict, (event.payload for event in found), self.files, self.samples)
-        state = self.state()
-        assert state.step is None
-        assert all(progress.finished for progress in state.sources.values())
-        assert len(state.sources) == self.files
+        assert self.state().steps == {}
+        progress = self.progress()
+        assert all(one.finished for one in progress)
+        assert len(progress) == self.files
         verdict.seconds = round(time.monotonic() - began, 1)
         return verdict
 
@@ -106,7 +116,7 @@ def kills(scene: Scene, ingesters: Ingesters, variant: str, count: int, *, scale
         last = ingesters.start(arguments)
         assert last.wait() == 0, last.text()
     verdict.faults = dict(sorted(faults.items()))
-    verdict.transactions = scene.state().number
+    verdict.transactions = scene.updates()
     return scene.end(verdict, began)
 
 
@@ -118,7 +128,7 @@ def _start_doomed(scene: Scene, ingesters: Ingesters, arguments: list[object], s
         run.kill()
         return run, "at random"
     places = [*(PLACES if steps_left > 0.5 else _BEFORE)]
-    if scene.state().step is None:
+    if not scene.state().steps:
         places.remove("after decide")
     place = scene.random.choice(places)
     nth = scene.random.choice((1, 2)) if steps_left > 2 and place != "after decide" else 1
@@ -181,7 +191,7 @@ def zombies(
         await_that("all ingesters stop", lambda: all(run.stopped for run in runs), _TAKEOVER_SECONDS)
     while verdict.pauses < pauses and (run := _pause_leader(scene, runs)) is not None:
         verdict.pauses += 1
-        await_that("another ingester takes over", lambda p=run.pid: not _leads(scene, p), _TAKEOVER_SECONDS)
+        await_that("another ingester takes over", lambda p=run.pid: _leader(scene) != p, _TAKEOVER_SECONDS)
         verdict.takeovers += 1
         faults[_place(run)] += 1
         run.signal(signal.SIGCONT)
@@ -192,7 +202,7 @@ def zombies(
         assert run.wait() == 0, run.text()
     verdict.runs = len(runs)
     verdict.faults = dict(sorted(faults.items()))
-    verdict.transactions = scene.state().number
+    verdict.transactions = scene.updates()
     return scene.end(verdict, began)
 
 
@@ -227,20 +237,21 @@ def _pause_leader(scene: Scene, runs: list[Run]) -> Run | None:
         for run in alive.values():
             if run.stopped:
                 return run
-        step = scene.state().step
-        if step is not None and step.owner.pid in alive and scene.random.random() < 0.1:
-            leader = alive[step.owner.pid]
+        pid = _leader(scene)
+        if pid in alive and scene.random.random() < 0.1:
+            leader = alive[pid]
             leader.signal(signal.SIGSTOP)
             await_that("the leader stops, or has ended", lambda run=leader: run.stopped or run.status is not None)
             # Meanwhile it may have ended its work: nobody takes that over.
-            if leader.status is None and _leads(scene, leader.pid):
+            if leader.status is None and _leader(scene) == leader.pid:
                 return leader
             if leader.status is None:
                 leader.signal(signal.SIGCONT)
         time.sleep(0.02)
 
 
-def _leads(scene: Scene, pid: int) -> bool:
-    """Whether the last step is of this process."""
-    step = scene.state().step
-    return step is not None and step.owner.pid == pid
+def _leader(scene: Scene) -> int | None:
+    """Return the process of the run that has recorded a step; None while there is no step."""
+    for step in scene.state().steps.values():
+        return int(step.note["pid"])
+    return None

@@ -1,0 +1,34 @@
+"""Steps of an ingestion as a run leaves them that has ended."""
+
+from __future__ import annotations
+
+import uuid
+
+from connector.ingest import FileSource
+from connector.ingest.takeover import Owner, _host
+from connector.steps import ALL, Outcome, Step, StepLog, Turn, Update
+
+#: A run of this machine whose process id no Linux gives, and one that nothing is known of.
+ENDED = Owner("gone", _host(), 2**22 + 1, 0)
+ELSEWHERE = Owner("elsewhere", "another machine", 1, 0)
+
+
+def record(
+    steps: StepLog,
+    source: FileSource,
+    transaction: uuid.UUID,
+    owner: Owner = ENDED,
+    *,
+    lease: float = 30.0,
+    previous: Step | None = None,
+) -> Step:
+    """Record a step with the first source as a whole; ``previous`` is the committed step before it."""
+    id_ = source.ids()[0]
+    moves = {id_: (None, [source.mark(id_), -1, True])}
+    after = () if previous is None else (previous.transaction,)
+    step = Step(transaction, steps.life.id, moves, after, owner.to_json() | {"lease": lease})
+    decided = {} if previous is None else {previous.transaction: True}
+    steps.read()
+    update = Update(run=owner.run, life=steps.life, decided=decided, claim={ALL: None}, step=step)
+    assert steps.carry_out(Turn(update, decide=False)).outcome is Outcome.WRITTEN
+    return step

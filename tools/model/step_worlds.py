@@ -1,0 +1,151 @@
+"""Worlds of the protocol of steps that are explored, and machines with one rule taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+from uuid import UUID
+
+from connector.client import TransactionStatus as Status
+from connector.steps.machine import TABLE, Event, Move, Phase, Table, Turn
+from connector.steps.state import Step, StepsState
+from tools.model.step_world import Config
+
+#: Seconds together: part of the tests.
+SMALL: list[Config] = [
+    Config("early", "a", 2, crash=1, expiry=1, unknown=1),
+    Config("early", "ab", 1, crash=1, zombie=1),
+    Config("late", "a", 2, crash=1, expiry=1, unknown=1),
+    Config("late", "ab", 1, crash=1, zombie=1),
+    Config("late", "a", 1, crash=1, forget=1, reset=1),
+]
+
+#: Minutes together: more of what may go wrong at once.
+FULL: list[Config] = [
+    *SMALL,
+    Config("early", "ab", 2, crash=1, expiry=1),
+    Config("early", "a", 2, crash=1, zombie=1, unknown=1),
+    Config("early", "a", 2, crash=1, zombie=1, expiry=1, unknown=1),
+    Config("early", "a", 3, crash=2, zombie=1),
+    Config("early", "a", 2, crash=1, forget=1, zombie=1),
+    Config("late", "ab", 2, crash=1, zombie=1),
+    Config("late", "a", 2, crash=1, zombie=1, unknown=1),
+    Config("late", "ab", 1, crash=1, zombie=1, expiry=1, unknown=1),
+    Config("late", "ab", 1, crash=1, zombie=1, forget=1),
+    Config("late", "a", 2, crash=1, zombie=1, reset=1),
+    Config("late", "ab", 1, crash=1, zombie=1, reset=1),
+]
+
+_Judgement = tuple[Event, dict[str, Any]]
+
+
+def _edited(*edits: tuple[Phase, Event, Move]) -> Table:
+    return {**TABLE, **{(phase, event): move for phase, event, move in edits}}
+
+
+@dataclass(frozen=True)
+class NotRecorded(Turn):
+    """A step is committed before the log has it."""
+
+    def _after(self, answer: Any) -> Turn:
+        after = super()._after(answer)
+        skipped = self.commit and after.phase is Phase.SETTLE
+        return replace(after, phase=Phase.AWAIT) if skipped else after
+
+
+@dataclass(frozen=True)
+class NotDecided(Turn):
+    """What is recorded is claimed without deciding it."""
+
+    table: ClassVar[Table] = _edited((Phase.READ, Event.UNDECIDED, Move(Phase.SETTLE)))
+
+
+@dataclass(frozen=True)
+class BusyIgnored(Turn):
+    """A step is recorded next to that of another run."""
+
+    table: ClassVar[Table] = _edited((Phase.READ, Event.BUSY, Move(Phase.SETTLE)))
+
+
+@dataclass(frozen=True)
+class RefusedAbortIgnored(Turn):
+    """A step whose abort was refused counts as aborted."""
+
+    def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        return super()._judge_decided(dict.fromkeys(answer, Status.ABORTED))
+
+
+@dataclass(frozen=True)
+class AbortedIsCommitted(Turn):
+    """A step that was aborted counts as committed."""
+
+    def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        return super()._judge_decided(dict.fromkeys(answer, Status.COMMITTED))
+
+
+@dataclass(frozen=True)
+class ForgottenIsAborted(Turn):
+    """A step that the server has forgotten counts as aborted."""
+
+    def _is_committed(self, step: Step, status: Status) -> bool | None:
+        return bool(super()._is_committed(step, status))
+
+
+@dataclass(frozen=True)
+class NotAwaited(Turn):
+    """A step is committed while the one before may not be visible."""
+
+    table: ClassVar[Table] = _edited((Phase.AWAIT, Event.NOT_YET, Move(Phase.COMMIT)))
+
+
+@dataclass(frozen=True)
+class NotSettled(Turn):
+    """A run goes on after a step of another run that may not be visible."""
+
+    table: ClassVar[Table] = _edited((Phase.SETTLE, Event.NOT_YET, Move(Phase.APPEND)))
+
+
+@dataclass(frozen=True)
+class ForgetsAfter(Turn):
+    """What an aborted step would have waited for is waited for by nobody."""
+
+    def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        event, changes = super()._judge_decided(answer)
+        committed = {id_ for id_, status in answer.items() if status.is_committed}
+        return event, {**changes, "unseen": tuple(n for n in changes.get("unseen", ()) if n.id in committed)}
+
+
+@dataclass(frozen=True)
+class NotOwned(Turn):
+    """A step is recorded whoever owns its items, and wherever they are."""
+
+    table: ClassVar[Table] = _edited((Phase.READ, Event.LOST, Move(Phase.SETTLE)))
+
+
+@dataclass(frozen=True)
+class LifeIgnored(Turn):
+    """A run of an earlier life goes on in the later one."""
+
+    def _judge_read(self, answer: tuple[Any, StepsState]) -> _Judgement:
+        life = answer[1].life
+        if not answer[1].is_over(self.update.life):
+            return super()._judge_read(answer)
+        return replace(self, update=replace(self.update, life=life))._judge_read(answer)
+
+
+#: What readers would see of each, in a world that is large enough for it.
+MUTANTS: list[tuple[str, Config]] = [
+    ("DUPLICATE", Config("late", "a", 1, zombie=1, turn=NotRecorded)),
+    ("DUPLICATE", Config("late", "a", 1, crash=1, zombie=1, turn=NotDecided)),
+    ("DUPLICATE", Config("early", "a", 1, zombie=1, turn=BusyIgnored)),
+    ("DUPLICATE", Config("late", "a", 1, crash=1, turn=RefusedAbortIgnored)),
+    ("LOSS", Config("late", "a", 1, crash=1, turn=AbortedIsCommitted)),
+    ("DUPLICATE", Config("late", "a", 1, crash=1, forget=1, turn=ForgottenIsAborted)),
+    ("ORDER", Config("early", "a", 2, turn=NotAwaited)),
+    ("ORDER", Config("late", "a", 2, crash=1, turn=NotSettled)),
+    ("ORDER", Config("early", "a", 2, crash=1, turn=ForgetsAfter)),
+    ("DUPLICATE", Config("late", "a", 1, zombie=1, turn=NotOwned)),
+    ("LOSS", Config("late", "a", 1, zombie=1, reset=1, turn=LifeIgnored)),
+    ("DUPLICATE", Config("late", "a", 1, zombie=1, conditional=False)),
+]
