@@ -1,7 +1,7 @@
 """``python -m tools.model [small|full|mutants|groups|steps]``: explore a machine's world, and print what was found.
 
-The first three are of the exactly-once sink's table. ``groups`` has the readers of a group, and ``steps`` the protocol of
-ingestion and exactly-once readers; both come with their mutants.
+The first three are of the exactly-once sink's table. ``groups`` has the readers of a group, ``steps`` the protocol of
+ingestion and exactly-once readers. Both come with their mutants.
 """
 
 from __future__ import annotations

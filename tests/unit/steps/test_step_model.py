@@ -1,4 +1,4 @@
-"""The protocol of steps against all that can go wrong in small worlds; ``python -m tools.model steps`` has larger ones."""
+"""The protocol of steps in small worlds; ``python -m tools.model steps`` has larger ones."""
 
 from __future__ import annotations
 
