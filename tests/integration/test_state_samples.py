@@ -142,7 +142,8 @@ def records(samples: Path, file: str) -> list[bytes | None]:
 def transaction_of(entry: bytes) -> str:
     """The transaction of the step that an entry has."""
     value = json.loads(entry[entry.index(b"{") :])
-    return str(value["step"]["transaction"])
+    (step,) = value["steps"].values() if "steps" in value else [value["step"]]
+    return str(step["transaction"])
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from packaging.metadata import Metadata
 
-from connector.ingest import journal
 from connector.ledger import entries
 from connector.source import offsets
+from connector.steps import state as steps_state
 from tools import site
 from tools.packages import _build, _release
 from tools.packages.__main__ import parser
@@ -227,5 +227,5 @@ def test_the_page_on_compatibility_has_the_versions_of_the_code():
     assert {state: (int(written), tuple(map(int, read.split(",")))) for state, written, read in rows} == {
         "offsets of a query": (offsets._VERSION, offsets._READABLE),
         "what is committed": (entries.FORMAT_VERSION, (entries.FORMAT_VERSION,)),
-        "position of an ingestion": (journal._VERSION, (journal._VERSION,)),
+        "position of an ingestion": (steps_state._VERSION, (steps_state._VERSION,)),
     }

@@ -22,7 +22,6 @@ from connector.data_source import PravegaDataSource
 from connector.deadletters import LETTER_SCHEMA, letters_of
 from connector.errors import VersionMismatchError
 from connector.exchange import VERSION
-from connector.ingest import IngestState
 from connector.insight import cuts_of, read_cut
 from connector.ledger import (
     Barrier,
@@ -41,6 +40,7 @@ from connector.local import DetachedServer, detached_registry, detached_server, 
 from connector.local.download import Jar
 from connector.options import parse_options
 from connector.source import SourceOptions, schema_ids_of
+from connector.steps import StepsState, Update
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 
@@ -179,68 +179,72 @@ def test_a_compacted_ledger(samples: Path, scope: str):
 # ---- ingestion -------------------------------------------------------------------------------------------------------
 
 
-def ingested(log: Log) -> Iterator[IngestState]:
+def ingested(log: Log) -> Iterator[StepsState]:
     """The states that a state synchronizer comes to, entry by entry; its framing is that of Java."""
-    state: IngestState | None = None
+    state: StepsState | None = None
     for data in log.values:
         (kind,) = struct.unpack_from(">i", data)
         if kind == 1:
-            state = IngestState.from_json(json.loads(data[4:]))
+            state = StepsState.from_json(json.loads(data[4:]))
         else:
             assert state is not None
             at = 4
             while at < len(data):
                 (size,) = struct.unpack_from(">i", data, at)
-                state = state.apply(json.loads(data[at + 4 : at + 4 + size]))
+                state.apply(Update.from_json(json.loads(data[at + 4 : at + 4 + size])))
                 at += 4 + size
         assert state is not None
-        yield state
+        yield state.copy()
+
+
+def positions_of(state: StepsState) -> dict[str, tuple[int, bool]]:
+    return {source: (offset, finished) for source, (_, offset, finished) in state.positions.items()}
 
 
 def test_the_state_of_an_ingestion(samples: Path, scope: str):
     seen = []
     for state in ingested(Log.load(samples / "ingest" / "samples.jsonl")):
-        assert state.target == f"{scope}/samples"
-        step = state.step
-        of_step = None if step is None else [(p.source, p.offset, p.end) for p in step.pieces]
-        seen.append((state.number, of_step, {id_: (p.offset, p.finished) for id_, p in state.sources.items()}))
+        assert state.life.id == f"{scope}/samples"
+        moves = [
+            (source, before and before[1], after[1])
+            for step in state.steps.values()
+            for source, (before, after) in step.moves.items()
+        ]
+        seen.append((moves, positions_of(state)))
     assert seen == [
-        (0, None, {}),
-        (1, [("000.csv", 0, 4)], {}),
-        (2, [("000.csv", 4, 8)], {"000.csv": (4, False)}),
-        (3, [("001.csv", 0, 4)], {"000.csv": (6, True)}),
-        (4, [("001.csv", 4, 8)], {"000.csv": (6, True), "001.csv": (4, False)}),
-        (5, [("002.csv", 0, 4)], {"000.csv": (6, True), "001.csv": (6, True)}),
-        (6, [("002.csv", 4, 8)], {"000.csv": (6, True), "001.csv": (6, True), "002.csv": (4, False)}),
-        (7, None, {"000.csv": (6, True), "001.csv": (6, True), "002.csv": (6, True)}),
+        ([], {}),
+        ([("000.csv", None, 4)], {}),
+        ([("000.csv", 4, 8)], {"000.csv": (4, False)}),
+        ([("001.csv", None, 4)], {"000.csv": (6, True)}),
+        ([("001.csv", 4, 8)], {"000.csv": (6, True), "001.csv": (4, False)}),
+        ([("002.csv", None, 4)], {"000.csv": (6, True), "001.csv": (6, True)}),
+        ([("002.csv", 4, 8)], {"000.csv": (6, True), "001.csv": (6, True), "002.csv": (4, False)}),
+        ([], {"000.csv": (6, True), "001.csv": (6, True), "002.csv": (6, True)}),
     ]
 
 
 def test_steps_and_columns_of_an_ingestion(samples: Path):
     states = ingested(Log.load(samples / "ingest" / "samples.jsonl"))
-    assert next(states).schema is None, "before the first step nobody knows the columns"
+    assert next(states).note == {}, "before the first step nobody knows the columns"
     state = next(states)
-    assert state.schema is not None
-    columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(state.schema)))
+    columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(state.note["schema"])))
     assert columns == pa.schema({"file": pa.int64(), "sample": pa.int64()})
-    step = state.step
-    assert step is not None
-    assert (step.lease, step.owner.host) == (30.0, "sample-host/boot/pid:[1]")
-    assert step.owner.pid > 0
+    (step,) = state.steps.values()
+    assert (step.note["lease"], step.note["host"]) == (30.0, "sample-host/boot/pid:[1]")
+    assert step.note["pid"] > 0
     assert isinstance(step.transaction, UUID)
-    assert step.pieces[0].mark.startswith("36 ")
-    assert step.pieces[0].mark.endswith(" 5a6d0e4487694165caa69cb9af9decff")
+    mark, _, _ = step.moves["000.csv"][1]
+    assert mark.startswith("36 ")
+    assert mark.endswith(" 5a6d0e4487694165caa69cb9af9decff")
 
 
 def test_the_compacted_state_of_an_ingestion(samples: Path):
     log = Log.load(samples / "ingest" / "samples-compacted.jsonl")
+    assert log.entries[0][0] > 0, "what lay before is truncated"
     assert log.mark in [offset for offset, _ in log.entries]
-    states = [(state.number, len(state.sources), state.step is None) for state in ingested(log)]
-    assert states == [(4, 2, False), (5, 2, False), (6, 3, False), (6, 3, False), (7, 3, True)]
     *_, last = ingested(log)
-    assert {id_: (p.offset, p.finished) for id_, p in last.sources.items()} == dict.fromkeys(
-        ("000.csv", "001.csv", "002.csv"), (6, True)
-    )
+    assert positions_of(last) == dict.fromkeys(("000.csv", "001.csv", "002.csv"), (6, True))
+    assert last.steps == {}
 
 
 # ---- dead letters ----------------------------------------------------------------------------------------------------

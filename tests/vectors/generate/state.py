@@ -211,10 +211,10 @@ def ingestion(maker: Maker) -> None:
         dump(maker.client, maker.name(f"{target}-ingest")).save(maker.folder / "ingest" / f"{target}.jsonl")
 
     # Of the machine nothing is kept.
-    importlib.import_module("connector.ingest.referee")._host = lambda: "sample-host/boot/pid:[1]"
+    importlib.import_module("connector.ingest.takeover")._host = lambda: "sample-host/boot/pid:[1]"
     run("samples", dead_letters=maker.folder / "ingest" / "dead_letters")
-    journal = importlib.import_module("connector.ingest.journal")
-    journal._COMPACT_AFTER, journal._LOOK_EVERY = 600, 2  # type: ignore[attr-defined]
+    runner = importlib.import_module("connector.steps.runner")
+    runner._COMPACT_AFTER, runner._CHECK_EVERY = 600, 2  # type: ignore[attr-defined]
     run("samples-compacted")
     assert dump(maker.client, maker.name("samples-compacted-ingest")).entries[0][0] > 0, "nothing was truncated"
 
