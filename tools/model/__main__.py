@@ -50,6 +50,7 @@ def _describe(config: _Config, mutated: bool) -> str:
     faults = {name: getattr(config, name) for name in ("crash", "expiry", "unknown", "forget", "zombie")}
     counted = ", ".join(f"{count} {name}" for name, count in faults.items() if count) or "no fault"
     name = config.commit.__name__ if mutated else "the table"
+    counted += f", {config.targets} targets" if config.targets > 1 else ""
     counted += f", leases of {config.lease}" if config.lease else ""
     what = f"{config.parts} partitions, {config.batches} batches, replays {config.placements}, {counted}"
     return f"{name:20} {what:75}"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from connector.client import TransactionStatus as Status
-from connector.ledger import TABLE, Commit, Event, Key, LedgerState, Move, Outcome, Phase, Table
+from connector.ledger import TABLE, AppState, Commit, Event, Key, LedgerState, Move, Outcome, Phase, Table
 from tools.model.world import Config
 
 _Judgement = tuple[Event, dict[str, Any]]
@@ -128,6 +128,15 @@ class AnySeen(Commit):
 
 
 @dataclass(frozen=True)
+class TargetsShared(Commit):
+    """Batches are known by their application, whichever target they are for."""
+
+    def _app(self, state: LedgerState) -> AppState:
+        mine = [app for app in state.values() if app.app == self.job.app]
+        return max(mine, key=lambda app: app.last, default=super()._app(state))
+
+
+@dataclass(frozen=True)
 class PingsKept(Commit):
     """A ping counts for its time, whatever is learned of its transaction meanwhile."""
 
@@ -157,6 +166,8 @@ MUTANTS: list[tuple[str, Config]] = [
     ("LOSS", Config(1, 1, crash=1, unknown=1, placements="EO", commit=SameRunUnseen, invariants=False)),
     ("ORDER", Config(1, 2, commit=NotAwaited, invariants=False)),
     ("ORDER", Config(2, 2, commit=AnySeen, invariants=False)),
+    ("LOSS", Config(1, 1, targets=2, commit=TargetsShared, invariants=False)),
+    ("LOSS", Config(2, 2, targets=2, commit=TargetsShared, invariants=False)),
     ("NO PROGRESS", Config(1, 1, expiry=1, commit=PingsKept, invariants=False)),
     ("INVARIANT", Config(2, 1, expiry=1, commit=PingsKept)),
     ("TORN", Config(2, 1, lease=5, placements="EX", commit=NotKept, invariants=False)),

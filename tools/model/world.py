@@ -31,6 +31,7 @@ from connector.ledger import (
     Content,
     Job,
     Key,
+    LedgerState,
     Outcome,
     Part,
     Phase,
@@ -41,7 +42,8 @@ from connector.ledger import (
 
 #: Label of the step in which nothing happens but that time passes: to wait for it is no progress.
 WAITING = "time passes"
-APP, TARGET = "app", "s/t#0"
+APP, TARGET, OTHER = "app", "s/t#0", "s/u#0"
+OTHER_RUN = 0xFF
 KEY = Key(APP, TARGET)
 #: Partitions of a batch by placement: the rows in each.
 PLACEMENTS: dict[int, dict[str, tuple[str, ...]]] = {
@@ -65,6 +67,8 @@ class Config:
     unknown: int = 0
     forget: int = 0
     zombie: int = 0
+    targets: int = 1
+    """With 2 the application writes the same batches to another target of the ledger, by a driver that never fails."""
     placements: str = "E"
     lease: int = 0
     """How often time passes before a lease ends; with 0 leases only end as ``expiry`` says. A driver that lives takes
@@ -125,6 +129,7 @@ class State(NamedTuple):
     budget: Budget
     runs: int
     told: frozenset[tuple[int, str]] = frozenset()  # batch and rows of which a run was told that they are committed
+    other: int = 0  # entries of the other target: PREPARED and COMMITTED of each batch
     ages: tuple[tuple[UUID, int], ...] = ()  # how often time has passed since the last ping, where it has
     reported: Outcome | None = None
 
@@ -159,6 +164,8 @@ def register(state: State, id_: UUID) -> str:
     for attempt in state.attempts:
         if attempt.run == run and attempt.batch == batch:
             return attempt.registers[part]
+    if run == OTHER_RUN:  # the other target's, which no machine is to ask about
+        return "C"
     raise KeyError(id_)
 
 
@@ -203,6 +210,19 @@ def effect(config: Config, state: State, call: Call) -> tuple[State, Any]:
     committed = "D" if config.lease or address(call.transaction)[1] + 1 < config.batches else "C"
     state = put(state, call.transaction, committed if call.ask is Ask.COMMIT else "A")
     return state, status(state, call.transaction)
+
+
+@cache
+def other_target(config: Config, entries: int) -> LedgerState:
+    """What the ledger has of the other target: the same application and batches, with the same rows."""
+    parts = own_parts(config, Attempt(OTHER_RUN, 0, "E", ""))
+    rows = sum((part.content for part in parts), Content())
+    written: list[Prepared | Committed] = []
+    for batch in range(config.batches):
+        nonce = f"other/{batch}"
+        written.append(Prepared(APP, "query", "other", nonce, batch, 0, parts, OTHER))
+        written.append(Committed(APP, "query", "other", nonce, batch, rows, OTHER))
+    return fold(written[:entries])
 
 
 def appended(config: Config, state: State, entry: Prepared | Committed | Barrier) -> State:
@@ -295,7 +315,8 @@ def step(config: Config, state: State, slot: int) -> Iterator[Step]:
     request = driver.machine.request()
     label = name + f"{driver.machine.phase.name} "
     if request.ask is Ask.READ:
-        yield label, answer(config, state, slot, driver, (state.length, {KEY: state.app}))
+        found = {KEY: state.app, **other_target(config, state.other)}
+        yield label, answer(config, state, slot, driver, (state.length, found))
     elif request.ask is Ask.PING:
         # At once: what happens between two pings is a lease that ends, and that may happen before or after as well.
         seen = {id_: status(state, id_) for id_ in request.transactions}
@@ -426,6 +447,8 @@ def steps(config: Config, state: State) -> Iterator[Step]:
         after, _ = effect(config, state, call)
         flying = tuple(other for other in after.flying if other != call)
         yield f"a late {call.ask.value} arrives", after._replace(flying=flying)
+    if state.other < 2 * config.batches * (config.targets - 1):
+        yield "the other target: an entry", state._replace(length=state.length + 1, other=state.other + 1)
     yield from visibility(state)
     yield from server_faults(state)
     yield from time_passes(config, state)
@@ -638,7 +661,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 machine.revision == state.length,
                 entry_key(machine.recorded),
                 entry_key(machine.proposed),
-                tuple(sorted(map(id_key, machine.fresh))),
+                tuple(sorted(id_key(i) for i in machine.fresh if i in ids)),
                 driver.late,
                 # In recorded sets the machine makes no difference between what is committed and what is being so.
                 tuple("committed" if s.is_committed else s.value for s in machine.statuses),
@@ -679,6 +702,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
             tuple(sorted(state.told)),
             placements,
             tuple(state.budget),
+            state.other,
             state.reported and state.reported.value,
         )
 

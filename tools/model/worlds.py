@@ -15,6 +15,7 @@ SMALL: list[Config] = [
     Config(2, 1, crash=2, forget=1, placements="EX"),
     Config(2, 2, crash=1, expiry=1, placements="EXZ"),
     Config(3, 1, crash=1, expiry=1, placements="EX"),
+    Config(2, 2, crash=1, targets=2, placements="EZ"),
     Config(2, 2, crash=1, lease=5, placements="EX"),
     Config(3, 1, lease=6, placements="EX"),
 ]
@@ -43,6 +44,8 @@ FULL: list[Config] = [
     Config(2, 1, crash=2, expiry=2, forget=2, placements="EX"),
     Config(3, 1, crash=2, expiry=1, placements="EX"),
     Config(3, 1, crash=1, expiry=1, unknown=1, placements="EX"),
+    Config(2, 1, crash=1, expiry=1, zombie=1, targets=2, placements="E"),
+    Config(2, 2, crash=1, expiry=1, targets=2, placements="EXZ"),
     Config(2, 1, zombie=1, lease=5, placements="EX"),
     Config(2, 1, crash=1, expiry=1, lease=5, placements="EX"),
     Config(2, 2, unknown=1, lease=5, placements="EX"),
