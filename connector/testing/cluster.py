@@ -70,6 +70,12 @@ class TransactionState:
     last_deadline: float
     """What no ping can move that beyond."""
     status: TransactionStatus = _OPEN
+    unmerged: tuple[SegmentRange, ...] = ()
+    """Segments of a transaction that is COMMITTING whose events are not visible yet."""
+    noted: tuple[str, int] | None = None
+    """Writer and time that the commit notes."""
+    dropped: bool = False
+    """Whether the commit was taken off the list of work: it stays as it is until it is asked for again."""
 
 
 @dataclass
@@ -103,6 +109,10 @@ class Cluster:
         self._transactions: dict[StreamName, dict[uuid.UUID, TransactionState]] = {}
         self._numbers: dict[StreamName, int] = {}
         self._count = 0
+        self.commits_held = False
+        """Whether a commit is only decided, until :meth:`merge_one` is called."""
+        self.commits_to_drop = 0
+        """How many of the next commits are decided, and taken off the list of work by mistake."""
         self._table(SCOPES_TABLE)
 
     # ---- scopes ----
@@ -310,16 +320,65 @@ class Cluster:
         return "OK"
 
     def commit_transaction(self, name: StreamName, which: uuid.UUID, noted: tuple[str, int] | None) -> str:
-        """Commit a transaction; the name of the outcome. Its events are visible on return."""
+        """Commit a transaction; the name of the outcome. Its events are visible on return, unless commits are held."""
         transaction, stream = self.transaction(name, which), self.streams.get(name)
         if transaction is None or transaction.status.is_aborted or stream is None:
             return "FAILURE"
         if transaction.status is _OPEN:
-            transaction.status = TransactionStatus.COMMITTED
-            cut = self._merge(stream, transaction)
-            if noted is not None:
-                stream.times.note(*noted, cut)
+            transaction.status, transaction.noted = TransactionStatus.COMMITTING, noted
+            transaction.unmerged = transaction.parents
+            if self.commits_to_drop:
+                self.commits_to_drop -= 1
+                transaction.dropped = True
+                return "SUCCESS"
+        transaction.dropped = False
+        if not self.commits_held:
+            self._finish(stream, transaction)
         return "SUCCESS"
+
+    def committing(self) -> list[tuple[StreamName, uuid.UUID, int]]:
+        """Merges that are under way, each a stream, a transaction, and a segment of the stream."""
+        return [
+            (name, transaction.id, parent.id)
+            for name, transactions in self._transactions.items()
+            for transaction in transactions.values()
+            if not transaction.dropped
+            for parent in transaction.unmerged
+        ]
+
+    def merge_one(self, name: StreamName, which: uuid.UUID, segment: int) -> None:
+        """Do one merge of :meth:`committing`; the transaction is COMMITTED after its last one."""
+        stream, transaction = self.streams[name], self._transactions[name][which]
+        if stream.history.active.reference != transaction.epoch:
+            self._finish(stream, transaction)  # the stream was scaled: all segments of a new epoch come at once
+            return
+        (parent,) = (each for each in transaction.unmerged if each.id == segment)
+        target = stream.history.active.by_number(segment_number(parent.id))
+        self.store.merge(stream.segment(target.id), self._segment_of(stream, parent, transaction))
+        transaction.unmerged = tuple(each for each in transaction.unmerged if each is not parent)
+        if not transaction.unmerged:
+            self._finish(stream, transaction)
+
+    def forget_transactions(self) -> int:
+        """Forget all transactions that are committed or aborted, as servers do after a day; how many."""
+        ended = [
+            (transactions, which)
+            for transactions in self._transactions.values()
+            for which, transaction in transactions.items()
+            if transaction.status in (TransactionStatus.COMMITTED, TransactionStatus.ABORTED)
+        ]
+        for transactions, which in ended:
+            del transactions[which]
+        return len(ended)
+
+    def _finish(self, stream: StreamState, transaction: TransactionState) -> None:
+        """Make all of a decided transaction visible."""
+        if transaction.status is not TransactionStatus.COMMITTING:
+            return
+        transaction.status = TransactionStatus.COMMITTED
+        cut = self._merge(stream, transaction)
+        if transaction.noted is not None:
+            stream.times.note(*transaction.noted, cut)
 
     def _merge(self, stream: StreamState, transaction: TransactionState) -> dict[int, int]:
         """Merge a transaction's segments into the stream's; the cut behind them."""
@@ -331,7 +390,8 @@ class Cluster:
             epoch = history.copy(transaction.epoch)
             for segment in (*epoch.segments, *history.copy(present).segments):
                 self.store.create(stream.segment(segment.id))
-        for parent in transaction.parents:
+        unmerged, transaction.unmerged = transaction.unmerged, ()
+        for parent in unmerged:
             target = epoch.by_number(segment_number(parent.id))
             self.store.merge(stream.segment(target.id), self._segment_of(stream, parent, transaction))
         if rolls:

@@ -32,6 +32,7 @@ _WORKERS: Final = 16
 _ASKED_FOR: Final = "asked for by the test"
 _STATES: Final = {
     TransactionStatus.OPEN: pb.TxnState.OPEN,
+    TransactionStatus.COMMITTING: pb.TxnState.COMMITTING,
     TransactionStatus.COMMITTED: pb.TxnState.COMMITTED,
     TransactionStatus.ABORTED: pb.TxnState.ABORTED,
 }

@@ -6,10 +6,12 @@ which is what a test of failures asserts at its end.
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, get_args
+from uuid import UUID
 
 from google.protobuf.message import Message
 
@@ -29,6 +31,7 @@ from ..wire import (
     TruncateSegment,
     UpdateSegmentAttribute,
     WrongHost,
+    segment_number,
 )
 from .controller import Controller, Do
 from .requests import Append, Request
@@ -66,13 +69,15 @@ class Faults:
     @property
     def pending(self) -> int:
         """How many times a fault that was asked for has not happened yet."""
-        return self._store.unused_rules + self._controller.unused_rules
+        dropped = self._controller.cluster.commits_to_drop
+        return self._store.unused_rules + self._controller.unused_rules + dropped
 
     def clear(self) -> None:
         """Work again as a server that is well; what is delayed goes on at once."""
         self._store.forget_rules()
         self._controller.forget_rules()
         self._controller.away = False
+        self._controller.cluster.commits_to_drop = 0
         self._cleared.set()
         self._cleared = threading.Event()
         if self._store.frozen:
@@ -184,13 +189,63 @@ class Faults:
         finally:
             self._controller.away = False
 
-    def end_leases(self) -> int:
-        """Let the leases of all open transactions end now; how many. They are aborted on return."""
+    # ---- transactions ----
+
+    @property
+    def open_transactions(self) -> list[UUID]:
+        """Ids of the transactions that are open, oldest first."""
         with self._store.changing():
-            ended = list(self._controller.cluster.open_transactions())
+            return [transaction.id for _, transaction in self._controller.cluster.open_transactions()]
+
+    def end_leases(self, *transactions: UUID) -> int:
+        """Let the leases of these open transactions, or of all, end now; how many. They are aborted on return."""
+        with self._store.changing():
+            cluster = self._controller.cluster
+            ended = [each for each in cluster.open_transactions() if not transactions or each[1].id in transactions]
             for stream, transaction in ended:
-                self._controller.cluster.abort_transaction(stream.name, transaction.id)
+                cluster.abort_transaction(stream.name, transaction.id)
         return len(ended)
+
+    @contextmanager
+    def commits_held(self) -> Iterator[None]:
+        """Decide commits in this block without showing their events: they stay COMMITTING, for :meth:`show_commit`.
+
+        At the end of the block the rest of them become visible, in any order, segment by segment.
+        """
+        cluster = self._controller.cluster
+        cluster.commits_held = True
+        try:
+            yield
+        finally:
+            cluster.commits_held = False
+            while self.show_commit():
+                pass
+
+    def show_commit(self, transaction: UUID | None = None, segment: int | None = None) -> bool:
+        """Show the events of one segment of a transaction that is COMMITTING, by default of a random one.
+
+        ``segment`` is a number of the stream's segments. False if there is no such transaction and segment.
+        """
+        cluster = self._controller.cluster
+        with self._store.changing():
+            waiting = [
+                each
+                for each in cluster.committing()
+                if transaction in (None, each[1]) and segment in (None, segment_number(each[2]))
+            ]
+            if waiting:
+                cluster.merge_one(*random.choice(waiting))
+        return bool(waiting)
+
+    def drop_commits(self, times: int = 1) -> None:
+        """Decide the next commits and forget to carry them out: they stay COMMITTING until they are asked for again."""
+        with self._store.changing():
+            self._controller.cluster.commits_to_drop = times
+
+    def forget_transactions(self) -> int:
+        """Forget all transactions that are committed or aborted, as servers do after a day; how many."""
+        with self._store.changing():
+            return self._controller.cluster.forget_transactions()
 
 
 @contextmanager

@@ -179,3 +179,70 @@ def test_a_client_that_does_not_read_its_answers_holds_nobody_up(pravega, praveg
     assert pravega_client.tail(pravega_stream) != StreamCut(pravega_stream, {0: 0})
     rest = list(itertools.chain.from_iterable(batch.events.to_pylist() for batch in batches))
     assert len(first.events) + len(rest) == len(events)
+
+
+def committed(client, stream, *events):
+    transaction = client.transactions(stream).begin()
+    for event in events:
+        transaction.write(event, routing_key=event.decode())
+    transaction.commit(wait=False)
+    return transaction
+
+
+@pytest.mark.pravega_segments(2)
+def test_a_commit_that_is_held_becomes_visible_segment_by_segment(pravega, pravega_client, pravega_stream):
+    events = [b"%d" % number for number in range(20)]
+    with pravega.faults.commits_held():
+        first = committed(pravega_client, pravega_stream, *events)
+        second = committed(pravega_client, pravega_stream, b"later")
+        assert list(pravega_client.read(pravega_stream)) == []
+        assert pravega.faults.show_commit(second.id, 0)
+        assert pravega.faults.show_commit(second.id, 1)
+        assert not pravega.faults.show_commit(second.id)
+        assert second.status() is TransactionStatus.COMMITTED
+        assert list(pravega_client.read(pravega_stream)) == [b"later"], "it has overtaken the first"
+        assert pravega.faults.show_commit(first.id, 1)
+        part = len(list(pravega_client.read(pravega_stream))) - 1
+        assert 0 < part < len(events)
+        assert first.status() is TransactionStatus.COMMITTING
+        assert first.commit(wait=False).is_committed, "once more: it changes nothing"
+    assert first.status() is TransactionStatus.COMMITTED
+    assert sorted(pravega_client.read(pravega_stream)) == sorted([*events, b"later"])
+
+
+def test_a_held_commit_survives_scaling(pravega, pravega_client, pravega_stream):
+    with pravega.faults.commits_held():
+        held = committed(pravega_client, pravega_stream, b"a", b"b")
+        pravega_client.scale_stream(pravega_stream, 2)
+        assert pravega.faults.show_commit(held.id)
+    assert held.status() is TransactionStatus.COMMITTED
+    assert sorted(pravega_client.read(pravega_stream)) == [b"a", b"b"]
+
+
+def test_a_dropped_commit_is_carried_out_when_it_is_asked_for_again(pravega, pravega_client, pravega_stream):
+    pravega.faults.drop_commits()
+    dropped = committed(pravega_client, pravega_stream, b"a")
+    assert pravega.faults.pending == 0
+    committed(pravega_client, pravega_stream, b"b")
+    assert list(pravega_client.read(pravega_stream)) == [b"b"]
+    assert dropped.status() is TransactionStatus.COMMITTING
+    assert not pravega.faults.show_commit(dropped.id)
+    dropped.commit()
+    assert list(pravega_client.read(pravega_stream)) == [b"b", b"a"]
+
+
+def test_leases_end_one_by_one(pravega, pravega_client, pravega_stream):
+    first, second = (pravega_client.transactions(pravega_stream).begin() for _ in range(2))
+    assert pravega.faults.open_transactions == [first.id, second.id]
+    assert pravega.faults.end_leases(second.id) == 1
+    assert second.status() is TransactionStatus.ABORTED
+    assert first.commit().is_committed
+
+
+def test_transactions_that_have_ended_are_forgotten(pravega, pravega_client, pravega_stream):
+    done = committed(pravega_client, pravega_stream, b"a")
+    left = pravega_client.transactions(pravega_stream).begin()
+    assert pravega.faults.forget_transactions() == 1
+    assert (done.status(), left.status()) == (TransactionStatus.UNKNOWN, TransactionStatus.OPEN)
+    assert list(pravega_client.read(pravega_stream)) == [b"a"]
+    left.abort()
