@@ -39,9 +39,12 @@ from ..wire import (
     ConditionalBlockEnd,
     CreateTransientSegment,
     DataAppended,
+    GetSegmentAttribute,
     KeepAlive,
     MergeSegments,
     Message,
+    SegmentAttribute,
+    SegmentAttributeUpdated,
     SegmentCreated,
     SegmentsMerged,
     SetupAppend,
@@ -70,6 +73,7 @@ _KEEP_ALIVE_SECONDS: Final = 5.0
 SILENCE_SECONDS: Final = 10.0
 # An attempt at a large event: some hundred MB at a slow store.
 _LARGE_SECONDS: Final = 30.0
+_MERGED: Final = 1
 # Bytes of one append of it.
 _PIECE: Final = 4 << 20
 _logger: Final = logging.getLogger(__name__)
@@ -230,6 +234,8 @@ class AppendLoop:
             # Without an end: a caller's deadline bounds that caller's wait, and many writers never flush.
             attempts = self._stores.health.attempts(_logger, f"writing to stream {self._stream}", Deadline(math.inf))
             lane = self._lanes[segment_id] = _Lane(segment_id, session, attempts)
+        if block.large:
+            block.merge_id = uuid.uuid4().bytes  # another one for each segment that the event may go to
         lane.session.enqueue(block)
 
     def _push(self, lane: _Lane) -> None:
@@ -286,12 +292,25 @@ class AppendLoop:
 
         ``segment`` is the name of the segment to append to: that of ``segment_id``, or a transaction's beside it.
         Raises SegmentSealedError, NoSuchSegmentError, and what is retriable. Where the answer to the merge was lost,
-        another attempt writes the event again: such an event may come twice.
+        another attempt finds that the event is there.
         """
         token = self._stores.token(self._stream, write=True, deadline=deadline)
         endpoint = self._stores.endpoint(self._stream, segment_id, deadline)
         with self._stores.pool.lease(endpoint, deadline) as connection:
-            _write_and_merge(connection, segment, token, block.data, deadline)
+            try:
+                if _write_and_merge(connection, segment, token, block, deadline):
+                    return
+                refusal: SegmentStoreError = UnexpectedReplyError(
+                    f"segment {segment} refused a large event as one that it has, but it has not; retry later"
+                )
+            except SegmentSealedError as error:  # nothing can be merged any more; an earlier attempt may have been
+                refusal = error
+            asked = GetSegmentAttribute(connection.next_request_id(), segment, block.merge_id, token)
+            reply = connection.ask(asked, deadline)
+            if not isinstance(reply, SegmentAttribute):
+                raise error_of(reply, segment)
+            if reply.value != _MERGED:
+                raise refusal
 
     def _run_errands(self) -> None:
         """Take what errands brought. Raises what cannot pass."""
@@ -466,9 +485,13 @@ class AppendLoop:
                 self._enqueue(target, part)
 
 
-def _write_and_merge(connection: Connection, parent: str, token: str, framed: memoryview, deadline: Deadline) -> None:
-    """Write a framed event to a transient segment of a segment, and merge it into that."""
-    number = connection.next_request_id
+def _write_and_merge(connection: Connection, parent: str, token: str, block: Block, deadline: Deadline) -> bool:
+    """Write a framed event to a transient segment, and merge it into ``parent``. Return False if that says it has it.
+
+    The merge sets a number of the segment, of the event's own, which must not be set before. So of several attempts one
+    takes effect, also where the store does an earlier one after it was asked for a later one.
+    """
+    number, framed = connection.next_request_id, block.data
 
     def ask(request: Message, expected: type[Message], segment: str | None = None) -> Message:
         reply = connection.ask(request, deadline, segment=segment)
@@ -483,4 +506,8 @@ def _write_and_merge(connection: Connection, parent: str, token: str, framed: me
     for piece, at in enumerate(range(0, len(framed), _PIECE)):
         data = framed[at : at + _PIECE]
         ask(ConditionalBlockEnd(writer_id, piece, at, data, number()), DataAppended, created.segment)
-    ask(MergeSegments(number(), parent, created.segment, token), SegmentsMerged)
+    merge = MergeSegments(number(), parent, created.segment, token, attribute_id=block.merge_id, new_value=_MERGED)
+    reply = connection.ask(merge, deadline)
+    if not isinstance(reply, SegmentsMerged | SegmentAttributeUpdated):
+        raise error_of(reply, parent)
+    return isinstance(reply, SegmentsMerged)

@@ -76,7 +76,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     Events of one routing key are kept in the order in which they were written, across scaling too. An event is
     durable once :meth:`flush` has returned; until then it may be lost with this process. Lost connections are mended
-    without loss and without repetition (an event over 8 MiB may be repeated).
+    without loss and without repetition.
     """
 
     def __init__(

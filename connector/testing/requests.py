@@ -19,7 +19,7 @@ _BLOCK_END_REST: Final = struct.Struct(">iqq")  # events, number of the last one
 _PADDING: Final = -1
 _PARTIAL_EVENT: Final = -2
 _HEADER: Final = struct.Struct(">ii")
-_SIZES: Final = {"q": 8, "i": 4, "?": 1, "u": 16}
+_SIZES: Final = {"q": 8, "i": 4, "1": 1, "?": 1, "u": 16}
 
 
 @dataclass(frozen=True)

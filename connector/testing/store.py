@@ -425,8 +425,8 @@ class SegmentStore:
                     self._write(session, request)
                 case ReadSegment():
                     self._read(session, request)
-                case MergeSegments(request_id=rid, target=target, source=source):
-                    self._merge(session, rid, target, source)
+                case MergeSegments():
+                    self._merge(session, request)
                 case CreateTransientSegment(request_id=rid, parent=parent):
                     self._transients += 1
                     name = f"{parent}#transient.{self._transients:032x}"
@@ -497,12 +497,17 @@ class SegmentStore:
         session.reply(DataAppended(writer, number, previous, rid, segment.length))
         self._wake(segment)
 
-    def _merge(self, session: Session, rid: int, target: str, source: str) -> None:
+    def _merge(self, session: Session, request: MergeSegments) -> None:
+        rid, target, source = request.request_id, request.target, request.source
         if (parent := self._segment(session, rid, target)) is None or self._segment(session, rid, source) is None:
             return
         if parent.sealed:
             session.reply(SegmentIsSealed(rid, target, _STACK, -1))
             return
+        if parent.attribute(request.attribute_id) != request.expected_value:
+            session.reply(SegmentAttributeUpdated(rid, False))
+            return
+        parent.attributes[request.attribute_id] = request.new_value
         session.reply(SegmentsMerged(rid, target, source, self.merge(target, source)))
 
     def _read(self, session: Session, request: ReadSegment) -> None:

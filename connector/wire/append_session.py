@@ -81,6 +81,7 @@ class Block:
     large: bool = False  # one event that is too large for a wire frame
     last_number: int = field(default=0, init=False)
     request_id: int = field(default=0, init=False)  # of the request that sent it last
+    merge_id: bytes = b""  # names the number of its segment that says whether a large block was merged
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
         """Split the events by target segment (one id for each event), each part in order."""

@@ -17,6 +17,7 @@ _HEADER: Final = struct.Struct(">ii")
 _FIXED: Final = {
     "q": struct.Struct(">q"),
     "i": struct.Struct(">i"),
+    "1": struct.Struct(">b"),
     "?": struct.Struct(">?"),
     "u": struct.Struct("16s"),
 }

@@ -63,7 +63,7 @@ _ANSWERS: Final[dict[type[Message], tuple[type[Message], ...]]] = {
     CreateTransientSegment: (SegmentCreated,),
     GetSegmentAttribute: (SegmentAttribute,),
     GetStreamSegmentInfo: (StreamSegmentInfo,),
-    MergeSegments: (SegmentsMerged,),
+    MergeSegments: (SegmentsMerged, SegmentAttributeUpdated),
     ReadSegment: (SegmentRead,),
     ReadTable: (TableRead,),
     SetupAppend: (AppendSetup,),

@@ -314,6 +314,72 @@ def test_a_large_event_whose_connection_is_cut_is_written_again_as_a_whole(clien
     assert events_of(stream) == [b"before", LARGE, b"after"]
 
 
+def do_and_drop(store):
+    """Serve a request, and lose the answer with the connection."""
+
+    def rule(session, request):
+        reply, session.reply = session.reply, lambda message: None
+        store.serve(session, request)
+        session.reply = reply
+        session.drop()
+
+    return rule
+
+
+def test_a_large_event_whose_merge_was_not_answered_is_there_once(client, stream, store):
+    store.on(MergeSegments, do_and_drop(store))
+    with client.writer(stream.name, max_event_size=10 << 20, timeout=20) as writer:
+        writer.write_column(pa.array([b"before", LARGE, b"after"]))
+    assert store.unused_rules == 0
+    assert store.count(MergeSegments) == 2
+    assert events_of(stream) == [b"before", LARGE, b"after"]
+
+
+def test_a_merge_that_a_store_does_late_is_not_repeated(client, stream, store):
+    held = []
+
+    def hold(session, request):
+        store.merging = dict(store.segments)  # the transient segment outlives its connection here
+        held.append(request)
+        session.drop()
+
+    def do_both(session, request):
+        late = held.pop()
+        store.segments[late.source] = store.merging[late.source]
+        store.serve(session, late)
+        store.serve(session, request)
+
+    store.on(MergeSegments, hold)
+    store.on(MergeSegments, do_both)
+    with client.writer(stream.name, max_event_size=10 << 20, timeout=20) as writer:
+        writer.write_column(pa.array([b"before", LARGE, b"after"]))
+    assert store.unused_rules == 0
+    assert events_of(stream) == [b"before", LARGE, b"after"]
+
+
+def test_a_large_event_that_was_merged_before_its_segment_was_sealed_is_there_once(client, stream, store):
+    new = []
+
+    def merge_and_seal(session, request):
+        do_and_drop(store)(session, request)
+        new.extend(stream.scale([0], 0.0, 1.0))
+
+    store.on(MergeSegments, merge_and_seal)
+    with client.writer(stream.name, max_event_size=10 << 20, timeout=20) as writer:
+        writer.write_column(pa.array([b"before", LARGE, b"after"]))
+    assert store.unused_rules == 0
+    assert events_of(stream) == [b"before", LARGE]
+    assert events_of(stream, new[0]) == [b"after"]
+
+
+def test_a_large_event_of_a_transaction_whose_merge_was_not_answered_is_there_once(client, stream, store):
+    store.on(MergeSegments, do_and_drop(store))
+    with client.transactions(stream.name, max_event_size=10 << 20).begin() as transaction:
+        transaction.write_column(pa.array([b"before", LARGE, b"after"]))
+    assert store.unused_rules == 0
+    assert events_of(stream) == [b"before", LARGE, b"after"]
+
+
 def test_a_large_event_goes_to_the_successor_of_a_segment_that_was_sealed_under_it(client, stream, store):
     new = []
 

@@ -69,7 +69,11 @@ REQUESTS = [
     (ReadSegment(SEGMENT, 2, 1 << 20, "", 3), 9, NAME + TWO + b"\0\x10\0\0" + EMPTY + THREE),
     (GetStreamSegmentInfo(1, SEGMENT, ""), 11, ONE + NAME + EMPTY),
     (CreateTransientSegment(1, UUID, SEGMENT, ""), 40, ONE + UUID + NAME + EMPTY),
-    (MergeSegments(1, SEGMENT, "s/t/x", ""), 58, ONE + NAME + b"\0\x05s/t/x" + EMPTY + b"\0\0\0\0"),
+    (
+        MergeSegments(1, SEGMENT, "s/t/x", "", attribute_id=UUID, new_value=1),
+        58,
+        ONE + NAME + b"\0\x05s/t/x" + EMPTY + b"\0\0\0\1" + UUID + b"\4" + ONE + b"\x80" + bytes(7),
+    ),
     (ConditionalBlockEnd(UUID, 1, 2, b"abc", 3), 89, UUID + ONE + TWO + b"\0\0\0\x03abc" + THREE),
     (ConditionalAppend(UUID, 1, 2, b"abc", 3), 5, UUID + ONE + TWO + b"\0\0\0\0\0\0\0\x03abc" + THREE),
     (GetSegmentAttribute(1, SEGMENT, UUID, "tok"), 34, ONE + NAME + UUID + b"\0\x03tok"),
@@ -116,6 +120,7 @@ REPLIES = [
 VALUES = {
     "q": st.integers(-(2**63), 2**63 - 1),
     "i": st.integers(-(2**31), 2**31 - 1),
+    "1": st.integers(-128, 127),
     "?": st.booleans(),
     "u": st.binary(min_size=16, max_size=16),
     "s": st.text(max_size=40),
