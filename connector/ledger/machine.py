@@ -177,7 +177,10 @@ class Commit:
     def _open(self) -> tuple[UUID, ...]:
         return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
 
-    def _committing(self) -> tuple[UUID, ...]:
+    def _awaited(self) -> tuple[UUID, ...]:
+        """What is being committed, if something is left to be committed after it."""
+        if not self._open():
+            return ()
         return tuple(id_ for id_, status in self._parts() if status is Status.COMMITTING)
 
     def _stale(self) -> tuple[UUID, ...]:
@@ -413,7 +416,7 @@ _TRANSACTIONS: Final = {
     Phase.PING_OWN: (Ask.PING, "_own_stale"),
     Phase.PING_RECORDED: (Ask.PING, "_stale"),
     Phase.COMMIT_PILOT: (Ask.COMMIT, "_pilot_pending"),
-    Phase.AWAIT_COMMIT: (Ask.SETTLE, "_committing"),
+    Phase.AWAIT_COMMIT: (Ask.SETTLE, "_awaited"),
     Phase.COMMIT_REST: (Ask.COMMIT, "_open"),
     Phase.ABORT_OWN: (Ask.ABORT, "_own_unrecorded"),
     Phase.ABANDON_PILOT: (Ask.ABORT, "_own_pilot"),

@@ -11,7 +11,7 @@ from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.ledger import Commit, Content, Job, Ledger, Outcome, Part, Servers, carry_out, ledger_name, target_of
 from connector.testing import InProcessPravega
 
-LEASE = 1.0
+LEASE = 2.0
 
 
 class Sink:
@@ -50,7 +50,7 @@ def test_a_batch_is_not_torn_by_a_pilot_that_takes_longer_than_a_lease(sink: Sin
     pilot, other = sink.write(b"a"), sink.write(b"b")
     with ThreadPoolExecutor(1) as driver, sink.server.faults.commits_held():
         outcome = driver.submit(sink.commit, 0, pilot, other)
-        threading.Event().wait(3 * LEASE)
+        threading.Event().wait(2 * LEASE)
         assert sink.status(pilot) is TransactionStatus.COMMITTING
         assert sink.status(other) is TransactionStatus.OPEN
         assert sink.server.faults.show_commit(pilot.transaction)
