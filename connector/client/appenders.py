@@ -95,6 +95,7 @@ class _Append:
     expected: int | None  # length of the segment that it asks for; None: any
     number: int
     sent: bool = False  # it may have taken effect
+    done: bool = False  # it has, or it was refused
 
     def data(self) -> bytes | memoryview:
         """Return the bytes that the segment gets."""
@@ -172,6 +173,7 @@ class SegmentAppender:
             if not append.sent or isinstance(error, ConfigError | StreamSealedError):
                 raise
             raise self._unknown(append, error) from error
+        append.done = True
         self._pending = None
         return appended
 

@@ -83,6 +83,7 @@ class RawByteReader(io.RawIOBase):
         self._position = self._calls.info().start_offset if start is None else start
         self._chunks: Generator[memoryview, None, None] | None = None
         self._chunk = memoryview(b"")
+        self._in_call = False  # True between two calls: the last one was interrupted
         forks.register(self)
 
     def _after_fork(self) -> None:
@@ -109,8 +110,13 @@ class RawByteReader(io.RawIOBase):
         if target < 0:
             raise ValueError(f"invalid offset: {target} is before the start of the stream")
         self._drop()
-        self._position = target
-        return target
+        before = self._position
+        try:
+            self._position = target
+            return target
+        except BaseException:
+            self._position = before
+            raise
 
     def readinto(self, buffer: Buffer, /) -> int:
         """Read bytes that follow each other, at least one unless the end is reached; how many.
@@ -120,13 +126,31 @@ class RawByteReader(io.RawIOBase):
         wanted = memoryview(buffer).cast("B")
         if not len(wanted):
             return 0
+        if self._in_call:
+            self._drop()
+        self._in_call = True
+        try:
+            count = self._copy(wanted)
+        except Exception:
+            self._drop()
+            self._in_call = False
+            raise
+        before = self._position
+        try:
+            self._position, self._in_call = before + count, False
+            return count
+        except BaseException:
+            self._position, self._in_call = before, True
+            raise
+
+    def _copy(self, wanted: memoryview) -> int:
+        """Number of bytes that were copied from the position on; 0 at the end of the bytes."""
         while not len(self._chunk):
             if not self._next_chunk():
                 return 0
         count = min(len(wanted), len(self._chunk))
         wanted[:count] = self._chunk[:count]
         self._chunk = self._chunk[count:]
-        self._position += count
         return count
 
     def _next_chunk(self) -> bool:
@@ -179,16 +203,16 @@ class _RawAppend(_Append):
 class _RawAppender(SegmentAppender):
     """Appends bytes as they are."""
 
-    def append(self, event: bytes) -> None:
-        """Append bytes; the same ones again after an OutcomeUnknownError go on with that append."""
-        with self._lock:
-            pending = self._pending
-            self._resolve(pending if pending is not None and pending.event == event else self._begin(event, None))
-
-    def _begin(self, event: bytes, expected: int | None) -> _Append:
+    def begin(self, data: bytes) -> _RawAppend:
+        """An append that :meth:`finish` carries out."""
         self._number += 1
-        self._pending = _RawAppend(event, expected, self._number)
-        return self._pending
+        return _RawAppend(data, None, self._number)
+
+    def finish(self, append: _RawAppend) -> None:
+        """Return when the bytes are durable, once however often it is called. Raises OutcomeUnknownError."""
+        with self._lock:
+            if not append.done:
+                self._resolve(append)
 
 
 class RawByteWriter(io.RawIOBase):
@@ -206,7 +230,7 @@ class RawByteWriter(io.RawIOBase):
             raise _not_of_bytes(stream, len(segments))
         self._calls = SegmentCalls(stores, stream, segments[0].id)
         self._appender = _RawAppender(stores, stream, segments[0].id)
-        self._doubtful = b""
+        self._doubtful: _RawAppend | None = None  # the last one, unless its caller was told that it is durable
 
     def writable(self) -> bool:
         """Yes."""
@@ -225,16 +249,22 @@ class RawByteWriter(io.RawIOBase):
         view = memoryview(data).cast("B")
         if not len(view):
             return 0
-        piece = bytes(view[:BUFFER_SIZE])
-        if self._doubtful and view[: len(self._doubtful)] == self._doubtful:
-            piece = self._doubtful
+        append = self._doubtful
+        if append is None or view[: len(append.event)] != append.event:
+            append = self._doubtful = self._appender.begin(bytes(view[:BUFFER_SIZE]))
         try:
-            self._appender.append(piece)
+            self._appender.finish(append)
         except OutcomeUnknownError:
-            self._doubtful = piece
             raise
-        self._doubtful = b""
-        return len(piece)
+        except Exception:
+            self._doubtful = None
+            raise
+        try:
+            self._doubtful = None
+            return len(append.event)
+        except BaseException:
+            self._doubtful = append
+            raise
 
     def drop_before(self, offset: int) -> None:
         """Truncate the stream: readers find nothing before that offset any more."""

@@ -159,22 +159,29 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
                     self.commit()
                 else:
                     wait = min(wait, due - now)
+            found = None
             try:
                 found = take(wait)
+                first = found[0] if isinstance(found, list) and found else found
+                if not first:
+                    self._settle()
+                    if time.monotonic() >= end or self._reader.at_end:
+                        return None
+                    continue
+                if not first.is_checkpoint:
+                    if self._began is None:
+                        self._began = time.monotonic()
+                    return found
+                self.commit()  # the next call tells the group that it is taken
             except ReaderOfflineError:
                 self._broken = True
                 raise
-            first = found[0] if isinstance(found, list) and found else found
-            if not first:
-                self._settle()
-                if time.monotonic() >= end or self._reader.at_end:
-                    return None
-                continue
-            if not first.is_checkpoint:
-                if self._began is None:
-                    self._began = time.monotonic()
-                return found
-            self.commit()  # the next call tells the group that it is taken
+            except Exception:
+                raise
+            except BaseException:
+                if found:  # it was handed out to this call alone
+                    self._reader.take_back()
+                raise
 
     def write(self, value: Any, routing_key: str | None = None, *, key: object = None) -> None:
         """Write an event that comes of those handed out; as :meth:`EventWriter.write`. Raises as transactions do."""

@@ -23,6 +23,7 @@ from .tail import TailReader, batches_of
 __all__ = ["StreamsReader", "ValueReader"]
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class StreamsReader(HintedNames):
@@ -62,10 +63,16 @@ class StreamsReader(HintedNames):
         end = time.monotonic() + timeout
         while True:
             for reader in self._turns:
-                if (batch := reader.poll(0)) is not None:
-                    self._turns.remove(reader)  # the others first, next time
-                    self._turns.append(reader)
-                    return batch
+                batch = None
+                try:
+                    batch = reader.poll(0)
+                    if batch is not None:
+                        self._turns = [*(other for other in self._turns if other is not reader), reader]
+                        return batch
+                except BaseException:
+                    if batch is not None:  # interrupted
+                        reader.take_back()
+                    raise
             left = end - time.monotonic()
             if left <= 0 or self.at_end:
                 return None
@@ -105,14 +112,13 @@ class ValueReader(HintedNames, Generic[T]):
         self._reader = reader
         self._deserialize = serializer.deserialize
         self._batch: EventBatch | None = None
-        self._events: list[bytes] = []
+        self._events: list[bytes] | None = None  # of the batch, once they are needed
         self._row = 0  # the next event to decode
         self._done = 0  # the first one that was not handed out
-        self._bad = -1  # the last one that could not be decoded
         forks.register(self)
 
     def _after_fork(self) -> None:
-        self._events = forks.inherited("ValueReader")  # which the parent hands out
+        self._batch = self._events = forks.inherited("ValueReader")  # which the parent hands out
 
     def __repr__(self) -> str:
         return f"ValueReader({', '.join(map(str, self.positions))})"
@@ -129,7 +135,7 @@ class ValueReader(HintedNames, Generic[T]):
     def positions(self) -> list[StreamCut]:
         """Cut of each stream after the last value that was handed out."""
         cuts, batch = self._reader.positions, self._batch
-        if batch is None or self._done == len(self._events):
+        if batch is None or self._done == len(batch.offsets):
             return cuts
         inside = {batch.segment_id: int(batch.offsets[self._done])}
         return [
@@ -144,7 +150,7 @@ class ValueReader(HintedNames, Generic[T]):
     @property
     def has_events(self) -> bool:
         """Whether there are events that came and were not handed out."""
-        return self._row < len(self._events)
+        return self._batch is not None and self._row < len(self._batch.offsets)
 
     @property
     def at_end(self) -> bool:
@@ -158,47 +164,70 @@ class ValueReader(HintedNames, Generic[T]):
         """
         arguments.wait("timeout", timeout)
         self._reader.require_open()
+        if not self.fetch(timeout):
+            return []
         values: list[T] = []
-        if self.fetch(timeout):
-            while self.has_events:
-                try:
-                    values.append(self.take())
-                except DeserializationError:
-                    if not values:
-                        raise
-                    self._row -= 1  # the next call tells of it: these values come before it
-                    break
-        return values
+        row = self._row
+        try:
+            values.extend(map(self._deserialize, self._there()[row:]))  # those before an error stay in the list
+        except DeserializationError as error:
+            if not values:
+                raise self._refused(error, row) from error
+            # The next call raises it: these values come before it.
+        return self._hand_out(values, row + len(values))
 
     def __iter__(self) -> Iterator[T]:
         """Yield values until every stream is sealed and read to its end."""
         while not self.at_end:
             if self.fetch(self._reader.timeout):
-                yield self.take()
+                while self.has_events:
+                    yield self.take()
 
     def fetch(self, timeout: float) -> bool:
-        """Whether there is an event to decode, after at most so many seconds."""
+        """Return whether there is an event to decode, after at most ``timeout`` seconds."""
         if self.has_events:
             return True
-        self._batch, self._events, self._row, self._done, self._bad = None, [], 0, 0, -1
-        self._batch = self._reader.poll(timeout)
-        self._events = [] if self._batch is None else self._batch.events.to_pylist()
+        # One step: an interrupt either leaves the events to the reader below, or finds them here.
+        self._batch, self._events, self._row, self._done = self._reader.poll(timeout), None, 0, 0
         return self._batch is not None
 
     def take(self) -> T:
-        """The next value, which must be there. Raises DeserializationError."""
-        row, batch = self._row, self._batch
-        assert batch is not None
-        self._row += 1
+        """Return the next value, which must exist. Raises DeserializationError."""
+        row = self._row
         try:
-            value = self._deserialize(self._events[row])
+            value = self._deserialize(self._there()[row])
         except DeserializationError as error:
-            if row != self._bad:  # poll tells of it when what comes before it is handed out
-                self._bad = row
-                metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
-            raise batch.locate(error, row) from error
-        self._done = self._row
-        return value
+            raise self._refused(error, row) from error
+        return self._hand_out(value, row + 1)
+
+    def _there(self) -> list[bytes]:
+        if self._events is None:
+            assert self._batch is not None
+            self._events = self._batch.events.to_pylist()
+        return self._events
+
+    def _hand_out(self, what: V, row: int) -> V:
+        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        before = self._row, self._done
+        try:
+            self._row = self._done = row
+            return what
+        except BaseException:
+            self._row, self._done = before
+            raise
+
+    def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the event's place; the next call continues after the event."""
+        batch = self._batch
+        assert batch is not None
+        located = batch.locate(error, row)
+        metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
+        try:
+            self._row = row + 1
+            return located
+        except BaseException:
+            self._row = row
+            raise
 
     def close(self) -> None:
         """Close the connections."""

@@ -97,6 +97,7 @@ class GroupMember:
         )
         wait = delay + chance() * delay
         self._reader = Reader.join(reader_id, clock(), delay=wait)
+        self._asking = False  # True before a turn: the last one was interrupted
         try:
             self._finish()
         except BaseException:
@@ -144,8 +145,14 @@ class GroupMember:
             self.finish_turn()
 
     def begin_turn(self) -> bool:
-        """Begin a turn, as :meth:`turn`; whether there is something to ask the servers for it."""
-        self._reader = self._reader.turn(self.state, self._clock())
+        """Begin a turn, as :meth:`turn`; whether there is something to ask the servers for it.
+
+        After an interrupted turn that one continues: what it wrote last may have taken effect.
+        """
+        if self._asking and not self._reader.rests:
+            self._reader = self._reader.outcome_unknown()
+        else:
+            self._reader = self._reader.turn(self.state, self._clock())
         return not self._reader.rests
 
     def finish_turn(self) -> None:
@@ -201,10 +208,16 @@ class GroupMember:
 
     def _finish(self) -> None:
         """Ask what the machine asks until it rests."""
-        while not self._reader.rests:
-            now = self._clock()
-            answer = self._answer(self._reader.request(now), now)
-            self._reader = self._reader.answered(answer, self.state, self._clock())
+        self._asking = True
+        try:
+            while not self._reader.rests:
+                now = self._clock()
+                answer = self._answer(self._reader.request(now), now)
+                self._reader = self._reader.answered(answer, self.state, self._clock())
+        except Exception:
+            self._asking = False
+            raise
+        self._asking = False
 
     def _answer(self, request: Request, now: Now) -> Any:
         match request.ask:

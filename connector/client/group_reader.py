@@ -40,6 +40,7 @@ from .tail import TailReader, _SegmentTail
 __all__ = ["GroupEvent", "GroupReader"]
 
 T = TypeVar("T")
+V = TypeVar("V")
 _log: Final = logging.getLogger(__name__)
 #: Seconds that a call waits for its turn in the group at least: servers that are well need some milliseconds.
 _TURN_SECONDS: Final = 0.25
@@ -81,6 +82,11 @@ class _OwnedSegments(TailReader):
         for segment_id in positions.keys() - self._tails.keys() - set(self.ended):
             self._positions[segment_id] = positions[segment_id]
             self._tails[segment_id] = self._tail(segment_id, positions[segment_id])
+
+    def restart(self) -> None:
+        """Own nothing; what an interrupted call has left is dropped."""
+        self._positions, self.ended, self.begins = {}, [], {}
+        self._restart()
 
     def _drop(self, tail: _SegmentTail) -> None:
         del self._tails[tail.id]
@@ -126,10 +132,19 @@ class _Turn:
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._error: BaseException | None = None
+        self._free = threading.Lock()  # one thread runs it, though two may be started for it
+        self._started = False
         self.ended = threading.Event()
-        waiting.start(self._run, "pravega-group-turn")
+
+    def start(self) -> None:
+        """Start the thread, unless that was done; an interrupt of it may be followed by another call."""
+        if not self._started:
+            waiting.start(self._run, "pravega-group-turn")
+            self._started = True
 
     def _run(self) -> None:
+        if not self._free.acquire(blocking=False):
+            return
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 - raised where the turn is waited for
@@ -170,7 +185,10 @@ class GroupReader(HintedNames, Generic[T]):
         self._events: list[bytes] = []
         self._row = 0  # the next event of the batch
         self._began = 0  # the first one that the last call handed out
-        self._checkpoint: str | None = None
+        self._passed: str | None = None  # the checkpoint that was handed out, until the next turn
+        self._before: tuple[int, int, str | None] = (0, 0, None)  # those three before the last call
+        self._in_call = False  # True between two calls: the last one was interrupted
+        self._cut = False  # what an interrupted call left is still to be dropped
         self._due = 0.0
         self._turning: _Turn | None = None
         self._closed = False
@@ -206,20 +224,19 @@ class GroupReader(HintedNames, Generic[T]):
         next was truncated: the next call goes on where the segment begins now), and what :meth:`TailReader.poll` does.
         """
         arguments.wait("timeout", timeout)
+        if not self._fetch(timeout):
+            return []
+        if self._checkpoint is not None:
+            return [self._pass_checkpoint()]
         found: list[GroupEvent[T]] = []
-        if self._fetch(timeout):
-            if self._checkpoint is not None:
-                return [self._take()]
-            self._began = self._row
-            while self.has_events:
-                try:
-                    found.append(self._decoded())
-                except DeserializationError:
-                    if not found:
-                        raise
-                    self._row -= 1  # the next call tells of it
-                    break
-        return found
+        row = self._row
+        try:
+            found.extend(map(self._decoded, range(row, len(self._events))))  # those before an error stay in the list
+        except DeserializationError as error:
+            if not found:
+                raise self._refused(error, row) from error
+            # The next call raises it: these events come before it.
+        return self._hand_out(found, row + len(found))
 
     def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
         """The next events of one segment as columns, or a checkpoint; None if none came within ``timeout`` seconds.
@@ -230,12 +247,11 @@ class GroupReader(HintedNames, Generic[T]):
         if not self._fetch(timeout):
             return None
         if self._checkpoint is not None:
-            return self._take()
-        batch, self._began = self._batch, self._row
+            return self._pass_checkpoint()
+        batch, rest = self._batch, slice(self._row, None)
         assert batch is not None
-        self._row = len(self._events)
-        rest = slice(self._began, None)
-        return EventBatch(batch.stream, batch.segment_id, batch.events[rest], batch.offsets[rest])
+        found = EventBatch(batch.stream, batch.segment_id, batch.events[rest], batch.offsets[rest])
+        return self._hand_out(found, len(self._events))
 
     def __iter__(self) -> Iterator[GroupEvent[T]]:
         """Yield events and checkpoints until the group has read all there is."""
@@ -256,6 +272,10 @@ class GroupReader(HintedNames, Generic[T]):
     def next_event(self, timeout: float) -> GroupEvent[T] | None:
         """The next event or checkpoint; None if none came within ``timeout`` seconds. Raises what :meth:`poll` does."""
         return self._take() if self._fetch(timeout) else None
+
+    def take_back(self) -> None:
+        """Count what the last call handed out as not handed out."""
+        self._row, self._began, self._passed = self._before
 
     def close(self) -> None:
         """Leave the group: others go on behind what was handed out. Durable on return."""
@@ -283,38 +303,70 @@ class GroupReader(HintedNames, Generic[T]):
 
     # ---------------------------------------------------------------- inside
 
+    @property
+    def _checkpoint(self) -> str | None:
+        """The checkpoint that is to be handed out; only where no turn is under way."""
+        name = self._member.checkpoint
+        return None if name == self._passed else name
+
     def _take(self) -> GroupEvent[T]:
         if self._checkpoint is not None:
-            name, self._checkpoint = self._checkpoint, None
-            self._began = self._row
-            return GroupEvent(None, checkpoint=name)
-        self._began = self._row
-        return self._decoded()
+            return self._pass_checkpoint()
+        row = self._row
+        try:
+            event = self._decoded(row)
+        except DeserializationError as error:
+            raise self._refused(error, row) from error
+        return self._hand_out(event, row + 1)
 
-    def _decoded(self) -> GroupEvent[T]:
-        row, batch = self._row, self._batch
-        assert batch is not None
-        self._row += 1
+    def _pass_checkpoint(self) -> GroupEvent[T]:
+        name = self._checkpoint
+        return self._hand_out(GroupEvent[T](None, checkpoint=name), self._row, name)
+
+    def _decoded(self, row: int) -> GroupEvent[T]:
         value: Any = self._events[row]
         if self._deserialize is not None:
-            try:
-                value = self._deserialize(value)
-            except DeserializationError as error:
-                metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
-                raise batch.locate(error, row) from error
-        return GroupEvent(value, self._segment, int(batch.offsets[row]))
+            value = self._deserialize(value)
+        assert self._batch is not None
+        return GroupEvent(value, self._segment, int(self._batch.offsets[row]))
+
+    def _hand_out(self, what: V, row: int, checkpoint: str | None = None) -> V:
+        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        self._before = self._row, self._began, self._passed
+        try:
+            self._row, self._began, self._passed = row, self._row, checkpoint or self._passed
+            return what
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the event's place; the next call continues after the event."""
+        assert self._batch is not None
+        metrics.BAD_RECORDS.add(1, "client", str(self._batch.stream))
+        return self._hand_out(self._batch.locate(error, row), row + 1)
 
     def _fetch(self, timeout: float) -> bool:
-        """Whether there is something to hand out, after at most so many seconds."""
+        """Return whether there is something to hand out, after at most ``timeout`` seconds."""
         if self._closed:
             raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
         if self.has_events and time.monotonic() < self._due:
             return True
-        end = time.monotonic() + timeout
+        if self._turning is None and self._checkpoint is not None:
+            return True
+        self._cut = self._cut or self._in_call
+        self._in_call = True
+        try:
+            found = self._await(time.monotonic() + timeout)
+        except Exception:
+            self._in_call = False
+            raise
+        self._in_call = False
+        return found
+
+    def _await(self, end: float) -> bool:
         while self._turn(end):
-            if (checkpoint := self._member.checkpoint) is not None:
-                self._checkpoint, self._due = checkpoint, 0.0  # it is reported with the next call
-            if checkpoint is not None or self.has_events:
+            if self._checkpoint is not None or self.has_events:
                 return True
             if self._member.at_end:
                 return False
@@ -329,14 +381,17 @@ class GroupReader(HintedNames, Generic[T]):
         """Take part in the group, and read what is owned after it; False if the servers take longer than to ``end``."""
         try:
             if self._turning is None:
+                self._drop_interrupted()
                 self._note()
                 if self._member.begin_turn():
-                    self._turning = self._begun_turn()
+                    self._begin_turn()
+                self._passed = None
             if not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
                 return False
         except ReaderOfflineError:
             self._end()  # its place is lost: there is nothing to leave
             raise
+        self._drop_interrupted()
         if self._begin_at is not None:
             owned = self._member.position.positions
             acquired = {segment: at for segment, at in owned.items() if segment not in self._owned}
@@ -350,25 +405,36 @@ class GroupReader(HintedNames, Generic[T]):
             reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
         if self._segment not in reading:  # the rest of the batch is for whoever gets the segment
             self._forget()
-        self._due = time.monotonic() + self._member.wait()
+        # A checkpoint is reported with the call after the one that hands it out.
+        self._due = 0.0 if self._checkpoint is not None else time.monotonic() + self._member.wait()
         return True
 
-    def _begun_turn(self) -> _Turn | None:
-        """The turn as it goes on in the background; None where it is over.
+    def _begin_turn(self) -> None:
+        """Have the turn end in the background, or end it here.
 
         In an event loop the call as a whole goes on behind its caller's time. With ``begin_at`` the caller has to know
         what it owns before it does anything else.
         """
         if self._begin_at is None and waiting.seam() is None:
-            return _Turn(self._member.finish_turn)
-        self._member.finish_turn()
-        return None
+            self._turning = _Turn(self._member.finish_turn)
+        else:
+            self._member.finish_turn()
+
+    def _drop_interrupted(self) -> None:
+        """Drop what an interrupted call has left; the events that were not handed out are read again."""
+        if self._cut:
+            for reader in self._readers.values():
+                reader.restart()
+            self._note_batch()
+            self._forget()
+            self._cut = False
 
     def _turn_ended(self, seconds: float | None = None) -> bool:
         """Whether there is no turn in the background, after at most so many seconds. Raises what it has ended by."""
         turning = self._turning
         if turning is None:
             return True
+        turning.start()
         if not turning.ended.wait(seconds):
             return False
         self._turning = None
@@ -377,18 +443,25 @@ class GroupReader(HintedNames, Generic[T]):
 
     def _note(self) -> None:
         """Tell the group how far everything was handed out."""
-        if self._batch is not None and self._segment is not None:
-            at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
-            self._member.handed_out(self._segment, at)
-            if self.has_events:
-                return
-            end = self._member.state.end.get(self._segment)
-            if end is not None and at >= end:
-                self._member.ended(self._segment, sealed=False)
-                reader = self._readers[self._segment.stream]
-                reader.ended = [one for one in reader.ended if one != self._segment.id]
-            self._forget()
-        self._note_ends()
+        if self._note_batch():
+            self._note_ends()
+
+    def _note_batch(self) -> bool:
+        """Note how far the batch was handed out, and forget it if that is all of it; whether there is none left."""
+        segment = self._segment
+        if self._batch is None or segment is None or segment not in self._member.reading:
+            return True
+        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
+        self._member.handed_out(segment, at)
+        if self.has_events:
+            return False
+        end = self._member.state.end.get(segment)
+        if end is not None and at >= end:
+            self._member.ended(segment, sealed=False)
+            reader = self._readers[segment.stream]
+            reader.ended = [one for one in reader.ended if one != segment.id]
+        self._forget()
+        return True
 
     def _note_ends(self) -> None:
         for stream, reader in self._readers.items():
@@ -413,8 +486,8 @@ class GroupReader(HintedNames, Generic[T]):
                     self._note_ends()
                     raise
                 if batch is not None and self._begin(batch):
-                    self._turns.remove(reader)  # the others first, next time
-                    self._turns.append(reader)
+                    # The others first, next time.
+                    self._turns = [*(other for other in self._turns if other is not reader), reader]
                     return True
                 if reader.ended:
                     return False
@@ -423,7 +496,10 @@ class GroupReader(HintedNames, Generic[T]):
                 return False
             waits = [reader.waits() for reader in self._readers.values() if not reader.at_end]
             sources = [source for own, _ in waits for source in own]
-            wait_ready(sources, [], max(0.0, min([left, *(seconds for _, seconds in waits)])))
+            seconds = max(0.0, min([left, *(seconds for _, seconds in waits)]))
+            self._in_call = False  # an interrupt of the wait leaves nothing undone
+            wait_ready(sources, [], seconds)
+            self._in_call = True
 
     def _begin(self, batch: EventBatch) -> bool:
         """Take a batch, up to where the group ends; False if all of it lies behind that."""
@@ -435,8 +511,13 @@ class GroupReader(HintedNames, Generic[T]):
             if not count:  # truncated beyond where the group ends
                 self._member.ended(segment, sealed=False)
                 return False
-        self._batch, self._segment = batch, segment
-        self._events, self._row, self._began = batch.events.to_pylist(), 0, 0
+        self._batch, self._segment, self._events, self._row, self._began = (
+            batch,
+            segment,
+            batch.events.to_pylist(),
+            0,
+            0,
+        )
         return True
 
     def _leave(self, row: int | None) -> None:
@@ -448,6 +529,8 @@ class GroupReader(HintedNames, Generic[T]):
             at = {}
             if row is not None and self._batch is not None and self._segment is not None and row < len(self._events):
                 at = {self._segment: int(self._batch.offsets[row])}
+            self._cut = self._cut or self._in_call
+            self._drop_interrupted()
             self._note()
             self._member.leave(at)
         finally:

@@ -7,6 +7,10 @@ the controller) is an errand; requests and replies go over non-blocking connecti
 which the server holds the reads at the tail. A store that has nothing to say is asked for a sign of life, so that one
 that is frozen is noticed though nothing is due from it. Whatever fails concerns the segments of its store alone: they
 are looked up and asked for again, each from where its parser stands.
+
+An interrupt can leave connections, errands and parsers in any state. So a reader notes that a call is under way; if the
+last call was interrupted, the next one drops them and continues from the position. The position moves in the one step
+that ends a call, so it never includes events that the call did not return.
 """
 
 from __future__ import annotations
@@ -109,7 +113,9 @@ class TailReader(HintedNames):
         self._connections: dict[Endpoint, Connection] = {}
         self._pinged: dict[Endpoint, float] = {}  # when a word was asked for that has not come yet
         self._now = 0.0  # when the segments were looked through last
-        self._errands = Errands(f"pravega-reader {start.stream}")
+        self._errands = self._new_errands()
+        self._in_call = False  # True between two calls: the last one was interrupted
+        self._handed: tuple[int, int] | None = None  # segment and end of the last batch, unless in the positions
         self._closed = False
         forks.register(self)
 
@@ -120,10 +126,16 @@ class TailReader(HintedNames):
         attempts = self._stores.health.attempts(_logger, f"following stream {self._stream}")
         return _SegmentTail(self._stream, segment_id, offset, attempts)
 
+    def _new_errands(self) -> Errands:
+        return Errands(f"pravega-reader {self._stream}")
+
     @property
     def position(self) -> StreamCut:
         """Cut after the last event that was handed out."""
-        return StreamCut(self._stream, self._positions)
+        if self._handed is None or self._in_call:
+            return StreamCut(self._stream, self._positions)
+        segment_id, end = self._handed
+        return StreamCut(self._stream, {**self._positions, segment_id: end})
 
     def __repr__(self) -> str:
         return f"TailReader({self.position})"
@@ -150,8 +162,45 @@ class TailReader(HintedNames):
         after one that is retriable it goes on with the next call.
         """
         arguments.wait("timeout", timeout)
-        end = time.monotonic() + timeout
         self.require_open()
+        self._begin_call()
+        try:
+            batch = self._next(time.monotonic() + timeout)
+        except Exception:
+            self._in_call = False
+            raise
+        try:
+            self._in_call = False
+            return batch
+        except BaseException:
+            self.take_back()
+            raise
+
+    def take_back(self) -> None:
+        """Count the batch of the last call as not handed out: the next call reads it again."""
+        self._in_call = True
+
+    def _begin_call(self) -> None:
+        if self._in_call:
+            self._restart()
+        if self._handed is not None:
+            segment_id, end = self._handed
+            self._positions[segment_id] = end
+            self._handed = None
+        self._in_call = True
+
+    def _restart(self) -> None:
+        """Drop what an interrupted call has left, and continue from the position."""
+        self._errands.fileno()  # raises in a forked child, which must not read on
+        self._handed = None
+        self._disconnect()
+        self._pinged.clear()
+        self._errands = self._new_errands()
+        open_ = self._positions.keys() - self._finished
+        self._tails = {segment_id: self._tail(segment_id, self._positions[segment_id]) for segment_id in open_}
+        self._in_call = False
+
+    def _next(self, end: float) -> EventBatch | None:
         while self._tails:
             self._run_errands()
             if not self._tails:
@@ -181,6 +230,9 @@ class TailReader(HintedNames):
     def close(self) -> None:
         """Close the connections."""
         self._closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         self._errands.close()
         for tail in self._tails.values():
             tail.attempts.close()
@@ -277,9 +329,6 @@ class TailReader(HintedNames):
             except (SegmentStoreError, DeadlineExceededError) as error:
                 self._lost(endpoint, error)
                 continue
-            except BaseException:
-                self._interrupted(endpoint)
-                raise
             tail.asked, tail.asked_at, tail.request = endpoint, now, request
 
     def _waits(self, tail: _SegmentTail) -> bool:
@@ -312,7 +361,9 @@ class TailReader(HintedNames):
     def _ready(self, timeout: float) -> list[Endpoint]:
         """The stores from which something has come, after at most ``timeout`` seconds or until something is due."""
         sources, seconds = self.waits()
+        self._in_call = False  # an interrupt of the wait leaves nothing undone
         ready, _ = wait_ready(sources, [], min(timeout, seconds))
+        self._in_call = True
         return [endpoint for endpoint, connection in self._connections.items() if connection in ready]
 
     def waits(self) -> tuple[list[Errands | Connection], float]:
@@ -355,9 +406,6 @@ class TailReader(HintedNames):
                 connection.send(encode(KeepAlive()), Deadline(_SEND_SECONDS))
             except (SegmentStoreError, DeadlineExceededError) as error:
                 self._lost(endpoint, error)
-            except BaseException:
-                self._interrupted(endpoint)
-                raise
             else:
                 self._pinged[endpoint] = now
         for tail in list(self._tails.values()):
@@ -404,23 +452,24 @@ class TailReader(HintedNames):
             column = tail.parser.feed(reply.data)
             metrics.CONSUMED_BYTES.add(len(reply.data), self._label)
             tail.offset += len(reply.data)
-            self._positions[tail.id] = tail.offset - tail.parser.pending
         if reply.end_of_segment:
             self._begin("end", tail.id, partial(self._learn_end, tail.id), tail)
         if column is None or not len(column.offsets):
             return None
         metrics.CONSUMED_EVENTS.add(len(column.offsets), self._label)
+        self._handed = tail.id, tail.parser.offset
         return EventBatch(self._stream, tail.id, column.payload, column.offsets)
 
     def _finish(self, tail: _SegmentTail, *, followed: bool) -> None:
         tail.parser.finish()
         tail.attempts.done()
+        if followed:  # else the stream is sealed: its position stays after the last event
+            positions, finished = dict(self._positions), self._finished | {tail.id}
+            started = self._lineage.advance(positions, finished)
+            self._positions, self._finished = positions, finished
+            for segment_id in started:
+                self._tails[segment_id] = self._tail(segment_id, 0)
         del self._tails[tail.id]
-        if not followed:
-            return  # the stream is sealed: its position stays behind the last event
-        self._finished.add(tail.id)
-        for segment_id in self._lineage.advance(self._positions, self._finished):
-            self._tails[segment_id] = self._tail(segment_id, 0)
 
     # ---------------------------------------------------------------- trouble
 
@@ -442,10 +491,6 @@ class TailReader(HintedNames):
             tail.asked = None
         for tail in concerned:
             self._failed(tail, error)
-
-    def _interrupted(self, endpoint: Endpoint) -> None:
-        """Do without a connection to which a part of a request may have gone."""
-        self._lost(endpoint, ConnectionLostError(f"stream {self._stream}: a request was interrupted"))
 
     def _failed(self, tail: _SegmentTail, error: PravegaError) -> None:
         """Have a segment looked up and asked for again. Raises the error if that has not helped for long enough."""

@@ -1,0 +1,1 @@
+"""Interrupts at every line of the client that the caller's thread runs."""
