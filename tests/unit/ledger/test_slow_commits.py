@@ -11,7 +11,7 @@ from connector.client import PravegaClient, StreamName, TransactionStatus
 from connector.ledger import Commit, Content, Job, Ledger, Outcome, Part, Servers, carry_out, ledger_name, target_of
 from connector.testing import InProcessPravega
 
-LEASE = 2.0
+LEASE = 4.0
 
 
 class Sink:
