@@ -151,14 +151,17 @@ class EventWriter(HintedNames, Generic[T]):
             with intake.lock:
                 if intake.closed:
                     raise writer_closed(self.stream)
-                rows = intake.chain[-1]
+                rows = intake.rows
                 values = rows.values
-                if not values:
+                if values:
+                    full = rows.size + size > _ROW_BYTES or len(values) >= _ROW_VALUES
+                else:
                     # Before the event is taken: an interrupt in between leaves nothing that nobody looks for.
                     rows.since = time.monotonic()
                     self._loop.wake()
-                if not values or (rows.size + size <= _ROW_BYTES and len(values) < _ROW_VALUES):
-                    values += (event, routing_key)  # one step, so that an interrupt cannot part them
+                    full = False
+                if not full:
+                    values += event, routing_key  # one step, so that an interrupt cannot part them
                     rows.size += size
                     return
             deadline = deadline or self._stores.deadline(self._timeout)

@@ -1,16 +1,16 @@
 """Events on their way from a writer's callers to its loop.
 
 An interrupt may come at any line of a caller. So a caller changes the inbox in single steps that an interrupt cannot
-divide: one list grows by an event with its key, or one deque by a hand-over. Everything else is prepared before that
-step, or read off its result.
+divide: one list grows by an event with its key, or new rows are assigned, which are a hand-over. Everything else is
+prepared before that step, or read off its result.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
-from collections import deque
-from typing import Any, Final
+from typing import Any
 
 from ..wire import Block
 
@@ -22,11 +22,11 @@ Blocks = list[tuple[int, Block]]  # each with the id of the segment that it goes
 class Rows:
     """Events that wait for company, and the blocks that were handed over before them."""
 
-    __slots__ = ("before", "handed", "since", "size", "values")
+    __slots__ = ("before", "handed", "previous", "since", "size", "values")
 
-    def __init__(self, before: Blocks, handed: int) -> None:
-        """``handed`` is the number of bytes that were handed over in all."""
-        self.before, self.handed = before, handed
+    def __init__(self, before: Blocks, handed: int, previous: Rows | None) -> None:
+        """``handed`` is the number of bytes that were handed over in all, ``previous`` are the rows of ``before``."""
+        self.before, self.handed, self.previous = before, handed, previous
         self.values: list[Any] = []
         """Each event, followed by its routing key or None."""
         self.size = 0
@@ -42,23 +42,18 @@ class Inbox:
     without the lock.
     """
 
-    __slots__ = ("chain", "closed", "lock")
+    __slots__ = ("closed", "lock", "rows")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.chain: Final = deque([Rows([], 0)])
-        """The last rows take events; those before it are handed over, as the blocks of the rows that follow."""
+        self.rows = Rows([], 0, None)
+        """The rows that take events; the previous ones are handed over, as the blocks of the rows that follow."""
         self.closed = False
-
-    @property
-    def rows(self) -> Rows:
-        """The rows that take events."""
-        return self.chain[-1]
 
     @property
     def handed(self) -> int:
         """Bytes that were handed over in all."""
-        return self.chain[-1].handed
+        return self.rows.handed
 
     def close(self) -> None:
         """Accept no more events."""
@@ -67,14 +62,15 @@ class Inbox:
 
     def hand_over(self, blocks: Blocks) -> None:
         """Hand over blocks, with the lock held. They replace the present rows, whose events they contain."""
-        self.chain.append(Rows(blocks, self.handed + sum(len(block.data) for _, block in blocks)))
+        self.rows = Rows(blocks, self.handed + sum(len(block.data) for _, block in blocks), self.rows)
 
     def take(self) -> Blocks:
         """Take the blocks that were handed over, in order; for the loop only."""
-        taken: Blocks = []
-        while len(self.chain) > 1:
-            self.chain.popleft()
-            first = self.chain[0]
-            taken += first.before
-            first.before = []  # the blocks would stay in memory until the next hand-over
-        return taken
+        taken: list[Blocks] = []
+        rows: Rows | None = self.rows
+        while rows is not None:
+            taken.append(rows.before)
+            rows.before = []  # the blocks would stay in memory until the next hand-over
+            previous, rows.previous = rows.previous, None
+            rows = previous
+        return list(itertools.chain.from_iterable(reversed(taken)))
