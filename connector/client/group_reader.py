@@ -256,7 +256,7 @@ class GroupReader(HintedNames, Generic[T]):
     def __iter__(self) -> Iterator[GroupEvent[T]]:
         """Yield events and checkpoints until the group has read all there is."""
         while not self.at_end:
-            if self._fetch(self._timeout):
+            while self._fetch(self._timeout):
                 yield self._take()
 
     @property
@@ -310,14 +310,21 @@ class GroupReader(HintedNames, Generic[T]):
         return None if name == self._passed else name
 
     def _take(self) -> GroupEvent[T]:
-        if self._checkpoint is not None:
+        # While a checkpoint waits to be handed out, no time is left before the next turn.
+        if self._due == 0.0 and self._checkpoint is not None:
             return self._pass_checkpoint()
         row = self._row
         try:
             event = self._decoded(row)
         except DeserializationError as error:
             raise self._refused(error, row) from error
-        return self._hand_out(event, row + 1)
+        self._before = row, self._began, self._passed
+        try:
+            self._row, self._began = row + 1, row
+            return event
+        except BaseException:
+            self.take_back()
+            raise
 
     def _pass_checkpoint(self) -> GroupEvent[T]:
         name = self._checkpoint
@@ -353,6 +360,7 @@ class GroupReader(HintedNames, Generic[T]):
         if self.has_events and time.monotonic() < self._due:
             return True
         if self._turning is None and self._checkpoint is not None:
+            self._due = 0.0
             return True
         self._cut = self._cut or self._in_call
         self._in_call = True
