@@ -868,7 +868,7 @@ class EventError(ConnectorError):
 class EventTooLargeError(EventError):
     """An event is larger than the limit in force.
 
-    Cause: an event beyond 8 MiB, or beyond ``max_event_size``.
+    Cause: an event beyond 8 MiB, or beyond ``max_event_size``; or beyond 128 MiB, which no reader here can pass.
 
     Mend: make it smaller, or raise ``max_event_size`` if no Java or Rust client is to write such ones.
     """

@@ -187,8 +187,8 @@ def wait(what: str, value: Any) -> None:
 
 
 def number(what: str, value: Any) -> None:
-    """Raise ConfigError unless the value is a number of seconds, or None. One below 0 is a time that is over."""
-    if value is not None and not _is_number(value):
+    """Raise ConfigError unless the value is a finite number of seconds, or None. One below 0 is a time that is over."""
+    if value is not None and not (_is_number(value) and -math.inf < value <= LONGEST):
         raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
 
 

@@ -27,6 +27,7 @@ from ..errors import (
     StreamSealedError,
 )
 from ..hints import HintedNames
+from ..wire import MAX_EVENT_SIZE as READABLE
 from ..wire import StreamName
 from . import arguments
 from .append_loop import AppendLoop, writer_closed
@@ -68,7 +69,7 @@ class _Intake(Inbox):
     def __init__(self, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
         """Without ``serialize`` events are bytes already."""
         super().__init__()
-        self.serialize, self.max_event_size = serialize, max_event_size
+        self.serialize, self.max_event_size = serialize, min(max_event_size, READABLE)
 
 
 class EventWriter(HintedNames, Generic[T]):
@@ -275,6 +276,7 @@ class EventWriter(HintedNames, Generic[T]):
         """
         if forks.is_inherited(self._loop):
             return
+        arguments.number("timeout", timeout)
         if self._ended:
             self._loop.close()  # which an interrupt may have left
             return
@@ -287,6 +289,7 @@ class EventWriter(HintedNames, Generic[T]):
 
     def finish(self, timeout: float | None = None) -> None:
         """Accept no more events, and flush; it may be called again, as :meth:`flush` may."""
+        arguments.number("timeout", timeout)  # while the writer still takes events
         self._intake.close()  # before the flush, which then includes all that other threads have written
         self.flush(timeout)
 
@@ -324,9 +327,14 @@ class EventWriter(HintedNames, Generic[T]):
         return self._loop.has_room
 
     def _too_large(self, size: int) -> EventTooLargeError:
+        limit = self._intake.max_event_size
+        mend = (
+            "no larger ones can be read: cut it into several"
+            if limit == READABLE
+            else "raise max_event_size if all readers of the stream can take it"
+        )
         return EventTooLargeError(
-            f"an event of {size} bytes is over the limit of {self._intake.max_event_size} bytes for stream "
-            f"{self.stream}; raise max_event_size if all readers of the stream can take it"
+            f"an event of {size} bytes is over the limit of {limit} bytes for stream {self.stream}; {mend}"
         )
 
     def _collect(self) -> float:

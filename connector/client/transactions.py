@@ -237,11 +237,13 @@ class OpenTransaction(Transaction, Generic[T]):
 
         When the flush fails nothing is committed; if it was not done in time it can be tried again.
         """
+        arguments.number("timeout", timeout)
         self.detach()
         return super().commit(timestamp, wait=wait, timeout=timeout)
 
     def abort(self, *, timeout: float | None = None) -> TransactionStatus:
         """Drop the events, for good; see :meth:`Transaction.abort`."""
+        arguments.number("timeout", timeout)
         self._aborted = True
         self._end()
         return super().abort(timeout=timeout)

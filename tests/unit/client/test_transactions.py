@@ -260,3 +260,14 @@ def test_an_aborted_one_takes_nothing_more(stream, transaction):
 def test_a_lease_is_a_time(client, stream, lease):
     with pytest.raises(ConfigError, match="positive number of seconds"):
         client.transactions(stream.name, lease=lease)
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), True, "5"])
+def test_a_timeout_that_is_no_time_is_refused_and_ends_nothing(stream, transaction, timeout):
+    transaction.write(b"a")
+    for call in (transaction.flush, transaction.commit, transaction.abort):
+        with pytest.raises(ConfigError, match="argument 'timeout' must be a number of seconds, not "):
+            call(timeout=timeout)
+    transaction.write(b"b")
+    assert transaction.commit() is Status.COMMITTED
+    assert events_of(stream) == [b"a", b"b"]

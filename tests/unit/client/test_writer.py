@@ -1,6 +1,7 @@
 """What a writer promises, on a store that works."""
 
 import json
+import math
 import re
 import threading
 import time
@@ -18,7 +19,7 @@ from connector.errors import (
     StreamSealedError,
 )
 from connector.testing.requests import Append
-from connector.wire import SetupAppend
+from connector.wire import MAX_EVENT_SIZE, SetupAppend
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_key
 from tests.fake_stream import FakeSegmentStore, FakeStream
@@ -394,3 +395,25 @@ def test_what_other_threads_write_while_it_is_closed_is_there_or_refused(client,
     for thread in threads:
         thread.join()
     assert sorted(events_of(stream)) == sorted(event for each in accepted for event in each)
+
+
+def test_an_event_that_no_reader_can_pass_is_refused_whatever_the_limit(client, stream):
+    event = bytes(MAX_EVENT_SIZE + 1)
+    with client.writer(stream.name, max_event_size=1 << 30) as writer:
+        with pytest.raises(EventTooLargeError, match=f"{len(event)} bytes .* {MAX_EVENT_SIZE} bytes .*cut it"):
+            writer.write(event)
+        with pytest.raises(EventTooLargeError, match="cut it"):
+            writer.write_column(pa.array([event], pa.large_binary()))
+        writer.write(b"small")
+    assert events_of(stream) == [b"small"]
+
+
+@pytest.mark.parametrize("timeout", [math.nan, math.inf, -math.inf, 1e300, True, "5"])
+def test_a_timeout_that_is_no_time_is_refused_and_ends_nothing(client, stream, timeout):
+    with client.writer(stream.name) as writer:
+        writer.write(b"a")
+        for call in (writer.flush, writer.close):
+            with pytest.raises(ConfigError, match="argument 'timeout' must be a number of seconds, not "):
+                call(timeout)
+        writer.write(b"b")
+    assert events_of(stream) == [b"a", b"b"]
