@@ -108,13 +108,14 @@ def test_the_projects_own_state_is_no_event(
     query = MicroBatches()
     options |= {"stream_pattern": f"{scope}/*"}
     assert counted(query, **options) == {str(orders): 3}
-    Ledger(client, StreamName(scope, "a-name-of-its-own"))
-    Ledger(client, StreamName(scope, "dropped-ledger"))
+    for name in ("a-name-of-its-own", "dropped-ledger"):
+        with Ledger(client, StreamName(scope, name)):
+            pass
     client.delete_stream(dropped)
     file = tmp_path / "lines.jsonl"
     file.write_text('{"n": 1}\n')
     ingest(file, orders, client=client)
-    with client.reader_group(f"{scope}/group", [orders]).exactly_once("reader", to=orders):
+    with client.reader_group(f"{scope}/group", [orders]) as group, group.exactly_once("reader", to=orders):
         pass
     state = {"a-name-of-its-own", "dropped-ledger", "orders-ingest", "group-positions"}
     assert {name.stream for name in client.controller.list_streams(scope, tag=STATE_TAG)} == state
