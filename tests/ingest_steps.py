@@ -30,5 +30,5 @@ def record(
     decided = {} if previous is None else {previous.transaction: True}
     steps.read()
     update = Update(run=owner.run, life=steps.life, decided=decided, claim={ALL: None}, step=step)
-    assert steps.carry_out(Turn(update, decide=False)).outcome is Outcome.WRITTEN
+    assert steps.carry_out(Turn(update, deciding=frozenset())).outcome is Outcome.WRITTEN
     return step

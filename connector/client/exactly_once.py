@@ -213,13 +213,12 @@ class ExactlyOnceReader(HintedNames, Generic[T]):
             self._began = None if before is None else self._began
             return
         self._broken = True  # until it is done
-        step, settled = None, {str(segment): end for segment, (_, end) in moved.items()}
+        step, settled = None, {str(segment): ends for segment, ends in moved.items()}
         if transaction is not None:
             if not moved:
                 raise ConfigError("events were written before any was read: write what comes of the events")
             transaction.detach()
-            moves = {str(segment): ends for segment, ends in moved.items()}
-            step, settled = Step(transaction.id, str(transaction.stream), moves), {}
+            step, settled = Step(transaction.id, str(transaction.stream), settled), {}
         self._carry_out(settled=settled, forget=self._gone(), step=step)
         if transaction is not None:
             self._keeper.discard(transaction)

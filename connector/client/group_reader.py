@@ -206,6 +206,10 @@ class GroupReader(HintedNames, Generic[T]):
     def position(self) -> Ranged:
         """Offsets behind what was handed out, in all segments that it owns. Looking counts nothing as done with."""
         position = self._member.position
+        if self._begin_at is not None:
+            # Where a segment begins that was just acquired is known only at the end of the turn.
+            positions = {segment: at for segment, at in position.positions.items() if segment in self._owned}
+            position = Ranged(positions, position.ranges)
         if self._batch is None or self._segment is None or self._segment not in position.positions:
             return position
         at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end

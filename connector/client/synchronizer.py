@@ -235,13 +235,17 @@ class StateSynchronizer(Generic[S, I, U]):
         self._current = Revision(revision.stream, revision.segment_id, revision.offset, last), state
 
     def _restart(self) -> None:
-        """Begin again at the latest compaction, and read on from there."""
+        """Begin again at the latest compaction, and read on from there. After an error the state is as before."""
+        before = self._current
         for _ in range(_RESTARTS):
             try:
                 self._current = None
                 self._follow(self._beginning())
             except DataLossError:  # compacted again meanwhile, twice
                 continue
+            except BaseException:
+                self._current = self._current or before
+                raise
             if self.state is not None:
                 return
             break

@@ -178,7 +178,7 @@ class Ingester:
             lease = float(step.note.get("lease", self._settings.lease))
             if self._takeover.may_take_over(owner, step.transaction, status, lease):
                 self._take_over(owner, step, was_decided=status.is_aborted)
-                break
+                continue
             if waited_for != run:
                 _log.info("ingestion into %s waits: %s is at work", self._target, owner)
                 waited_for = run
@@ -191,7 +191,8 @@ class Ingester:
     def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> None:
         """Decide a step, this run's own or another's, and claim the sources."""
         mine = owner.run == self._me.run
-        turn = self._carry_out(self._turn(Update(run=self._me.run, life=self._steps.life, claim={ALL: None})))
+        claim = Update(run=self._me.run, life=self._steps.life, claim={ALL: None})
+        turn = self._carry_out(self._turn(claim, deciding=frozenset({step.transaction})))
         committed = turn.decided.get(step.transaction)
         if committed is None:
             return  # another run has decided it
@@ -254,7 +255,7 @@ class Ingester:
             settled=self._settled(),
         )
         unseen = () if self._last is None else (Named(self._last.stream, self._last.transaction),)
-        done = self._record(self._turn(update, decide=False, unseen=unseen)).outcome is Outcome.WRITTEN
+        done = self._record(self._turn(update, deciding=frozenset(), unseen=unseen)).outcome is Outcome.WRITTEN
         if done:
             self._unseen = None
         return done
@@ -289,7 +290,7 @@ class Ingester:
         columns, encoding = self._columns.agree(self._steps.state.note.get("schema"))
         transaction = self._transactions.begin()
         update = self._update(draft, transaction, columns)
-        turn = self._turn(update, decide=False, see=False)
+        turn = self._turn(update, deciding=frozenset(), see=False)
         try:
             turn = self._record(turn)
             if turn.outcome is not Outcome.WRITTEN:
@@ -327,15 +328,11 @@ class Ingester:
 
     def _update(self, draft: Draft, transaction: OpenTransaction[bytes], columns: str | None) -> Update:
         """Return the record of a step, with the outcome of the step before."""
-        known, settled = self._steps.state.positions, self._settled()
-        before = {} if self._last is None else {item: after for item, (_, after) in self._last.moves.items()}
-        moves = {
-            piece.source: (
-                settled.get(piece.source, before.get(piece.source, known.get(piece.source))),
-                piece.after.to_json(),
-            )
-            for piece in draft.pieces
-        }
+        settled = self._settled()
+        moves = {}
+        for piece in draft.pieces:
+            before = settled[piece.source][1] if piece.source in settled else self._position(piece.source)
+            moves[piece.source] = before, piece.after.to_json()
         step = Step(
             transaction.id,
             str(self._target),
@@ -356,10 +353,17 @@ class Ingester:
     def _decided(self) -> dict[uuid.UUID, bool]:
         return {} if self._last is None else {self._last.transaction: True}
 
-    def _settled(self) -> dict[str, Any]:
-        """Return the sources that were found to be at their end, with the number of their records."""
+    def _position(self, source: str) -> Any:
+        """Return the position of a source after the last step."""
+        if self._last is not None and source in self._last.moves:
+            return self._last.moves[source][1]
+        return self._steps.state.positions.get(source)
+
+    def _settled(self) -> dict[str, tuple[Any, Any]]:
+        """Return the sources that were found to be at their end: their positions, and those with all their records."""
         return {
-            id_: Progress(mark, records, finished=True).to_json() for id_, (records, mark) in self._feed.ended.items()
+            source: (self._position(source), Progress(mark, records, finished=True).to_json())
+            for source, (records, mark) in self._feed.ended.items()
         }
 
     def _turn(self, update: Update, **options: Any) -> Turn:

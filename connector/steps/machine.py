@@ -52,7 +52,7 @@ class Event(Enum):
     LOST = "the run may not write this any more"
     RECORDED = "the step is in the log already"
     UNDECIDED = "recorded steps are in the way"
-    BUSY = "recorded steps are in the way, and the turn must not decide them"
+    BUSY = "recorded steps are in the way that the turn must not decide"
     FREE = "the update may be appended"
     DECIDED = "each step in the way is decided"
     FORGOTTEN = "the server has forgotten a transaction"
@@ -145,8 +145,8 @@ class Turn:
     update: Update
     commit: bool = False
     """Whether to commit the step once it is recorded. Otherwise the run writes first, and calls :meth:`committing`."""
-    decide: bool = True
-    """Whether to decide recorded steps that are in the way. A run decides those of another when that one is gone."""
+    deciding: frozenset[UUID] | None = None
+    """Recorded transactions that the turn may decide; None for all. Those of a run that is at work are left to it."""
     see: bool = True
     """Whether to wait until readers see the committed step."""
     resolution: Mapping[UUID, bool] = field(default_factory=dict)
@@ -231,7 +231,8 @@ class Turn:
         if verdict is Verdict.DONE:
             changes["unseen"] = self._before_the_step()
         event = _VERDICTS[verdict]
-        return (Event.BUSY if event is Event.UNDECIDED and not self.decide else event), changes
+        left = self.deciding is not None and any(s.transaction not in self.deciding for s in changes["in_the_way"])
+        return (Event.BUSY if left else event), changes
 
     def _before_the_step(self) -> tuple[Named, ...]:
         return _after(self.update.step) if self.update.step is not None else ()

@@ -17,6 +17,7 @@ from ..client.revisioned import Revision
 from ..client.stores import SegmentStores
 from ..client.synchronizer import StateSynchronizer
 from ..errors import (
+    ConnectorError,
     DeadlineExceededError,
     OutcomeUnknownError,
     TransactionAbortedError,
@@ -51,7 +52,7 @@ class StepLog:
         self.name = name
         self._controller, self._health = stores.controller, stores.health
         self._watches: dict[StreamName, CommitWatch] = {}
-        self._appended = 0
+        self._appended = _CHECK_EVERY  # a run that is short checks once
         # Creating takes a right on the whole scope, which using an existing stream does not need.
         if not stores.controller.stream_exists(name):
             stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
@@ -133,8 +134,11 @@ class StepLog:
         if self._appended < _CHECK_EVERY:
             return
         self._appended = 0
-        if self._shared.bytes_since_compaction() > _COMPACT_AFTER:
-            self._shared.compact(self._fitting)
+        try:
+            if self._shared.bytes_since_compaction() > _COMPACT_AFTER:
+                self._shared.compact(self._fitting)
+        except ConnectorError as error:  # the update is written: a longer log must not fail it
+            _log.info("log %s was not compacted: %s", self.name, error)
 
     def close(self) -> None:
         """Close the connection that writes."""

@@ -83,8 +83,8 @@ class Update:
     """Recorded transactions whose outcome is known: whether each is committed."""
     claim: Mapping[str, Position] = field(default_factory=dict)
     """Units that the run owns from now on, with the position of an item that the log does not know yet."""
-    settled: Mapping[str, Position] = field(default_factory=dict)
-    """Positions that change without a transaction, because nothing is written for them."""
+    settled: Mapping[str, tuple[Position, Position]] = field(default_factory=dict)
+    """Positions before and after of items that move without a transaction, because nothing is written for them."""
     forget: tuple[str, ...] = ()
     """Items that are done with, and that the log drops."""
     step: Step | None = None
@@ -96,9 +96,11 @@ class Update:
         value: dict[str, Any] = {"run": self.run, "life": list(self.life)}
         if self.decided:
             value["decided"] = {str(transaction): committed for transaction, committed in self.decided.items()}
-        for name in ("claim", "settled", "note"):
+        for name in ("claim", "note"):
             if part := getattr(self, name):
                 value[name] = dict(part)
+        if self.settled:
+            value["settled"] = {item: list(move) for item, move in self.settled.items()}
         if self.forget:
             value["forget"] = list(self.forget)
         if self.step is not None:
@@ -113,7 +115,7 @@ class Update:
             life=_life(value["life"]),
             decided={uuid.UUID(id_): bool(committed) for id_, committed in value.get("decided", {}).items()},
             claim=dict(value.get("claim", {})),
-            settled=dict(value.get("settled", {})),
+            settled={item: (before, after) for item, (before, after) in value.get("settled", {}).items()},
             forget=tuple(value.get("forget", ())),
             step=Step.from_json(value["step"]) if "step" in value else None,
             note=dict(value.get("note", {})),
@@ -168,7 +170,7 @@ class StepsState:
             self.owners.update(dict.fromkeys(update.claim, update.run))
             for item, position in update.claim.items():
                 self.positions.setdefault(item, position)
-        self.positions.update(update.settled)
+        self.positions.update({item: after for item, (_, after) in update.settled.items()})
         for item in update.forget:
             self.positions.pop(item, None)
             self.owners.pop(item, None)
@@ -278,14 +280,17 @@ def check(state: StepsState, update: Update) -> tuple[Verdict, str]:
         owner = state.owner(item) if update.life == state.life else None
         if item not in update.claim and ALL not in update.claim and owner != update.run:
             return Verdict.LOST, f"run {owner} owns {item}"
-    after = _positions_after(state, update, moves)
-    for item, (before, _) in moves.items():
-        if after[item] != before:
-            return Verdict.LOST, f"{item} is at {after[item]!r} in the log, not at {before!r}"
+    # What is settled comes after the decided steps, and the new step after both.
+    positions = _decided_positions(state, update, [*moves, *update.settled])
+    for changes in (update.settled, moves):
+        for item, (before, after) in changes.items():
+            if positions[item] != before:
+                return Verdict.LOST, f"{item} is at {positions[item]!r} in the log, not at {before!r}"
+            positions[item] = after
     return Verdict.WRITE, ""
 
 
-def _positions_after(state: StepsState, update: Update, items: Iterable[str]) -> dict[str, Position]:
+def _decided_positions(state: StepsState, update: Update, items: Iterable[str]) -> dict[str, Position]:
     """Return the positions of items once the update's decisions are applied."""
     known = {} if update.life != state.life else state.positions
     found = {item: known.get(item, update.claim.get(item)) for item in items}
@@ -293,4 +298,4 @@ def _positions_after(state: StepsState, update: Update, items: Iterable[str]) ->
         for step in state.steps.values():
             if update.decided.get(step.transaction):
                 found |= {item: after for item, (_, after) in step.moves.items() if item in found}
-    return found | {item: at for item, at in update.settled.items() if item in found}
+    return found

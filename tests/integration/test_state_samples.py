@@ -111,9 +111,10 @@ CUTS = [
     ("samples", 4, {"000.csv": 6}, ("001.csv", 0, 4)),
     ("samples", 7, {"000.csv": 6, "001.csv": 6, "002.csv": 4}, ("002.csv", 4, 8)),
     ("samples", 8, {"000.csv": 6, "001.csv": 6, "002.csv": 6}, None),
-    ("samples-compacted", 3, {"000.csv": 6, "001.csv": 6, "002.csv": 4}, ("002.csv", 4, 8)),
-    ("samples-compacted", 4, {"000.csv": 6, "001.csv": 6, "002.csv": 4}, ("002.csv", 4, 8)),
-    ("samples-compacted", 5, {"000.csv": 6, "001.csv": 6, "002.csv": 6}, None),
+    ("samples-compacted", 1, {"000.csv": 6, "001.csv": 6}, ("002.csv", 0, 4)),
+    ("samples-compacted", 2, {"000.csv": 6, "001.csv": 6, "002.csv": 4}, ("002.csv", 4, 8)),
+    ("samples-compacted", 3, {"000.csv": 6, "001.csv": 6, "002.csv": 6}, None),
+    ("samples-compacted", 4, {"000.csv": 6, "001.csv": 6, "002.csv": 6}, None),
 ]
 CASES = [(*cut, fate) for cut in CUTS for fate in (("committed", "aborted", "open") if cut[3] else ("",))]
 

@@ -190,7 +190,9 @@ def _claims(config: Config, state: State, slot: int, run: Run) -> Iterator[Label
         choices = [dict.fromkeys(items, 0) for count in some for items in count]
     for claim in choices:
         update = Update(run=_name(run.number), life=Life("log", run.life), claim=claim, decided=_decided(run))
-        turn = config.turn(update, unseen=_unseen(run))
+        # In early mode it decides the steps that it has seen, of runs that it takes for ended.
+        seen = frozenset(step.transaction for step in state.log.steps.values())
+        turn = config.turn(update, deciding=seen if config.mode == "early" else None, unseen=_unseen(run))
         yield f"run {run.number} claims {''.join(claim)}", _with(state, slot, run._replace(turn=turn))
 
 
@@ -209,7 +211,7 @@ def _moves(config: Config, state: State, slot: int, run: Run) -> Iterator[Labell
         claim = {ALL: None} if early else {}
         life = Life("log", run.life)
         update = Update(run=_name(run.number), life=life, decided=_decided(run), claim=claim, step=step)
-        turn = config.turn(update, commit=not early, decide=not early, see=not early)
+        turn = config.turn(update, commit=not early, deciding=frozenset() if early else None, see=not early)
         content = () if early else tuple((run.life, item, at[item]) for item in items)
         after = state._replace(registers=(*state.registers, Register(id_, "O", content)))
         run_after = run._replace(turn=turn, step=step, begun=run.begun + 1, stage="record")
@@ -235,7 +237,8 @@ def _rests(config: Config, state: State, slot: int, run: Run) -> Labelled:
     if run.decided >= 0:
         claim = {ALL: None} if config.mode == "early" else {}
         update = Update(run=_name(run.number), life=Life("log", run.life), decided=_decided(run), claim=claim)
-        turn = config.turn(update, decide=config.mode == "late", unseen=_unseen(run))
+        deciding = frozenset() if config.mode == "early" else None
+        turn = config.turn(update, deciding=deciding, unseen=_unseen(run))
         return f"run {run.number} rests", _with(state, slot, run._replace(turn=turn, stage="rest"))
     return f"run {run.number} ends", _with(state, slot, None)
 
@@ -487,6 +490,7 @@ def canonical(config: Config) -> Callable[[State], Any]:
                 update_key(turn.update),
                 tuple(map(step_key, turn.in_the_way)),
                 ids(named.id for named in turn.unseen),
+                None if turn.deciding is None else tuple(sorted(ids(turn.deciding))),
                 tuple((order.get(i.int, -1), s.value) for i, s in run.answers),
             )
 

@@ -161,6 +161,45 @@ def test_one_that_was_taken_for_dead_commits_nothing_more(
         assert_exact(output(client, bills), expected)
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_interrupted_claim_moves_nothing(
+    client: PravegaClient,
+    orders: StreamName,
+    bills: StreamName,
+    group: ReaderGroup,
+    monkeypatch: pytest.MonkeyPatch,
+    committed: bool,
+) -> None:
+    """The group and the log differ, and the reader that finds out is closed before it has read anything."""
+    expected = write(client, orders, 0, 50)
+    first = group.exactly_once("first", "string", to=bills, output="string", interval=1000.0)
+    seen = 0
+    while seen < 50:
+        for event in first.poll(0.05):
+            first.write(event.value, routing_key=str(event.value)[0])
+            seen += 1
+    if committed:
+        first.commit()
+        group.reader_offline("first", dict.fromkeys(first.committed, 0))
+    else:
+        group.reader_offline("first", first._reader.position.positions)
+    second = group.exactly_once("second", "string", to=bills, output="string")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(second._member, "moved", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            second.poll(10.0)
+    second.close()
+    with group.exactly_once("third", "string", to=bills, output="string") as third:
+        copy(third, lambda: len(output(client, bills)) >= 50)
+    assert_exact(output(client, bills), expected)
+    with pytest.raises(ReaderOfflineError), first:
+        raise ReaderOfflineError("its process has died")
+
+
 @pytest.mark.parametrize("decided", ["open", "committed", "aborted"])
 def test_a_recorded_step_is_decided_by_the_next_reader(
     client: PravegaClient,

@@ -29,7 +29,7 @@ def state() -> StepsState:
 
 UPDATES = [
     Update(run="r", life=LIFE, decided={ONE: True}, step=replace(step(TWO, 5, 9), after=(ONE,), note={"pid": 1})),
-    Update(run="r", life=LIFE, decided={ONE: False}, settled={"a": 7}, note={"schema": "x"}),
+    Update(run="r", life=LIFE, decided={ONE: False}, settled={"a": (0, 7)}, note={"schema": "x"}),
     Update(run="s", life=LIFE, decided={ONE: True}, claim={ALL: None}, forget=("a",)),
     Update(run="s", life=Life("scope/stream", 2), decided={ONE: True}, claim={"a": 3}),
     Update(run="s", life=Life("scope/other", 0), claim={"folder/b.csv": None}),
@@ -73,7 +73,9 @@ def test_a_later_life_begins_empty_and_remembers_the_earlier(state: StepsState) 
         (Update(run="r", life=LIFE, decided={ONE: True}, step=step(TWO, 0, 9)), Verdict.LOST),
         (Update(run="r", life=LIFE, decided={ONE: False}, step=step(TWO, 0, 9)), Verdict.WRITE),
         (Update(run="s", life=LIFE, step=step(TWO, 0, 9)), Verdict.LOST),
-        (Update(run="s", life=LIFE, settled={"a": 9}), Verdict.LOST),
+        (Update(run="s", life=LIFE, settled={"a": (0, 9)}), Verdict.LOST),
+        (Update(run="r", life=LIFE, decided={ONE: True}, settled={"a": (5, 9)}), Verdict.WRITE),
+        (Update(run="r", life=LIFE, decided={ONE: True}, settled={"a": (0, 9)}), Verdict.LOST),
         (Update(run="s", life=LIFE, claim={"a": 0}), Verdict.UNDECIDED),
         (Update(run="s", life=LIFE, claim={"b": 0}), Verdict.WRITE),
         (Update(run="s", life=LIFE, claim={ALL: None}), Verdict.UNDECIDED),
