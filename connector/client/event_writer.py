@@ -232,6 +232,7 @@ class EventWriter(HintedNames, Generic[T]):
                 if not self._intake.rows.values and self._loop.has_room:
                     self._intake.hand_over(blocks)
                     break
+            deadline.remaining(f"writing to stream {self.stream}")  # other threads may be faster each time
             self._loop.wait_for_room(deadline)
         self._loop.wake()
 
