@@ -5,6 +5,7 @@ import logging
 import math
 import random
 import re
+import threading
 import time
 
 import pytest
@@ -28,10 +29,17 @@ LOST = ConnectionLostError("lost")
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock that only sleeping moves; the pauses that were slept."""
+    """A clock that only sleeping moves; the pauses that were slept. Other threads keep the real one."""
     pauses: list[float] = []
-    monkeypatch.setattr(time, "monotonic", lambda: 1000.0 + math.fsum(pauses))
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    here, now, pause = threading.get_ident(), time.monotonic, time.sleep
+
+    def sleep(seconds: float) -> None:
+        (pauses.append if threading.get_ident() == here else pause)(seconds)
+
+    monkeypatch.setattr(
+        time, "monotonic", lambda: 1000.0 + math.fsum(pauses) if threading.get_ident() == here else now()
+    )
+    monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr("connector.client.health._CHANCE.uniform", lambda low, high: high)
     return pauses
 

@@ -22,13 +22,13 @@ FILES = {
     "group-iterate": ["group_reader.py", "group_member.py"],
     "group-columns": ["group_reader.py", "group_member.py"],
     "group-left": ["group_reader.py", "group_member.py", "synchronizer.py"],
-    "exactly-once": ["exactly_once.py", "group_reader.py", "ledger.py"],
+    "exactly-once": ["exactly_once.py", "group_reader.py", "runner.py", "state.py"],
     "synchronizer": ["synchronizer.py", "revisioned.py", "appenders.py"],
     "revisions": ["revisioned.py", "appenders.py"],
     "byte-writer": ["byte_stream.py", "appenders.py"],
     "raw-writer": ["byte_stream.py", "appenders.py"],
     "byte-reader": ["byte_stream.py"],
-    "ingest": ["ingester.py", "journal.py", "content.py"],
+    "ingest": ["ingester.py", "runner.py", "state.py", "content.py"],
 }
 SAMPLE = 25
 
