@@ -225,12 +225,12 @@ class _AsyncReader(Opened[Reader]):
 
     _polled = False
 
-    async def _poll(self, poll: Callable[..., R], timeout: float) -> R:
+    async def _poll(self, poll: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         if self._polled:
             raise ConfigError("this reader is polled by another task already: use one reader for each task")
         self._polled = True
         try:
-            return await run(poll, timeout)
+            return await run(poll, *arguments, **options)
         finally:
             self._polled = False
 
@@ -288,7 +288,7 @@ class AsyncValueReader(_AsyncReader[ValueReader[T]]):
         reader = await self._core()
         while not reader.at_end:
             if reader.has_events or await self._poll(reader.fetch, reader.timeout):
-                return reader.take()
+                return await self._poll(reader.take) if reader.take_may_block else reader.take()
         raise StopAsyncIteration
 
 

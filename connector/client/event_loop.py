@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
+from pravega_serde import blocking
 from pravega_serde.errors import MissingExtraError
 
 from . import waiting
@@ -379,3 +380,4 @@ def _look_up() -> waiting.Seam | None:
 
 
 waiting.install(_look_up)
+blocking.install(waiting.blocking)

@@ -108,6 +108,7 @@ class EventWriter(HintedNames, Generic[T]):
         self._noted = False  # whether watermarks wait for it
         self._stores = stores
         self._serializer, self._router = serializer, router
+        self._may_block = bool(getattr(serializer, "write_may_block", False))
         self._timeout = timeout
         self._random = np.random.default_rng()
         self._routes = Routes(stream, destination.ranges())
@@ -325,7 +326,7 @@ class EventWriter(HintedNames, Generic[T]):
     @property
     def is_free(self) -> bool:
         """Whether a write does not wait now."""
-        return self._loop.has_room
+        return self._loop.has_room and not self._may_block
 
     def _too_large(self, size: int) -> EventTooLargeError:
         limit = self._intake.max_event_size

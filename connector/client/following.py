@@ -111,6 +111,7 @@ class ValueReader(HintedNames, Generic[T]):
     def __init__(self, reader: TailReader | StreamsReader, serializer: SupportsDeserialize[T]) -> None:
         self._reader = reader
         self._deserialize = serializer.deserialize
+        self.take_may_block = bool(getattr(serializer, "read_may_block", False))
         self._batch: EventBatch | None = None
         self._events: list[bytes] | None = None  # of the batch, once they are needed
         self._row = 0  # the next event to decode

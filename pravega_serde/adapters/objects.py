@@ -48,6 +48,9 @@ class TypedSerializer(Generic[T]):
         self._inner, self._kind, self._java_classes = inner, kind, java_classes
         self._class = kind if members_of(kind) is not None and not hasattr(kind, "__total__") else None
         self._dump, self._load = _halves(inner, kind, java_classes)
+        #: Whether a read, or a write, may wait for a registry.
+        self.read_may_block: bool = getattr(inner, "read_may_block", False)
+        self.write_may_block: bool = getattr(inner, "write_may_block", False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._inner, self._kind, self._java_classes)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
+from pravega_serde.blocking import blocking
 from pravega_serde.errors import MissingExtraError, RegistryProtocolError, SerdeError
 from pravega_serde.guesses import HintedNames
 from pravega_serde.per_process import PerProcess
@@ -242,7 +243,7 @@ class SchemaRegistryClient(_Base):
 
     def _run(self, call: Call[T]) -> T:
         try:
-            return self._http.run(call)
+            return blocking(lambda: self._http.run(call))
         finally:
             if call.changes and call.group is not None:
                 self._lookups.forget(_latest(call.group))

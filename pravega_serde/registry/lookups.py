@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from pravega_serde import forks
+from pravega_serde.blocking import blocking
 from pravega_serde.errors import RegistryNotFoundError
 
 __all__ = ["MISSING_SECONDS", "AsyncLookups", "Lookups"]
@@ -102,6 +105,7 @@ class Lookups:
             assert flight is not None
             if mine:
                 return self._load(key, flight, load, seconds, missing)
+            blocking(partial(_await_end, flight))
             try:
                 answer: T = flight.result()
             except CancelledError:
@@ -136,6 +140,12 @@ class Lookups:
             if self._flights.get(key) is flight:
                 del self._flights[key]
                 self._answers.keep(key, kept)
+
+
+def _await_end(flight: Future[Any]) -> None:
+    """Wait, and raise nothing: asyncio would make of a flight's cancellation that of the task that waits for it."""
+    with contextlib.suppress(CancelledError):
+        flight.exception()
 
 
 class AsyncLookups:

@@ -61,6 +61,9 @@ class RegistryDeserializer:
     A registry that cannot be asked raises a RegistryError, never a DeserializationError: such events may be fine.
     """
 
+    #: Whether a read may wait for the registry.
+    read_may_block = True
+
     def __init__(
         self,
         config: SerializerConfig,

@@ -70,6 +70,9 @@ class _Encoder:
 class _Writer:
     """Base of the writers, which read what they wrote, too."""
 
+    #: Whether a read may wait for the registry.
+    read_may_block = True
+
     _config: SerializerConfig
 
     @cached_property
@@ -224,6 +227,9 @@ class WithSchemaSerializer(_Writer):
 
     The registry is asked once for each schema that turns up. Such values have no common column.
     """
+
+    #: Whether a write may wait for the registry.
+    write_may_block = True
 
     def __init__(self, config: SerializerConfig) -> None:
         if not config.write_encoding_header:

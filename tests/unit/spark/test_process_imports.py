@@ -40,7 +40,7 @@ EXPECTED: dict[str, tuple[set[str], int]] = {
     "task of a read of protobuf": (ARROW | {"google", "ptars"}, 109),
     "task of a read of json": (ARROW, 107),
     "task of a read of java": (ARROW, 114),
-    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 128),
+    "task of a read of registry": (ARROW | HTTP | {"pyruhvro"}, 129),
 }
 #: The generated code's package of gRPC's tools, and what virtual environments and editors bring into every process.
 _OF_AN_INSTALLATION = {"distutils", "grpc_tools", "setuptools", "sitecustomize", "usercustomize"}
