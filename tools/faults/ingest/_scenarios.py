@@ -143,19 +143,23 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def _scaling(scene: Scene, verdict: Verdict) -> Iterator[None]:
-    """Scale the stream again and again meanwhile."""
-    done = threading.Event()
+    """Scale the stream again and again while the block runs."""
+    done, refusals = threading.Event(), list[str]()
 
     def scale() -> None:
-        while not done.wait(1.0):
+        pause = 1.0
+        while not done.wait(pause):
             parts = scene.random.randint(1, 4)
             ranges = [(part / parts, (part + 1) / parts) for part in range(parts)]
             try:
                 current = scene.client.controller.current_segments(scene.target)
                 scene.client.controller.scale_stream(scene.target, [each.id for each in current], ranges)
+            except ConnectorError as error:  # one at a time
+                refusals.append(str(error))
+                pause = 0.1
+            else:
                 verdict.scalings += 1
-            except ConnectorError:
-                continue  # one at a time
+                pause = 1.0
 
     thread = threading.Thread(target=scale, daemon=True)
     thread.start()
@@ -164,7 +168,10 @@ def _scaling(scene: Scene, verdict: Verdict) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        assert verdict.scalings, "the stream was never scaled"
+    # A scaling whose answer came too late has happened all the same: each makes an epoch.
+    epochs = max(segment.id >> 32 for segment in scene.client.controller.current_segments(scene.target))
+    verdict.scalings = max(verdict.scalings, min(epochs, 1))
+    assert verdict.scalings, f"the stream was never scaled: {refusals}"
 
 
 def zombies(
