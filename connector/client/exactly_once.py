@@ -1,6 +1,6 @@
 """Reader of a group whose output is written exactly once: events in, a transaction out, and the position with it.
 
-The group alone does not know what was processed: events that a reader handled after its last checkpoint come again if
+The group does not know what was processed: events that a reader handled after its last checkpoint come again if
 it dies. So the readers share a log of steps (:mod:`connector.steps`) next to the group. A segment is an item, and its
 position an offset.
 

@@ -1,6 +1,6 @@
 """Ingestion in steps: record a transaction, write it, commit it; and wait for another run that may be at work.
 
-The protocol is that of :mod:`connector.steps`. A source is an item, and its position a :class:`~.feed.Progress`. A run
+The protocol is in :mod:`connector.steps`. A source is an item, and its position a :class:`~.feed.Progress`. A run
 claims all sources with each step, so that one run at a time makes steps. It records a transaction before it writes it:
 a run that is refused has written nothing, and the open transaction tells other runs that this one is at work.
 
@@ -161,7 +161,7 @@ class Ingester:
 
     def _leave(self) -> None:
         """Record the outcome of this run's last step, so that no other run has to wait for it."""
-        # With a log of its own: the run may have been stopped in the middle of an update. Errors are left to the next.
+        # With a separate log: the run may have been stopped in the middle of an update. Errors are left to the next.
         with contextlib.suppress(Exception), StepLog(self._client.stores, self._steps.name, self._steps.life) as steps:
             if self._me.run in steps.state.steps:
                 steps.carry_out(self._turn(Update(run=self._me.run, life=steps.life, settled=self._settled())))
@@ -409,7 +409,7 @@ class Ingester:
             transaction.flush()
 
     def _await_before(self, turn: Turn, transaction: OpenTransaction[bytes]) -> Turn:
-        """Return the turn when readers see the step before; the transaction is kept open meanwhile."""
+        """Return the turn when readers see the step before; the transaction is kept open until then."""
         began = time.monotonic()
 
         def keep_open() -> None:

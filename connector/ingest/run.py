@@ -138,7 +138,7 @@ def state_name(target: StreamName, name: str | None = None) -> StreamName:
 
 
 def open_steps(client: PravegaClient, target: StreamName, name: StreamName) -> StepLog:
-    """Open the log of an ingestion. Raises StepsStateError for that of another target."""
+    """Open the log of an ingestion. Raises StepsStateError if it belongs to another target."""
     steps = StepLog(client.stores, name, Life(str(target)))
     if steps.life.id != str(target):
         steps.close()

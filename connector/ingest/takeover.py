@@ -61,7 +61,7 @@ class Takeover:
         self._seen: tuple[uuid.UUID | None, float] = None, 0.0
 
     def may_take_over(self, owner: Owner, transaction: uuid.UUID, status: TransactionStatus, lease: float) -> bool:
-        """Return whether to decide the step of ``owner`` now; ``status`` is that of its transaction."""
+        """Return whether to decide the step of ``owner`` now; ``status`` is its transaction's."""
         if status.is_aborted or status is TransactionStatus.UNKNOWN or self._has_ended(owner):
             return True
         if self._seen[0] != transaction:
@@ -70,7 +70,7 @@ class Takeover:
         is_open = status is TransactionStatus.OPEN
         if self._after is not None:
             return quiet >= (self._patience if is_open else self._after)
-        # An open transaction is a sign of life: the server aborts that of a run which has ended.
+        # An open transaction is a sign of life: if a run has ended, the server aborts its transaction.
         return not is_open and quiet >= lease
 
     def note(self, owner: Owner, *, committed: bool) -> None:
