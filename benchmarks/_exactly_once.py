@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from benchmarks._alternate import Case, run_case
 from benchmarks._stats import Result
-from connector.client import EventWriter, OpenTransaction, PravegaClient, StreamName
-from connector.ledger import Ask, Commit, Job, Ledger, Part, Prepared, Request, Servers, carry_out, ledger_name
-from connector.sink.contents import RowTotal
+from pravega_connector.client import EventWriter, OpenTransaction, PravegaClient, StreamName
+from pravega_connector.ledger import Ask, Commit, Job, Ledger, Part, Prepared, Request, Servers, carry_out, ledger_name
+from pravega_connector.sink.contents import RowTotal
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]
 

@@ -15,10 +15,10 @@ from benchmarks._alternate import Case, run_case
 from benchmarks._drive import Peer, PeerError
 from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
-from connector.client import PravegaClient
-from connector.local import pravega_jars
-from connector.local.jvm import find_java
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import pravega_jars
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 
 __all__ = ["run_groups"]
 

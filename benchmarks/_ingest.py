@@ -23,12 +23,12 @@ from benchmarks._alternate import Case, run_case
 from benchmarks._drive import Peer, PeerError
 from benchmarks._server import SCOPE, Server
 from benchmarks._stats import Result
-from connector.client import PravegaClient
-from connector.local import pravega_jars
-from connector.local.download import Jar
-from connector.local.jars import JarSet, ensure_jars
-from connector.local.jvm import find_java
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import pravega_jars
+from pravega_connector.local.download import Jar
+from pravega_connector.local.jars import JarSet, ensure_jars
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 
 __all__ = ["run_ingest"]
 

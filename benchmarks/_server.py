@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final, Self
 
 from benchmarks._cpu import cpu_seconds
-from connector.client import PravegaClient
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 
 __all__ = ["SCOPE", "Server"]
 

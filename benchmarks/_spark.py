@@ -29,9 +29,9 @@ from benchmarks._spark_peer import HOW_TO_POINT, ScalaPeer
 from benchmarks._spark_results import Measured, Results
 from benchmarks._spark_rows import NOTHING, ROWS, Row, Work
 from benchmarks._stats import Result
-from connector.client import EventWriter, PravegaClient
-from connector.local import LocalSchemaRegistry
-from connector.wire import StreamName
+from pravega_connector.client import EventWriter, PravegaClient
+from pravega_connector.local import LocalSchemaRegistry
+from pravega_connector.wire import StreamName
 
 __all__ = ["SparkPlan", "run_spark"]
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
-from connector.client import PravegaClient
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 from pravega_serde.registry import serializer

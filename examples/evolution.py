@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_serde.registry import deserializer, serializer
 
 ID: dict[str, Any] = {"name": "id", "type": "long"}

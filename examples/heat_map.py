@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from connector.client import PravegaClient
-from connector.insight import History, scaling_history
+from pravega_connector.client import PravegaClient
+from pravega_connector.insight import History, scaling_history
 
 _WIDTH, _HEIGHT, _TOP = 900, 400, 30
 _HOTTEST = 12.0  # hue of the busiest; that of an idle segment is 220

@@ -12,8 +12,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from connector.client import PravegaClient
-from connector.ingest import Sizes, ingest
+from pravega_connector.client import PravegaClient
+from pravega_connector.ingest import Sizes, ingest
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,7 +1,7 @@
 """What names are called here that people know from elsewhere: other clients of Pravega, Kafka, Pulsar, PySpark.
 
 One table, for errors and for the pages ``docs/names.md`` and ``docs/from-….md``, which ``python -m tools.pages``
-makes. Each text stands behind "connector has no StreamManager: "; what stands in backticks is a public name, or an
+makes. Each text stands behind "pravega_connector has no StreamManager: "; what stands in backticks is a public name, or an
 attribute of one.
 """
 
@@ -121,6 +121,6 @@ GUESSES: Final[Mapping[str, str]] = {
     "serializers": "write from pravega_serde import AvroSerializer, and so for each class",
     "SchemaRegistrySerializer SchemaRegistryDeserializer": "`RegistrySerializer` writes and reads",
     "schema_registry": "write from pravega_serde import SchemaRegistryClient",
-    "datasource": "write from connector import PravegaDataSource",
-    "Ingester": "write from connector.ingest import ingest",
+    "datasource": "write from pravega_connector import PravegaDataSource",
+    "Ingester": "write from pravega_connector.ingest import ingest",
 }

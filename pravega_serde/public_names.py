@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["public_names"]
 
 _PACKAGES: Final = frozenset({"pravega_serde", "pravega_connector", "pyspark_pravega"})
-# Packages with names of their own; connector by the name that no user's module has.
+# Packages with names of their own.
 _WITH_NAMES: Final = ("pravega_connector", "pravega_serde")
 _NEEDS_SPARK: Final = "it needs Spark; install it with: pip install 'pravega-serde[spark]'"
 
@@ -73,7 +73,7 @@ def _text(package: str, name: str) -> str:
     if name.startswith("_"):  # asked for by tools, not by people
         return ""
     meant = _meaning(package, name)
-    return f"{_shown(package)} has no {name}: {meant}" if meant else ""
+    return f"{package} has no {name}: {meant}" if meant else ""
 
 
 def _meaning(package: str, name: str) -> str:
@@ -93,18 +93,14 @@ def _meaning(package: str, name: str) -> str:
     public = {each: import_module(each).__all__ for each in _WITH_NAMES}
     for other, names in public.items():
         if name in names:
-            return f"write from {_shown(other)} import {name}"
+            return f"write from {other} import {name}"
     modules = [each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))]
     if near := nearest(name, [each for each in (*own, *modules) if not each.startswith("_")]):
         return f"did you mean {near}?"
     for other, names in public.items():
         if near := nearest(name, names):
-            return f"did you mean {near}? Write from {_shown(other)} import {near}"
+            return f"did you mean {near}? Write from {other} import {near}"
     return ""
-
-
-def _shown(package: str) -> str:
-    return package.replace("pravega_connector", "connector", 1)
 
 
 class _LastOfAll:

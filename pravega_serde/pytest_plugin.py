@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from connector.client import PravegaClient, StreamName
+    from pravega_connector.client import PravegaClient, StreamName
     from pravega_serde.testing import InProcessPravega, InProcessRegistry
 
 _SEGMENTS = "pravega_segments"

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from connector.testing import Faults, InProcessPravega, InProcessRegistry
+    from pravega_connector.testing import Faults, InProcessPravega, InProcessRegistry
     from pravega_serde.registry.memory import MemoryRegistry, mock_registry
 
 __all__ = ["Faults", "InProcessPravega", "InProcessRegistry", "MemoryRegistry", "mock_registry"]

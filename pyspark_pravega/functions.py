@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from connector.functions import from_pravega, pravega_segment_key, to_pravega
+    from pravega_connector.functions import from_pravega, pravega_segment_key, to_pravega
 else:
     from pravega_connector.functions import from_pravega, pravega_segment_key, to_pravega
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from connector.query_metrics import QueryMetrics
-    from connector.spark_session import configure, register_streams
+    from pravega_connector.query_metrics import QueryMetrics
+    from pravega_connector.spark_session import configure, register_streams
 else:
     from pravega_connector.query_metrics import QueryMetrics
     from pravega_connector.spark_session import configure, register_streams

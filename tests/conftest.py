@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from connector.config import PravegaConfig
-from connector.local import LocalPravega, LocalSchemaRegistry
-from connector.testing import InProcessPravega, InProcessRegistry
-from connector.wire import StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega, LocalSchemaRegistry
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
 from tests.spark_classes import class_options
 from tests.spark_home import spark_home
@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--pravega",
         choices=["real", "kit"],
         default="real",
-        help="the servers of the fixtures 'pravega' and 'registry': real ones, or those of connector.testing",
+        help="the servers of the fixtures 'pravega' and 'registry': real ones, or those of pravega_connector.testing",
     )
 
 
@@ -70,7 +70,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.fixture(scope="session")
 def on_kit(request: pytest.FixtureRequest) -> bool:
-    """Whether the servers are those of connector.testing."""
+    """Whether the servers are those of pravega_connector.testing."""
     return bool(request.config.getoption("--pravega") == "kit")
 
 

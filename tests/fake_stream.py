@@ -1,6 +1,7 @@
 """A segment store that remembers its requests, and the controller of one stream, as far as readers and writers ask it.
 
-They are for what a whole server cannot be asked to do at a chosen moment; what it can, ``connector.testing`` has.
+They are for what a whole server cannot be asked to do at a chosen moment; what it can, ``pravega_connector.testing``
+has.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 
-from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from connector.client.controller_values import status_error
-from connector.client.deadline import Deadline
-from connector.errors import StreamNotFoundError
-from connector.testing.requests import Append, Request, split_events
-from connector.testing.store import SegmentStore, Session
-from connector.wire import (
+from pravega_connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
+from pravega_connector.client.controller_values import status_error
+from pravega_connector.client.deadline import Deadline
+from pravega_connector.errors import StreamNotFoundError
+from pravega_connector.testing.requests import Append, Request, split_events
+from pravega_connector.testing.store import SegmentStore, Session
+from pravega_connector.wire import (
     SegmentRange,
     StreamCut,
     StreamName,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from connector.errors import ReaderGroupError
-from connector.groups import (
+from pravega_connector.errors import ReaderGroupError
+from pravega_connector.groups import (
     SILENT,
     AcquireSegment,
     AddReader,
@@ -39,9 +39,16 @@ from connector.groups import (
     apply,
     create,
 )
-from connector.groups.manager import announce_change, begin_checkpoint, clear_before, reset, silent_name, take_offline
-from connector.groups.reader import Ask, Now, Phase, Reader, Request, Succession
-from connector.wire import StreamCut, StreamName
+from pravega_connector.groups.manager import (
+    announce_change,
+    begin_checkpoint,
+    clear_before,
+    reset,
+    silent_name,
+    take_offline,
+)
+from pravega_connector.groups.reader import Ask, Now, Phase, Reader, Request, Succession
+from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["any_run", "any_values", "lived_run"]
 

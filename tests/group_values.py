@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from connector.groups import Bound, KeyRange, Ranged, Segment
-from connector.wire import StreamCut, StreamName
+from pravega_connector.groups import Bound, KeyRange, Ranged, Segment
+from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["plain", "plain_checkpoint"]
 

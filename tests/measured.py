@@ -3,7 +3,7 @@
 import urllib.request
 from typing import Any
 
-from connector.metrics import snapshot
+from pravega_connector.metrics import snapshot
 
 
 def value(name: str, **attributes: str) -> Any:

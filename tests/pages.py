@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_serde.registry import SchemaRegistryClient
 from tools import site
 
@@ -216,7 +216,9 @@ class Follower:
         command = programs / "pravega-serde"
         if not command.exists():
             programs.mkdir()
-            command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from connector.cli import main; main()" "$@"\n')
+            command.write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" -c "from pravega_connector.cli import main; main()" "$@"\n'
+            )
             command.chmod(0o755)
         environment = {
             **os.environ,

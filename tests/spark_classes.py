@@ -24,7 +24,7 @@ _SECONDS = 600
 _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-from connector.testing import InProcessPravega
+from pravega_connector.testing import InProcessPravega
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.sql.warehouse.dir", sys.argv[1] + "/tables")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connector.client import PravegaClient, Revision, ScalingPolicy, StreamName
+from pravega_connector.client import PravegaClient, Revision, ScalingPolicy, StreamName
 
 __all__ = ["GENERATIONS", "STATE", "Log", "Script", "dump", "good_number", "lines_of", "scope_of", "write_lines"]
 

@@ -2,8 +2,8 @@
 
 For maintainers, after a change of a recipe below: here, and nowhere else, stands what is asked for and what is left
 out. The Ivy that PySpark ships follows the published descriptions from there, which takes a few minutes; it needs
-Java, the extra ``spark`` and Maven Central. The version that ``connector.local`` uses is raised afterwards, when its
-lock file is there. ``--check`` writes nothing and fails if the file would change.
+Java, the extra ``spark`` and Maven Central. The version that ``pravega_connector.local`` uses is raised afterwards,
+when its lock file is there. ``--check`` writes nothing and fails if the file would change.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from connector.local.download import Jar
-from connector.local.jars import JarSet
-from connector.local.jvm import find_java
+from pravega_connector.local.download import Jar
+from pravega_connector.local.jars import JarSet
+from pravega_connector.local.jvm import find_java
 
 __all__ = ["main"]
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from benchmarks.peers._serve import serve
-from connector.client import EventBatch, PravegaClient
-from connector.client.group_reader import GroupReader
+from pravega_connector.client import EventBatch, PravegaClient
+from pravega_connector.client.group_reader import GroupReader
 
 _SILENCE: Final = 3.0
 _joined: dict[str, tuple[GroupReader[bytes], ExitStack]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.peers._serve import Stopwatch, serve
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 
 DISTINCT_EVENTS = 1024
 BATCH_BYTES = 8 << 20

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks._drive import Peer
-from connector.local import registry_jars
-from connector.local.jvm import find_java
+from pravega_connector.local import registry_jars
+from pravega_connector.local.jvm import find_java
 
 __all__ = ["JavaPeer", "plain_peer"]
 

@@ -16,7 +16,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_serde import typed
 from pravega_serde.registry import serializer
 

@@ -11,8 +11,8 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from connector.client import PravegaClient
-from connector.errors import ReaderOfflineError
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import ReaderOfflineError
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from rich.console import Console
 from rich.table import Table
 
-from connector import LocalPravega, PravegaClient
 from examples.flights_demo.collect import Sums, last_sums
 from examples.flights_demo.flights import expected_delays, load_flights
+from pravega_connector import LocalPravega, PravegaClient
 from pravega_serde import PravegaError
 
 SOURCE, TARGET = "demo/flights", "demo/delays"

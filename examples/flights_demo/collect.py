@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from connector import PravegaClient
 from examples.flights_demo.flights import DELAY_SCHEMA
+from pravega_connector import PravegaClient
 from pravega_serde import serializer_for
 
 Sums = dict[tuple[str, int], tuple[int, int | None, int | None]]

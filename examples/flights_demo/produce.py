@@ -10,8 +10,8 @@ import itertools
 import threading
 import time
 
-from connector import PravegaClient, StreamName
 from examples.flights_demo.flights import FLIGHT_SCHEMA, load_flights
+from pravega_connector import PravegaClient, StreamName
 from pravega_serde import serializer_for
 
 CHUNK = 4096

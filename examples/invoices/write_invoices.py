@@ -18,7 +18,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 from pyspark.sql import DataFrame, SparkSession
 
-from connector import PravegaClient
+from pravega_connector import PravegaClient
 
 AMOUNT = "aggregate(lines, 0D, (amount, line) -> amount + line.count * line.price)"
 

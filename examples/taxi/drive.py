@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from connector.client import PravegaClient, ScalingPolicy
+from pravega_connector.client import PravegaClient, ScalingPolicy
 from pravega_serde import serializer_for
 
 ZONES = 260

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from connector import PravegaClient, PravegaConfig
+from pravega_connector import PravegaClient, PravegaConfig
 from pravega_serde import serializer_for
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 from tools.faults.proxy import Proxy
 
 

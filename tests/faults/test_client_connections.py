@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import ControllerUnavailableError, DeadlineExceededError, PravegaError
 from tools.faults.proxy import read_all
 
 

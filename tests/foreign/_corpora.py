@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from connector.local.jars import cache_dir
+from pravega_connector.local.jars import cache_dir
 
 __all__ = [
     "AVRO_FILES",

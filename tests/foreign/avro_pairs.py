@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyspark
 
-from connector.local.jvm import find_java
+from pravega_connector.local.jvm import find_java
 from pravega_serde import SchemaError, SerdeError
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java

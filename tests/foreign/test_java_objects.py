@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from connector.local.jvm import find_java
+from pravega_connector.local.jvm import find_java
 from pravega_serde.java import NOT_WRITTEN, JavaObject, JavaSerializer
 from tests.foreign._corpora import (
     COMMONS,

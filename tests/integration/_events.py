@@ -1,7 +1,7 @@
 """Events of one size, for tests that count bytes."""
 
-from connector.client import PravegaClient, StreamCut
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.wire import StreamName
 
 SIZE = 100  # of an event with its header
 

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from connector.config import PravegaConfig
-from connector.local import LocalPravega
-from connector.local.security import accounts_file
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega
+from pravega_connector.local.security import accounts_file
 from tests.jvm import SOON_READY
 
 ADMIN = "admin"

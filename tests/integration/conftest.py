@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.local import LocalSchemaRegistry
-from connector.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalSchemaRegistry
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from tests import pages
 
 

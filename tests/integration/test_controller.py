@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connector.client import (
+from pravega_connector.client import (
     ControllerClient,
     PravegaClient,
     RetentionPolicy,
@@ -14,8 +14,8 @@ from connector.client import (
     StreamConfig,
     Successor,
 )
-from connector.config import PravegaConfig
-from connector.errors import (
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import (
     ConfigError,
     ControllerError,
     MalformedStreamCutError,
@@ -23,7 +23,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.wire import SegmentRange, StreamCut, StreamName, segment_id
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName, segment_id
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 from tests import pages
 from tests.integration.conftest import remove_scopes
 

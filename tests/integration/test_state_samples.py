@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from connector.cli import main
-from connector.client import NumberedAppender, OpenTransaction, PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.data_source import PravegaDataSource
-from connector.export import export_stream
-from connector.ingest import FileOptions, FileSource, Sizes, ingest, plan
-from connector.ledger import fold, from_bytes
+from pravega_connector.cli import main
+from pravega_connector.client import NumberedAppender, OpenTransaction, PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.export import export_stream
+from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest, plan
+from pravega_connector.ledger import fold, from_bytes
 from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]

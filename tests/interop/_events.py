@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from connector.client import PravegaClient
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.wire import StreamName
 from tests.interop._files import ReadEvent
 
 __all__ = ["Events", "assert_same", "numbered", "read_here", "sample_events", "sample_keys", "segments_here"]

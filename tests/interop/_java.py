@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName
 from tests.interop._files import ReadEvent, dump_events, load_read
 from tests.interop._java_program import JavaProgram
 

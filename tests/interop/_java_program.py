@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from benchmarks._drive import Peer
-from connector.local import pravega_jars
-from connector.local.jvm import find_java
-from connector.wire import StreamName
+from pravega_connector.local import pravega_jars
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 from tests.interop._javac import compile_java
 from tests.jvm import SOON_READY
 

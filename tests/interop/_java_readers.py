@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connector.groups import Retention, Segment
-from connector.groups.state import DEFAULT_CHECKPOINT_MS, DEFAULT_REFRESH_MS
-from connector.wire import StreamCut, StreamName
+from pravega_connector.groups import Retention, Segment
+from pravega_connector.groups.state import DEFAULT_CHECKPOINT_MS, DEFAULT_REFRESH_MS
+from pravega_connector.wire import StreamCut, StreamName
 from tests.interop._java_program import JavaProgram
 
 __all__ = ["JavaEvent", "JavaGroup", "JavaReaders", "JavaTaken"]

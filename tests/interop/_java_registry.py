@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from connector.local import registry_jars
-from connector.local.jvm import find_java
+from pravega_connector.local import registry_jars
+from pravega_connector.local.jvm import find_java
 from pravega_serde.registry import SchemaInfo, event_type
 from tests.interop._javac import compile_java
 

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from connector.client import Revision
-from connector.wire import StreamName
+from pravega_connector.client import Revision
+from pravega_connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
 
 __all__ = ["JavaStatePeer"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from connector.client import TimeWindow
-from connector.wire import StreamCut, StreamName
+from pravega_connector.client import TimeWindow
+from pravega_connector.wire import StreamCut, StreamName
 from tests.interop._java_program import JavaProgram
 
 __all__ = ["JavaTimePeer"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from connector.local.jvm import find_java
+from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
 
 __all__ = ["JavaValues"]

@@ -12,8 +12,8 @@ from typing import Final
 
 from filelock import FileLock
 
-from connector.local.jars import cache_dir
-from connector.local.jvm import Java
+from pravega_connector.local.jars import cache_dir
+from pravega_connector.local.jvm import Java
 
 __all__ = ["compile_java"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from connector.wire import StreamName
+from pravega_connector.wire import StreamName
 from tests.interop._files import dump_events, load_read
 
 __all__ = ["RustPeer"]

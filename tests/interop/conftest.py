@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import ConfigError, DataLossError, ProtocolError, StreamNotFoundError, StreamSealedError
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import ConfigError, DataLossError, ProtocolError, StreamNotFoundError, StreamSealedError
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
 
 TEXT = "".join(f"line {number} of a log\n" for number in range(100_000)).encode()

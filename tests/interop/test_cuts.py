@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.wire import StreamCut, StreamName, segment_id
+from pravega_connector.client import PravegaClient
+from pravega_connector.wire import StreamCut, StreamName, segment_id
 from tests.interop._java import JavaCut, JavaPeer
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import PravegaClient, ScalingPolicy, StreamConfig, StreamCut, TimeWindow
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, ScalingPolicy, StreamConfig, StreamCut, TimeWindow
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.interop._java_time import JavaTimePeer
 
 EVENTS = [(f"key {number}", f"event {number}") for number in range(20)]

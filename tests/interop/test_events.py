@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.wire import StreamName
 from tests.interop._events import Events, assert_same, read_here, sample_events
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer

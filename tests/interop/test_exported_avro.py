@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.export import export_stream
-from connector.local.jvm import find_java
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.export import export_stream
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 from tests.interop._javac import compile_java
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from connector.errors import ConfigError
-from connector.groups import (
+from pravega_connector.errors import ConfigError
+from pravega_connector.groups import (
     AcquireSegment,
     AddReader,
     Bound,
@@ -39,8 +39,8 @@ from connector.groups import (
     encode_position,
     encode_update,
 )
-from connector.groups.codec import TYPES
-from connector.wire import StreamCut, StreamName
+from pravega_connector.groups.codec import TYPES
+from pravega_connector.wire import StreamCut, StreamName
 from tests.each import each_case
 from tests.group_runs import any_run, any_values, lived_run
 from tests.group_values import plain, plain_checkpoint

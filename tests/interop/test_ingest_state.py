@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.ingest import FileSource, Sizes, ingest
-from connector.ingest.run import open_steps, state_name
-from connector.local import LocalPravega
-from connector.steps import StepsState, Update
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.ingest import FileSource, Sizes, ingest
+from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.local import LocalPravega
+from pravega_connector.steps import StepsState, Update
+from pravega_connector.wire import StreamName
 from tests.interop._java_state import JavaStatePeer
 
 

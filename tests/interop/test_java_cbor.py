@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from connector.local.jvm import find_java
+from pravega_connector.local.jvm import find_java
 from pravega_serde.cbor import CborSerializer
 from tests.foreign._corpora import Corpus
 from tests.interop._javac import compile_java

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from hypothesis import Phase, given
 from hypothesis import settings as limits
 
-from connector.local import LocalSchemaRegistry
+from pravega_connector.local import LocalSchemaRegistry
 from pravega_serde.adapters import FunctionSerializer
 from pravega_serde.protobuf import ProtobufSerializer
 from pravega_serde.registry import (

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from benchmarks._drive import PeerError
-from connector.client import PravegaClient
-from connector.client.group_member import GroupMember
-from connector.errors import ReaderOfflineError
-from connector.groups import Retention, Segment, decode_checkpoint, decode_position, encode_position
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.client.group_member import GroupMember
+from pravega_connector.errors import ReaderOfflineError
+from pravega_connector.groups import Retention, Segment, decode_checkpoint, decode_position, encode_position
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.interop._java_readers import JavaEvent, JavaReaders, JavaTaken
 
 EVENTS = 40

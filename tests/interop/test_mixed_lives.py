@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.local import LocalPravega
+from pravega_connector.local import LocalPravega
 from tools.faults.groups._audit import audit
 from tools.faults.groups._life import Settings, play
 from tools.faults.groups._process import notes_of

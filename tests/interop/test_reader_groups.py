@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from connector.client import PravegaClient, StreamCut
-from connector.errors import ControllerError
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.errors import ControllerError
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.interop._java_program import JavaProgram
 from tests.interop._rust import RustPeer
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega, LocalSchemaRegistry
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega, LocalSchemaRegistry
+from pravega_connector.wire import StreamName
 from tests.interop._java import JavaPeer
 from tests.interop._java_registry import JavaRegistry
 from tests.interop._registry_values import VALUES

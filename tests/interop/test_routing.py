@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.wire import StreamName
 from tests.interop._events import numbered, sample_keys, segments_here
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer

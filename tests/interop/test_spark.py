@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.interop._events import Events, assert_same, numbered, read_here, sample_events, sample_keys, segments_here
 from tests.interop._java import JavaPeer
 from tests.interop._rust import RustPeer

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import PravegaClient, StateSynchronizer, TransactionStatus
-from connector.errors import DataLossError, TransactionAbortedError
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StateSynchronizer, TransactionStatus
+from pravega_connector.errors import DataLossError, TransactionAbortedError
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 from tests.interop._java_state import JavaStatePeer
 

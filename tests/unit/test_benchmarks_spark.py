@@ -21,8 +21,8 @@ from benchmarks._spark_results import Measured, Results, document
 from benchmarks._spark_rows import FAR, NEAR, NOTHING, ROWS, Row, Work
 from benchmarks._stats import Result, Runs
 from benchmarks.peers.nothing import NothingDataSource
-from connector.client import PravegaClient, StreamName
-from connector.testing import InProcessPravega
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.testing import InProcessPravega
 from pravega_serde.serializer import FORMATS
 
 BEGIN = "<!-- generated spark: by ./run bench spark --document -->"

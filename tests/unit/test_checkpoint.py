@@ -9,8 +9,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from connector.checkpoint import committed_batch, committed_offset, committed_offsets, planned_offset
-from connector.errors import ConfigError
+from pravega_connector.checkpoint import committed_batch, committed_offset, committed_offsets, planned_offset
+from pravega_connector.errors import ConfigError
 from pravega_serde import MissingExtraError
 
 SETTINGS = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1795263411920, "conf": {"a": "v1\u2028"}})

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.config import PravegaConfig, parse_properties
-from connector.errors import ConfigError, InvalidNameError
-from connector.options import CommonOptions, parse_options
+from pravega_connector.config import PravegaConfig, parse_properties
+from pravega_connector.errors import ConfigError, InvalidNameError
+from pravega_connector.options import CommonOptions, parse_options
 
 SECRET = "hunter2"
 SECRET_TOKEN = base64.b64encode(f"admin:{SECRET}".encode()).decode()

@@ -10,8 +10,8 @@ import click
 import pytest
 import yaml
 
-from connector.cli import command_line
-from connector.config import PravegaConfig
+from pravega_connector.cli import command_line
+from pravega_connector.config import PravegaConfig
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 import pytest
 
-from connector import PravegaClient
-from connector.cli import COMMANDS, command_line
-from connector.cli.exit_codes import SIGNAL, ExitCode
-from connector.client.health import Counters
-from connector.options.declaration import PravegaOptionWarning, parse_options
-from connector.sink.options import SinkOptions
-from connector.source.options import SourceOptions
+from pravega_connector import PravegaClient
+from pravega_connector.cli import COMMANDS, command_line
+from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
+from pravega_connector.client.health import Counters
+from pravega_connector.options.declaration import PravegaOptionWarning, parse_options
+from pravega_connector.sink.options import SinkOptions
+from pravega_connector.source.options import SourceOptions
 from pravega_serde.elsewhere import ELSEWHERE
 from tests import pages
 from tools import site

@@ -6,11 +6,11 @@ from types import ModuleType
 
 import pytest
 
-import connector
+import pravega_connector
 import pravega_serde
 from pravega_serde.errors import PravegaError
 
-MODULES = [pravega_serde.errors, connector.errors]
+MODULES = [pravega_serde.errors, pravega_connector.errors]
 
 
 def declared(module: ModuleType) -> list[type[PravegaError]]:
@@ -18,7 +18,7 @@ def declared(module: ModuleType) -> list[type[PravegaError]]:
     return [kind for kind in kinds if inspect.getmodule(kind) is module]
 
 
-@pytest.mark.parametrize("package", [pravega_serde, connector])
+@pytest.mark.parametrize("package", [pravega_serde, pravega_connector])
 def test_each_error_can_be_imported(package: ModuleType):
     names = {kind.__name__ for kind in declared(package.errors)}
     assert not names - set(package.errors.__all__), f"put it into __all__ of {package.errors.__file__}"

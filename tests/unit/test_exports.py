@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(
     str(init.parent.relative_to(ROOT)).replace("/", ".")
-    for top in ("connector", "pravega_serde", "pyspark_pravega")
+    for top in ("pravega_connector", "pravega_serde", "pyspark_pravega")
     for init in (ROOT / top).rglob("__init__.py")
     if any(module.name != "__init__.py" for module in init.parent.glob("*.py")) and not init.parent.name.startswith("_")
 )
@@ -58,7 +58,14 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 
 
 #: Packages whose names are loaded when they are asked for.
-LAZY = ["connector", "connector.insight", "connector.sink", "connector.source", "pravega_serde", "pyspark_pravega"]
+LAZY = [
+    "pravega_connector",
+    "pravega_connector.insight",
+    "pravega_connector.sink",
+    "pravega_connector.source",
+    "pravega_serde",
+    "pyspark_pravega",
+]
 
 
 def order(name: str) -> tuple[int, str]:
@@ -67,7 +74,7 @@ def order(name: str) -> tuple[int, str]:
 
 
 def test_there_are_packages_to_look_at():
-    assert "connector.wire" in PACKAGES
+    assert "pravega_connector.wire" in PACKAGES
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -8,11 +8,11 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from connector.client import controller_methods as calls
-from connector.client._proto import controller_pb2 as pb
-from connector.client.rpc import SERVICE, Rpc
-from connector.errors import ConnectorError, ControllerError
-from connector.wire import StreamName
+from pravega_connector.client import controller_methods as calls
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client.rpc import SERVICE, Rpc
+from pravega_connector.errors import ConnectorError, ControllerError
+from pravega_connector.wire import StreamName
 from tools.regenerate import PACKAGE, ROOT, arguments
 
 STREAM = StreamName("scope", "stream")

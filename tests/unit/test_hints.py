@@ -11,11 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import connector
-import connector.insight
-from connector import client as package
-from connector import config, hints, wire
-from connector.client import (
+import pravega_connector
+from pravega_connector import client as package
+from pravega_connector import config, hints, wire
+from pravega_connector.client import (
     EventWriter,
     OpenTransaction,
     PravegaClient,
@@ -29,12 +28,12 @@ from connector.client import (
     TransactionalWriter,
     ValueReader,
 )
-from connector.client.administration import StreamDescription
-from connector.client.group_reader import GroupReader
-from connector.client.reader_group import ReaderGroup
-from connector.client.subscriber import Subscriber
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client.administration import StreamDescription
+from pravega_connector.client.group_reader import GroupReader
+from pravega_connector.client.reader_group import ReaderGroup
+from pravega_connector.client.subscriber import Subscriber
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 from pravega_serde import guesses
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})
@@ -201,7 +200,7 @@ RETURNS = {
 }
 STARTS = {
     "client": PravegaClient,
-    "connector": connector,
+    "pravega_connector": pravega_connector,
     "pyarrow": pa,
     **{each.__name__: each for each in (PravegaClient, PravegaConfig, ScalingPolicy, StreamCut, StreamName)},
 }

@@ -18,7 +18,7 @@ import connector
 import pravega_connector
 import pravega_serde
 import pyspark_pravega
-from connector.errors import ConfigError
+from pravega_connector.errors import ConfigError
 from pravega_serde.elsewhere import ELSEWHERE
 from tests.first_guesses import IMPORTS
 
@@ -35,32 +35,28 @@ def python(*words: str, folder: Path = ROOT, given: str = "") -> str:
     return done.stdout
 
 
-def names() -> list[str]:
-    found = [each.name for each in pkgutil.walk_packages(connector.__path__, "connector.")]
-    # This one is a program that is run by path.
-    return [name for name in found if name != "connector.local.supervisor"]
+def facades() -> list[str]:
+    return [each.name for each in pkgutil.iter_modules(connector.__path__)]
 
 
-def test_each_module_is_one_under_both_names():
-    assert len(names()) > 50
-    for name in names():
-        module = importlib.import_module(name)
-        assert module is importlib.import_module(f"pravega_{name}")
-        assert module.__name__ == f"pravega_{name}"
-        assert module.__spec__.name == module.__name__
+def test_each_module_of_connector_has_the_names_of_the_real_one():
+    assert "client" in facades()
+    for name in facades():
+        short = importlib.import_module(f"connector.{name}")
+        real = importlib.import_module(f"pravega_connector.{name}")
+        for public in real.__all__:
+            assert getattr(short, public) is getattr(real, public)
+        assert not hasattr(short, "nothing_like_it")
 
 
 @pytest.mark.parametrize("first", ["connector", "pravega_connector"])
-def test_which_name_comes_first_makes_no_difference(first):
+def test_the_order_of_the_two_imports_does_not_matter(first):
     second = {"connector": "pravega_connector", "pravega_connector": "connector"}[first]
     code = (
         f"import {first}.client, {second}.client\n"
-        f"from {second} import ledger\n"
-        f"assert {first}.client is {second}.client and {first}.client.PravegaClient\n"
-        f"import {first}.ledger\n"
-        f"assert ledger is {first}.ledger\n"
-        "import pyspark_pravega, connector.data_source\n"
-        "assert pyspark_pravega.DefaultSource is connector.data_source.PravegaDataSource"
+        f"assert {first}.client.PravegaClient is {second}.client.PravegaClient\n"
+        "import pyspark_pravega, pravega_connector.data_source\n"
+        "assert pyspark_pravega.DefaultSource is pravega_connector.data_source.PravegaDataSource"
     )
     python("-c", code)
 
@@ -137,11 +133,17 @@ def test_what_people_import_first_works_or_is_told_what_it_is_called():
     ("statement", "said"),
     [
         ("from pravega_serde import AvroSerialiser", "did you mean AvroSerializer?"),
-        ("from connector import AvroSerializer", "write from pravega_serde import AvroSerializer"),
-        ("from pravega_serde import StreamCut", "write from connector import StreamCut"),
-        ("from pyspark_pravega import StreamCutt", "did you mean StreamCut? Write from connector import StreamCut"),
-        ("from connector.ingest import FileSorce", "connector.ingest has no FileSorce: did you mean FileSource?"),
-        ("import connector.clients", "connector has no clients: did you mean client?"),
+        ("from pravega_connector import AvroSerializer", "write from pravega_serde import AvroSerializer"),
+        ("from pravega_serde import StreamCut", "write from pravega_connector import StreamCut"),
+        (
+            "from pyspark_pravega import StreamCutt",
+            "did you mean StreamCut? Write from pravega_connector import",
+        ),
+        (
+            "from pravega_connector.ingest import FileSorce",
+            "pravega_connector.ingest has no FileSorce: did you mean FileSource?",
+        ),
+        ("import pravega_connector.clients", "pravega_connector has no clients: did you mean client?"),
         ("from pravega_serde import nothing_like_it", "cannot import name 'nothing_like_it' from 'pravega_serde'"),
     ],
 )
@@ -151,7 +153,7 @@ def test_what_is_meant_is_told(statement, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("package", [connector, pravega_connector, pravega_serde, pyspark_pravega])
+@pytest.mark.parametrize("package", [pravega_connector, pravega_serde, pyspark_pravega])
 def test_a_name_that_is_known_elsewhere_is_absent_to_programs(package):
     assert not hasattr(package, "Client")
     assert getattr(package, "Client", None) is None
@@ -173,21 +175,21 @@ def test_both_names_have_the_same_objects():
 
 def test_without_spark_the_names_for_it_say_what_to_install():
     code = (
-        "import connector, sys\n"
+        "import pravega_connector, sys\n"
         "sys.modules['pyspark'] = None\n"
-        "assert not hasattr(connector, 'PravegaDataSource')\n"
-        "from connector import PravegaClient\n"
-        "try: from connector import PravegaDataSource\n"
+        "assert not hasattr(pravega_connector, 'PravegaDataSource')\n"
+        "from pravega_connector import PravegaClient\n"
+        "try: from pravega_connector import PravegaDataSource\n"
         "except ImportError as error: print(error)"
     )
-    said = "connector has no PravegaDataSource: it needs Spark; install it with: pip install 'pravega-serde[spark]'\n"
-    assert python("-c", code) == said
+    install = "install it with: pip install 'pravega-serde[spark]'"
+    assert python("-c", code) == f"pravega_connector has no PravegaDataSource: it needs Spark; {install}\n"
 
 
 def test_the_table_of_names_is_true():
     names = [name for table in ELSEWHERE.values() for there in table for name in there.split()]
     assert len(names) > 80
-    for package in (connector, pravega_serde, pyspark_pravega):
+    for package in (pravega_connector, pravega_serde, pyspark_pravega):
         assert [name for name in names if hasattr(package, name)] == [], "it is there: this line is never shown"
     for here in {here for table in ELSEWHERE.values() for here in table.values()}:
         for reference in re.findall(r"`([\w.]+)(?:\([\w, ]*\))?`", here):
@@ -197,7 +199,7 @@ def test_the_table_of_names_is_true():
 
 def resolve(reference: str) -> object:
     first, *rest = reference.removeprefix("pravega_serde.").split(".")
-    found = getattr(connector, first, None) or getattr(pravega_serde, first)
+    found = getattr(pravega_connector, first, None) or getattr(pravega_serde, first)
     for name in rest:
         found = getattr(found, name)
     return found

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from connector.cli import COMMANDS
+from pravega_connector.cli import COMMANDS
 
 LOADED = (
     "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\nprint('pandas' in sys.modules)"
@@ -16,8 +16,13 @@ LOADED = (
 @pytest.mark.parametrize(
     "modules",
     [
-        [f"connector.cli.{name}" for name in sorted(COMMANDS)],
-        ["connector.data_source", "connector.functions", "pravega_serde.java", "pravega_serde.registry"],
+        [f"pravega_connector.cli.{name}" for name in sorted(COMMANDS)],
+        [
+            "pravega_connector.data_source",
+            "pravega_connector.functions",
+            "pravega_serde.java",
+            "pravega_serde.registry",
+        ],
     ],
     ids=["commands", "spark"],
 )
@@ -35,6 +40,8 @@ def test_a_package_loads_nothing_before_it_is_asked_for():
 
 
 def test_a_client_without_a_group_loads_nothing_of_groups():
-    code = "import connector.data_source, sys; print([name for name in sys.modules if 'connector.groups' in name])"
+    code = (
+        "import pravega_connector.data_source, sys; print([m for m in sys.modules if 'pravega_connector.groups' in m])"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n"

@@ -18,10 +18,10 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from connector import metrics
-from connector.client.health import ClusterHealth
-from connector.errors import ConfigError, ConnectionLostError
-from connector.metrics import INSTRUMENTS, PrometheusCollector, export_to_opentelemetry, serve_metrics, snapshot
+from pravega_connector import metrics
+from pravega_connector.client.health import ClusterHealth
+from pravega_connector.errors import ConfigError, ConnectionLostError
+from pravega_connector.metrics import INSTRUMENTS, PrometheusCollector, export_to_opentelemetry, serve_metrics, snapshot
 from pravega_serde.errors import MissingExtraError
 from tests.measured import fetched, value
 from tools.pages import DOCS
@@ -119,7 +119,7 @@ def test_a_forked_process_begins_with_nothing():
 
 
 def test_an_outage_is_active_until_it_is_over(monkeypatch):
-    monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
+    monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
     attempts = ClusterHealth().attempts(logging.getLogger("pravega_connector.client.test"), "a call")
     attempts.failed(ConnectionLostError("lost"))
     assert (value("pravega.client.outages"), value("pravega.client.outage.active")) == (1, 1)
@@ -130,7 +130,7 @@ def test_an_outage_is_active_until_it_is_over(monkeypatch):
 
 
 def test_an_outage_ends_with_the_reader_that_was_dropped_in_it(monkeypatch):
-    monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
+    monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
     health = ClusterHealth()
     logger = logging.getLogger("pravega_connector.client.test")
     attempts = health.attempts(logger, "a reader that is not closed")

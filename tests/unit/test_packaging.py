@@ -15,9 +15,9 @@ import pytest
 import yaml
 from packaging.metadata import Metadata
 
-from connector.ledger import entries
-from connector.source import offsets
-from connector.steps import state as steps_state
+from pravega_connector.ledger import entries
+from pravega_connector.source import offsets
+from pravega_connector.steps import state as steps_state
 from tools import site
 from tools.packages import _build, _release
 from tools.packages.__main__ import parser
@@ -61,7 +61,7 @@ def test_the_wheel_has_the_packages_and_nothing_else(files: _build.Files):
     programs = {
         name for name in names if name.endswith(".py") and '__name__ == "__main__"' in (ROOT / name).read_text()
     }
-    assert programs == {"connector/local/supervisor.py"}
+    assert programs == {"pravega_connector/local/supervisor.py"}
 
 
 def test_the_sdist_has_tests_pages_and_tools(files: _build.Files):

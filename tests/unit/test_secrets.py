@@ -8,13 +8,13 @@ from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
-from connector.client import AsyncPravegaClient, ControllerClient, PravegaClient, stores
-from connector.client.keycloak import KeycloakTokens, ServiceAccount
-from connector.config import PravegaConfig
-from connector.local.download import Repository
-from connector.options import parse_options
-from connector.sink import SinkOptions
-from connector.source import SourceOptions
+from pravega_connector.client import AsyncPravegaClient, ControllerClient, PravegaClient, stores
+from pravega_connector.client.keycloak import KeycloakTokens, ServiceAccount
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local.download import Repository
+from pravega_connector.options import parse_options
+from pravega_connector.sink import SinkOptions
+from pravega_connector.source import SourceOptions
 from pravega_serde import SchemaRegistryClient
 from pravega_serde.errors import PravegaError
 from pravega_serde.profiles import load_profile

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from connector.checkpoint import committed_batch, committed_offset, planned_offset
-from connector.cli import main
-from connector.client import EventBatch, PravegaClient, SegmentSlice, StreamName
-from connector.data_source import PravegaDataSource
-from connector.deadletters import LETTER_SCHEMA, letters_of
-from connector.errors import VersionMismatchError
-from connector.exchange import VERSION
-from connector.insight import cuts_of, read_cut
-from connector.ledger import (
+from pravega_connector.checkpoint import committed_batch, committed_offset, planned_offset
+from pravega_connector.cli import main
+from pravega_connector.client import EventBatch, PravegaClient, SegmentSlice, StreamName
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.deadletters import LETTER_SCHEMA, letters_of
+from pravega_connector.errors import VersionMismatchError
+from pravega_connector.exchange import VERSION
+from pravega_connector.insight import cuts_of, read_cut
+from pravega_connector.ledger import (
     Barrier,
     Committed,
     Key,
@@ -36,11 +36,11 @@ from connector.ledger import (
     ledger_name,
     writer_of,
 )
-from connector.local import DetachedServer, detached_registry, detached_server, pravega_jars, registry_jars
-from connector.local.download import Jar
-from connector.options import parse_options
-from connector.source import SourceOptions, schema_ids_of
-from connector.steps import StepsState, Update
+from pravega_connector.local import DetachedServer, detached_registry, detached_server, pravega_jars, registry_jars
+from pravega_connector.local.download import Jar
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions, schema_ids_of
+from pravega_connector.steps import StepsState, Update
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 
@@ -334,7 +334,7 @@ def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Pat
         assert len(refused) == len(found)
         assert all(f"this one version {VERSION})" in str(error) and "\n" not in str(error) for error in refused)
         return
-    more = "raise connector.exchange.VERSION: what is exchanged has changed"
+    more = "raise pravega_connector.exchange.VERSION: what is exchanged has changed"
     for value in (found["reader"].options, found["writer"].options, *map(found.get, ("prepared", "written"))):
         assert vars(value).keys() == {each.name for each in dataclasses.fields(value)}, more
     assert found["partition"].slices == (SegmentSlice(StreamName(scope, "exchanged"), 0, 0, 90),)

@@ -22,9 +22,9 @@ from typing import Final
 
 import click
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega, LocalSchemaRegistry
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega, LocalSchemaRegistry
+from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
 from tools.exchange._parties import Flink, Java, Party, Place, Python, Rust, Seen, Spark
 from tools.exchange._trips import FORMATS, Format, expected, key

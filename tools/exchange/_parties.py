@@ -14,10 +14,10 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from benchmarks._drive import Peer
-from connector.client import EventWriter, PravegaClient, Transaction
-from connector.local import registry_jars
-from connector.local.jvm import find_java
-from connector.wire import StreamName
+from pravega_connector.client import EventWriter, PravegaClient, Transaction
+from pravega_connector.local import registry_jars
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 from pravega_serde.java import JavaEnum, JavaObject
 from pravega_serde.registry import SchemaRegistryClient, deserializer, serializer

@@ -14,10 +14,10 @@ from typing import Any, Final
 import click
 
 from benchmarks._drive import Peer
-from connector.client import PravegaClient
-from connector.local import LocalPravega
-from connector.local.jvm import find_java
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 from tests.interop._javac import compile_java
 from tests.jvm import SOON_READY
 from tools.exchange._parties import FLINK_OPENS

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 
 # Closing with this option sends RST: the peer loses what it has not read yet, as when a host fails.
 _RESET = struct.pack("ii", 1, 0)

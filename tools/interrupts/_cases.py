@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from connector.errors import ConnectorError, ReaderOfflineError, TransactionError
-from connector.ingest import Sizes, ingest
-from connector.testing import InProcessPravega
-from connector.wire import StreamCut, StreamName
+from pravega_connector.errors import ConnectorError, ReaderOfflineError, TransactionError
+from pravega_connector.ingest import Sizes, ingest
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import serializer_for
 from pravega_serde.errors import PravegaError
 

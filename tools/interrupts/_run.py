@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from connector.testing import InProcessPravega
+from pravega_connector.testing import InProcessPravega
 
 from ._cases import Case
 from ._trace import HungError, Place, Tracer, in_time

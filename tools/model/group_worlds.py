@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connector.groups import AcquireSegment, CreateCheckpoint, GroupState, Segment, SegmentCompleted, StateUpdate, apply
-from connector.groups.reader import Now, Phase, Reader
+from pravega_connector.groups import (
+    AcquireSegment,
+    CreateCheckpoint,
+    GroupState,
+    Segment,
+    SegmentCompleted,
+    StateUpdate,
+    apply,
+)
+from pravega_connector.groups.reader import Now, Phase, Reader
 from tools.model.group_world import Config
 
 #: Seconds together: part of the tests.

@@ -24,7 +24,7 @@ from typing import Any, Final
 import click
 import pyarrow as pa
 
-from connector.cli import command_line
+from pravega_connector.cli import command_line
 from pravega_serde import MissingExtraError, SchemaRegistryClient, serializer_for
 from pravega_serde.testing import InProcessPravega, InProcessRegistry
 
@@ -34,7 +34,7 @@ _AVRO: Final = '{"type": "record", "name": "Order", "fields": [{"name": "id", "t
 
 
 def _async() -> None:
-    from connector import AsyncPravegaClient
+    from pravega_connector import AsyncPravegaClient
 
     async def stream() -> bool:
         async with AsyncPravegaClient(server.uri) as client:
@@ -51,8 +51,8 @@ def _cbor() -> None:
 
 
 def _checkpoints() -> None:
-    from connector.checkpoint import committed_offset
-    from connector.errors import ConfigError
+    from pravega_connector.checkpoint import committed_offset
+    from pravega_connector.errors import ConfigError
 
     try:
         committed_offset("memory://queries/none")
@@ -78,7 +78,7 @@ def _frames() -> None:
 
 
 def _ingest() -> None:
-    from connector.ingest.file_kinds import AvroFiles
+    from pravega_connector.ingest.file_kinds import AvroFiles
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "orders.avro")
@@ -106,7 +106,7 @@ def _json_schema() -> None:
 
 
 def _metrics() -> None:
-    from connector.metrics import export_to_opentelemetry, serve_metrics
+    from pravega_connector.metrics import export_to_opentelemetry, serve_metrics
 
     export_to_opentelemetry()
     with serve_metrics(0):

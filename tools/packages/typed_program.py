@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, assert_type
 
 import pravega_connector
-from connector import PravegaClient, ScalingPolicy, StreamCut, StreamNotFoundError, export_stream
-from connector import StreamManager  # type: ignore[attr-defined]  # the pravega binding's name
-from connector.client import EventWriter
+from pravega_connector import PravegaClient, ScalingPolicy, StreamCut, StreamNotFoundError, export_stream
+from pravega_connector import StreamManager  # type: ignore[attr-defined]  # the pravega binding's name
+from pravega_connector.client import EventWriter
 from pravega_serde import (
     AvroSerializer,
     DeserializationError,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from connector.cli.options import options_page
+from pravega_connector.cli.options import options_page
 from tools.pages import api, commands, errors, layers, ledger, metrics, names
 
 __all__ = ["DOCS", "PAGES"]

@@ -15,20 +15,20 @@ __all__ = ["API", "page", "public"]
 
 #: Page -> its title, and the modules whose public names it has.
 API: Final = {
-    "api-connector.md": ("The API of connector", ("connector",)),
+    "api-connector.md": ("The API of pravega_connector", ("pravega_connector",)),
     "api-serializers.md": ("The API of pravega_serde", ("pravega_serde", "pravega_serde.registry")),
     "api-modules.md": (
         "The API of further modules",
         (
-            "connector.insight",
-            "connector.ingest",
-            "connector.metrics",
+            "pravega_connector.insight",
+            "pravega_connector.ingest",
+            "pravega_connector.metrics",
             "pravega_serde.testing",
             "pyspark_pravega",
         ),
     ),
 }
-_OURS: Final = ("connector", "pravega_connector", "pravega_serde", "pyspark_pravega")
+_OURS: Final = ("pravega_connector", "pravega_serde", "pyspark_pravega")
 
 
 def page(name: str) -> Callable[[str], str]:
@@ -164,5 +164,5 @@ def _summary(documented: object) -> str:
 
 def _markdown(text: str) -> str:
     """A docstring as Markdown: its roles and literals as code."""
-    text = re.sub(r":[a-z]+:`~?([^`]*)`", lambda role: f"`{role[1].replace('pravega_connector', 'connector')}`", text)
+    text = re.sub(r":[a-z]+:`~?([^`]*)`", lambda role: f"`{role[1]}`", text)
     return re.sub(r"(?<!`)``(?!`)", "`", text)

@@ -6,8 +6,8 @@ import inspect
 import re
 from collections.abc import Iterator
 
-from connector import errors as of_connector
-from connector.cli.exit_codes import exit_code
+from pravega_connector import errors as of_connector
+from pravega_connector.cli.exit_codes import exit_code
 from pravega_serde import errors as of_serializers
 from pravega_serde.errors import PravegaError
 

@@ -14,7 +14,7 @@ from typing import Final
 from tools.pages._between import between
 
 ROOT: Final = Path(__file__).parents[2]
-_TOPS: Final = ("pyspark_pravega", "connector", "pravega_serde")
+_TOPS: Final = ("pyspark_pravega", "pravega_connector", "pravega_serde")
 
 Edges = dict[tuple[str, str], bool]  # (from, to): whether it is needed to load the module
 
@@ -50,7 +50,7 @@ def edges() -> Edges:
             package = parts[:-1]
             here = _room(".".join(package if parts[-1] == "__init__" else parts))
             for target, eager in _imports(ast.parse(file.read_text()), package):
-                there = _room(target.replace("pravega_connector", "connector"))
+                there = _room(target)
                 if there.split(".")[0] in _TOPS and there != here:
                     found[here, there] = found.get((here, there), False) or eager
     return found

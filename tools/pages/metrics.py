@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from connector.metrics import INSTRUMENTS, prometheus_name
+from pravega_connector.metrics import INSTRUMENTS, prometheus_name
 from tools.pages._between import between
 
 #: What the endpoint, and OpenTelemetry's exporter for Prometheus, add to a metric's name in its samples.

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import click
 
-from connector.client import PravegaClient, StreamName
-from connector.local import LocalPravega
-from connector.options import parse_options
-from connector.source import SourceOptions
-from connector.source.planner import QueryPlan
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.local import LocalPravega
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions
+from pravega_connector.source.planner import QueryPlan
 from tools.scale._coroutines import follow_all, rates
 from tools.scale._curves import CURVES, Curve, Workbench
 from tools.scale._frames import READERS, ask, fill

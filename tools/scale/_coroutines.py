@@ -15,8 +15,8 @@ from typing import Any
 
 import uvloop
 
-from connector.client import AsyncPravegaClient, PravegaClient, StreamName
-from connector.config import PravegaConfig
+from pravega_connector.client import AsyncPravegaClient, PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
 
 __all__ = ["Followed", "Run", "follow_all", "rates"]
 

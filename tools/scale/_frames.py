@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
 from pravega_serde.avro import AvroSerializer
 
 __all__ = ["READERS", "Answer", "ask", "fill"]

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connector.client import PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
 from tools.micro_batches import Batch, MicroBatches, Row
 
 __all__ = ["Load", "read_with_restarts"]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from connector.client import PravegaClient, StreamName, slices_between
-from connector.options import parse_options
-from connector.source import SourceOptions
-from connector.source.offsets import Offset
-from connector.source.planner import QueryPlan
-from connector.testing.requests import frame
+from pravega_connector.client import PravegaClient, StreamName, slices_between
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions
+from pravega_connector.source.offsets import Offset
+from pravega_connector.source.planner import QueryPlan
+from pravega_connector.testing.requests import frame
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 Spark starts a process for each thing that it asks of a data source. Here each is a fresh interpreter that imports what
 Spark's daemon and then the module of that worker import, and does once what Spark has it do: what the processes before
-it pickled is what it gets. The servers are those of ``connector.testing``, in the process of this program.
+it pickled is what it gets. The servers are those of ``pravega_connector.testing``, in the process of this program.
 
 The times are seconds of CPU from the fork of the worker on, best of several; who compares them with another version of
 the project sets PYTHONPATH to its checkout. A real Spark's processes import the same: seen by an audit hook in a
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from connector.client import PravegaClient
+    from pravega_connector.client import PravegaClient
 
 __all__ = [
     "FORMATS",
@@ -281,7 +281,7 @@ def stage() -> Iterator[Place]:
     """Servers with streams of ``EVENTS`` events, raw and of each format, and an empty one; and a folder."""
     import pyarrow as pa
 
-    from connector.testing import InProcessPravega, InProcessRegistry
+    from pravega_connector.testing import InProcessPravega, InProcessRegistry
 
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.local import LocalPravega
+from pravega_connector.local import LocalPravega
 from tools.faults.exactly_once._points import POINTS
 from tools.faults.exactly_once._run import Stage
 

@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from connector.client import PravegaClient
-from connector.errors import DeadlineExceededError
-from connector.pipe import LineFrames, Pipe, standard_input
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import DeadlineExceededError
+from pravega_connector.pipe import LineFrames, Pipe, standard_input
 from tools.faults.proxy import read_all
 
 ROOT = Path(__file__).parents[3]
@@ -105,8 +105,8 @@ def test_servers_that_stay_away_end_the_pipe_which_tells_what_is_safe(config, st
 
 
 def test_servers_that_come_back_are_waited_for(config, stream, proxy, eventually, monkeypatch, caplog):
-    monkeypatch.setattr("connector.pipe._WARN_AFTER", 0.3)
-    monkeypatch.setattr("connector.pipe._WARN_EVERY", 0.7)
+    monkeypatch.setattr("pravega_connector.pipe._WARN_AFTER", 0.3)
+    monkeypatch.setattr("pravega_connector.pipe._WARN_EVERY", 0.7)
     with piped(config, stream, proxy) as (writing, pipe, thread, failures):
         os.write(writing, b"one\ntwo\n")
         eventually(lambda: pipe.summary.acknowledged == 2)
@@ -134,7 +134,7 @@ def test_killed_again_and_again_nothing_that_was_acknowledged_is_lost(config, st
     while done < total:
         options = ("--acknowledge", "--buffer", "2000", "--controller", config.controller)
         process = subprocess.Popen(
-            [sys.executable, "-c", "from connector.cli import main; main()", "pipe", str(stream), *options],
+            [sys.executable, "-c", "from pravega_connector.cli import main; main()", "pipe", str(stream), *options],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies
 from tools.faults.ingest._stage import Ingesters

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.local import LocalPravega
+from pravega_connector.local import LocalPravega
 from tools.faults.standalone._run import Settings, play
 
 SMALL = Settings(rows=360, rows_per_batch=120, pause_ms=40)

@@ -6,8 +6,8 @@ import itertools
 import pytest
 import uvloop
 
-from connector.client import AsyncPravegaClient, PravegaClient
-from connector.errors import ConfigError, ReaderOfflineError
+from pravega_connector.client import AsyncPravegaClient, PravegaClient
+from pravega_connector.errors import ConfigError, ReaderOfflineError
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

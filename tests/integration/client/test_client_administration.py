@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from connector.client import PravegaClient, RetentionPolicy, ScalingPolicy
-from connector.errors import (
+from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPolicy
+from pravega_connector.errors import (
     ConfigError,
     MalformedStreamCutError,
     ScopeExistsError,
@@ -14,7 +14,7 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.wire import StreamName
+from pravega_connector.wire import StreamName
 from pravega_serde.errors import DeserializationError
 
 

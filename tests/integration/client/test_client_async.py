@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import uvloop
 
-from connector.client import AsyncPravegaClient, PravegaClient, TransactionStatus
-from connector.errors import StreamNotFoundError
+from pravega_connector.client import AsyncPravegaClient, PravegaClient, TransactionStatus
+from pravega_connector.errors import StreamNotFoundError
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

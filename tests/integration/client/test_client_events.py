@@ -6,8 +6,8 @@ import re
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import (
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import (
     DataLossError,
     EventTooLargeError,
     InvalidNameError,
@@ -15,7 +15,7 @@ from connector.errors import (
     ScopeNotFoundError,
     StreamNotFoundError,
 )
-from connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
 from pravega_serde.routing import segment_key
 

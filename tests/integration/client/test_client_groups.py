@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from connector.client import PravegaClient, StreamName
-from connector.client.group_reader import GroupEvent, GroupReader
-from connector.client.reader_group import GroupCheckpoint, ReaderGroup
-from connector.errors import (
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client.group_reader import GroupEvent, GroupReader
+from pravega_connector.client.reader_group import GroupCheckpoint, ReaderGroup
+from pravega_connector.errors import (
     ConfigError,
     DataLossError,
     ReaderGroupError,
@@ -21,7 +21,7 @@ from connector.errors import (
     StreamNotFoundError,
     TimeUnknownError,
 )
-from connector.groups import Bound, Ranged, Retention
+from pravega_connector.groups import Bound, Ranged, Retention
 from pravega_serde.errors import DeserializationError
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from connector.client import PravegaClient, shared_client
+from pravega_connector.client import PravegaClient, shared_client
 
 
 def run(script, *arguments):
@@ -31,8 +31,8 @@ def test_forked_children_write_and_read_by_clients_of_their_own(config, stream_n
     output = run(
         """
         import os, sys
-        from connector.client import shared_client
-        from connector.config import PravegaConfig
+        from pravega_connector.client import shared_client
+        from pravega_connector.config import PravegaConfig
 
         uri, stream = sys.argv[1:]
         config = PravegaConfig(controller=uri)
@@ -71,7 +71,7 @@ def test_spark_starts_after_a_client_was_used(config, stream_name):
     output = run(
         """
         import sys
-        from connector.client import PravegaClient
+        from pravega_connector.client import PravegaClient
         from pyspark.sql import SparkSession
 
         uri, stream = sys.argv[1:]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import PravegaClient, StreamCut
-from connector.config import PravegaConfig
-from connector.errors import AuthenticationError
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import AuthenticationError
+from pravega_connector.wire import StreamName
 from tests.integration._users import as_user, password, server_with_users
 from tools.micro_batches import MicroBatches
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import DataLossError, StreamNotFoundError, StreamSealedError
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import DataLossError, StreamNotFoundError, StreamSealedError
 from pravega_serde import serializer_for
 
 TEXT = serializer_for("string")

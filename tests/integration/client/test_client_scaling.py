@@ -7,9 +7,9 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import StreamNotFoundError, StreamSealedError
-from connector.wire import StreamCut, segment_epoch
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import StreamNotFoundError, StreamSealedError
+from pravega_connector.wire import StreamCut, segment_epoch
 
 KEYS = [f"key-{i}" for i in range(40)]
 

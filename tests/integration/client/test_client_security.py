@@ -8,10 +8,10 @@ import pytest
 import trustme
 import uvloop
 
-from connector.client import AsyncPravegaClient, PravegaClient, stores
-from connector.config import PravegaConfig
-from connector.errors import AuthenticationError
-from connector.local import LocalPravega
+from pravega_connector.client import AsyncPravegaClient, PravegaClient, stores
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import AuthenticationError
+from pravega_connector.local import LocalPravega
 from tests.jvm import SOON_READY
 
 pytestmark = pytest.mark.real_servers("TLS, users and delegation tokens")

@@ -7,9 +7,9 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from connector.client import LeaseKeeper, PravegaClient, TransactionStatus
-from connector.client.rpc import ControllerChannel
-from connector.errors import (
+from pravega_connector.client import LeaseKeeper, PravegaClient, TransactionStatus
+from pravega_connector.client.rpc import ControllerChannel
+from pravega_connector.errors import (
     ControllerUnavailableError,
     LeaseRangeError,
     StreamNotFoundError,
@@ -162,7 +162,7 @@ def test_missing_and_sealed_streams_take_none(client, stream):
 
 WRITE = """
 import sys, time
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 
 uri, stream, count = sys.argv[1:]
 transaction = PravegaClient(uri).transactions(stream).begin()
@@ -175,7 +175,7 @@ time.sleep(600)
 """
 COMMIT = """
 import sys, uuid
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 
 uri, stream, transaction = sys.argv[1:]
 print(PravegaClient(uri).transaction(stream, uuid.UUID(transaction)).commit().name)

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
-from connector.client.exactly_once import ExactlyOnceReader
-from connector.client.reader_group import ReaderGroup
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, ReaderOfflineError, TransactionAbortedError
-from connector.steps import StepsState
+from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
+from pravega_connector.client.exactly_once import ExactlyOnceReader
+from pravega_connector.client.reader_group import ReaderGroup
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError, ReaderOfflineError, TransactionAbortedError
+from pravega_connector.steps import StepsState
 from tests.conftest import Eventually
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import (
+from pravega_connector.client import (
     EventWriter,
     PravegaClient,
     RetentionPolicy,
@@ -13,8 +13,8 @@ from connector.client import (
     StreamName,
     TailReader,
 )
-from connector.config import PravegaConfig
-from connector.local import LocalPravega
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega
 from pravega_serde import serializer_for
 from pravega_serde.adapters import typed
 from pravega_serde.routing import EventRouter

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
 from examples import evolution, heat_map, ingest_files
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 
 
 def test_each_reader_sees_both_versions(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from connector.config import PravegaConfig
+from pravega_connector.config import PravegaConfig
 
-_MAIN = "from connector.cli import main; main()"
+_MAIN = "from pravega_connector.cli import main; main()"
 
 
 @pytest.fixture

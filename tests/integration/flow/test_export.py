@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connector.client import StreamCut
-from connector.errors import ColumnTypeError, ConfigError, OutputFileError, StreamNotFoundError
-from connector.export import export_stream
+from pravega_connector.client import StreamCut
+from pravega_connector.errors import ColumnTypeError, ConfigError, OutputFileError, StreamNotFoundError
+from pravega_connector.export import export_stream
 from pravega_serde import DeserializationError, serializer_for
 from tests.small_files import no_file_beyond
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.cli.export import export
-from connector.cli.pipe import pipe
+from pravega_connector.cli.export import export
+from pravega_connector.cli.pipe import pipe
 
 PAGE = (Path(__file__).parents[3] / "docs" / "export-and-pipe.md").read_text()
 

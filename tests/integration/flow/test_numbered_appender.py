@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from connector.client import NumberedAppender, PravegaClient
-from connector.errors import StreamNotFoundError, StreamSealedError
+from pravega_connector.client import NumberedAppender, PravegaClient
+from pravega_connector.errors import StreamNotFoundError, StreamSealedError
 from tools.faults.proxy import Proxy
 
 COUNT = 4000

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient, StreamName
-from connector.ingest.run import open_steps, state_name
-from connector.steps import StepLog
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.steps import StepLog
 
 Events = Callable[[], list[tuple[int, int]]]
 

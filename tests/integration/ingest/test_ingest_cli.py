@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connector.cli import command_line
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.ingest import FileSource
-from connector.ingest.takeover import this_run
-from connector.local import LocalPravega
-from connector.steps import StepLog
+from pravega_connector.cli import command_line
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.ingest import FileSource
+from pravega_connector.ingest.takeover import this_run
+from pravega_connector.local import LocalPravega
+from pravega_connector.steps import StepLog
 from tests.ingest_steps import record
 
 Write = Callable[..., Path]
@@ -98,7 +98,14 @@ def test_the_operator_must_choose(run: Callable[..., Result], write: Write, step
 
 @pytest.fixture
 def follower(config: PravegaConfig, folder: Path, target: StreamName) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", "from connector.cli import main; main()", "ingest", str(folder), str(target)]
+    command = [
+        sys.executable,
+        "-c",
+        "from pravega_connector.cli import main; main()",
+        "ingest",
+        str(folder),
+        str(target),
+    ]
     command += ["--controller", config.controller, "--follow", "--settle", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
     yield process

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connector.client import PravegaClient, StreamName
-from connector.errors import BadRecordError, SourceChangedError, SourceUnreadableError, StreamNotFoundError
-from connector.ingest import Chunk, Counts, FileOptions, FileSource, Settings, Sizes, ingest, plan
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.errors import BadRecordError, SourceChangedError, SourceUnreadableError, StreamNotFoundError
+from pravega_connector.ingest import Chunk, Counts, FileOptions, FileSource, Settings, Sizes, ingest, plan
 
 Write = Callable[..., Path]
 Events = Callable[[], list[tuple[int, int]]]

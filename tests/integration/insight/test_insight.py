@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from connector.client import PravegaClient, StreamCut
-from connector.errors import MalformedStreamCutError
-from connector.insight import StreamWatch, compare_cuts, draw_history, scaling_history, stream_lag, write_cut
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.errors import MalformedStreamCutError
+from pravega_connector.insight import StreamWatch, compare_cuts, draw_history, scaling_history, stream_lag, write_cut
+from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 
 Write = Callable[[int], StreamCut]

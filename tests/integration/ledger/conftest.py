@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
-from connector.config import PravegaConfig
-from connector.ledger import (
+from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
+from pravega_connector.config import PravegaConfig
+from pravega_connector.ledger import (
     Commit,
     Job,
     Key,
@@ -21,7 +21,7 @@ from connector.ledger import (
     ledger_name,
     target_of,
 )
-from connector.sink.contents import RowTotal
+from pravega_connector.sink.contents import RowTotal
 
 
 class Target:

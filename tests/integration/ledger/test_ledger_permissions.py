@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.errors import AuthenticationError
-from connector.ledger import Ledger, ledger_name
-from connector.options import parse_options
-from connector.sink import SinkOptions, encoder_for
-from connector.sink.exactly_once import ExactlyOnce
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import AuthenticationError
+from pravega_connector.ledger import Ledger, ledger_name
+from pravega_connector.options import parse_options
+from pravega_connector.sink import SinkOptions, encoder_for
+from pravega_connector.sink.exactly_once import ExactlyOnce
+from pravega_connector.wire import StreamName
 from tests.integration._users import ADMIN, as_user, server_with_users
 
 pytestmark = pytest.mark.real_servers("users with rights of their own")

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import LocalServerError
-from connector.local import LocalPravega
-from connector.local.jars import cache_dir
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import LocalServerError
+from pravega_connector.local import LocalPravega
+from pravega_connector.local.jars import cache_dir
 
 NAMES = ["zookeeper", "bookie-1", "bookie-2", "bookie-3", "controller-1", "controller-2", "store-1", "store-2"]
-CLI = "import sys; from connector.cli import main; main(sys.argv[1:])"
+CLI = "import sys; from pravega_connector.cli import main; main(sys.argv[1:])"
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import AuthenticationError
-from connector.local import LocalPravega
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import AuthenticationError
+from pravega_connector.local import LocalPravega
 
 # One server with tokens, and each renewal by itself, are tests of the client.
 pytestmark = pytest.mark.long

@@ -21,22 +21,22 @@ from pathlib import Path
 import pytest
 import trustme
 
-from connector.errors import ConfigError, JarDownloadError
-from connector.local.download import Jar
-from connector.local.jars import JarSet, ensure_jars
+from pravega_connector.errors import ConfigError, JarDownloadError
+from pravega_connector.local.download import Jar
+from pravega_connector.local.jars import JarSet, ensure_jars
 
 # Fetches the jars named by the lines of its first argument and prints their folder.
 FETCH = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a run of the tests in the background ignores it
-from connector.local.jars import JarSet, ensure_jars
-from connector.local.download import Jar
+from pravega_connector.local.jars import JarSet, ensure_jars
+from pravega_connector.local.download import Jar
 jars = tuple(Jar.from_line(line) for line in sys.argv[1].splitlines())
 print(ensure_jars(JarSet("server", "1.0", jars)))
 """
 # In the folder of a fetch whose second jar is on its way.
 PARTIAL = ("second-1.0.jar.part", "first-1.0.jar", "third-1.0-linux.jar")
-CLI = "import sys; from connector.cli import main; main(sys.argv[1:])"
+CLI = "import sys; from pravega_connector.cli import main; main(sys.argv[1:])"
 
 
 class Served:
@@ -162,7 +162,7 @@ def serving(answer, *, trust=None):
 def repository(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr("connector.local.download._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("pravega_connector.local.download._FIRST_PAUSE", 0.01)
     monkeypatch.setenv("PRAVEGA_SERDE_CACHE", str(tmp_path / "cache"))
     served = Served()
     with serving(served.serve) as address:
@@ -213,13 +213,13 @@ def test_fetched_once(repository, capsys):
 
 
 def test_connections_are_kept(repository, monkeypatch):
-    monkeypatch.setattr("connector.local.download._WORKERS", 1)
+    monkeypatch.setattr("pravega_connector.local.download._WORKERS", 1)
     assert_complete(fetch(repository), repository)
     assert len(repository.connections) == 1
 
 
 def test_kept_connections_that_the_server_closes(repository, monkeypatch, capsys):
-    monkeypatch.setattr("connector.local.download._WORKERS", 1)
+    monkeypatch.setattr("pravega_connector.local.download._WORKERS", 1)
     repository.close_idle = True
     assert_complete(fetch(repository), repository)
     assert len(repository.connections) == 3
@@ -235,7 +235,7 @@ def test_nothing_is_left_in_the_home_folder(repository, start_python, tmp_path):
 
 
 def test_neither_java_nor_pyspark_is_needed(repository, start_python, tmp_path):
-    program = "import sys; sys.modules['pyspark'] = None\nimport connector.cli.local" + FETCH
+    program = "import sys; sys.modules['pyspark'] = None\nimport pravega_connector.cli.local" + FETCH
     process = start_python(program, repository.lines, JAVA_HOME=str(tmp_path), PATH=str(tmp_path))
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors

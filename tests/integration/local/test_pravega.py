@@ -8,17 +8,17 @@ import time
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import AuthenticationError, ConfigError, DeadlineExceededError, LocalServerError
-from connector.local import LocalPravega, LocalSchemaRegistry, launch
-from connector.local import server as module
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import AuthenticationError, ConfigError, DeadlineExceededError, LocalServerError
+from pravega_connector.local import LocalPravega, LocalSchemaRegistry, launch
+from pravega_connector.local import server as module
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat
 
 PASSWORD = "a:b c\\ü"
 
 STARTER = """
 import time
-from connector.local import LocalPravega
+from pravega_connector.local import LocalPravega
 server = LocalPravega()
 server.start()
 print(server.pid, server.log, flush=True)

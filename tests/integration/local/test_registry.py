@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from connector.errors import ConfigError, LocalServerError
-from connector.local import LocalSchemaRegistry, RegistryUser
+from pravega_connector.errors import ConfigError, LocalServerError
+from pravega_connector.local import LocalSchemaRegistry, RegistryUser
 from pravega_serde.errors import RegistryAuthenticationError, RegistryPermissionError, RegistryProtocolError
 from pravega_serde.registry import (
     Compatibility,
@@ -87,7 +87,7 @@ def test_a_registry_that_ends_by_itself_says_why():
 
 def test_it_ends_with_its_starter(start_python, is_gone, eventually):
     starter = start_python(
-        "import time; from connector.local import LocalSchemaRegistry; r = LocalSchemaRegistry(); r.start();"
+        "import time; from pravega_connector.local import LocalSchemaRegistry; r = LocalSchemaRegistry(); r.start();"
         "print(r.pid, flush=True); time.sleep(600)"
     )
     pid = int(starter.stdout.readline())

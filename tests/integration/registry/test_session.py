@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from connector.local import LocalSchemaRegistry
-from connector.testing import InProcessRegistry
+from pravega_connector.local import LocalSchemaRegistry
+from pravega_connector.testing import InProcessRegistry
 from pravega_serde.errors import RegistryUnavailableError
 from pravega_serde.registry import (
     AsyncSchemaRegistryClient,

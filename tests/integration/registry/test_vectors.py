@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from connector.local import LocalPravega, LocalSchemaRegistry
+from pravega_connector.local import LocalPravega, LocalSchemaRegistry
 from pravega_serde.registry import (
     CODEC_GZIP,
     CODEC_NONE,

@@ -7,10 +7,10 @@ from itertools import islice
 import pytest
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient, ScalingPolicy
-from connector.insight import scaling_history
-from connector.local import LocalPravega
 from examples.taxi import drive, fares
+from pravega_connector.client import PravegaClient, ScalingPolicy
+from pravega_connector.insight import scaling_history
+from pravega_connector.local import LocalPravega
 from tests.jvm import SOON_READY
 
 pytestmark = [pytest.mark.long, pytest.mark.real_servers("the policy is the server's")]

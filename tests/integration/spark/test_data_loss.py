@@ -12,12 +12,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient, StreamCut
-from connector.config import PravegaConfig
-from connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
-from connector.options import parse_options
-from connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
+from pravega_connector.options import parse_options
+from pravega_connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.wire import StreamName
 from tests.integration.spark._planning import next_offset
 
 SIZE = 100  # of an event with its header

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "dead-letters.md"
 

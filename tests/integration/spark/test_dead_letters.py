@@ -12,10 +12,10 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.deadletters import LETTER_SCHEMA
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.deadletters import LETTER_SCHEMA
+from pravega_connector.wire import StreamName
 from tests.integration.spark.test_streaming import forget_batch
 
 COUNT = 600
@@ -164,7 +164,7 @@ def test_a_batch_that_is_replayed(query, each_once, checkpoint):
 KILLED = """
 import os, sys
 from pyspark.sql import SparkSession
-from connector.data_source import PravegaDataSource
+from pravega_connector.data_source import PravegaDataSource
 stream, checkpoint, options = sys.argv[1], sys.argv[2], dict(pair.split("=", 1) for pair in sys.argv[3:])
 spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
          .config("spark.log.level", "OFF").getOrCreate())

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.data_source import PravegaDataSource
-from connector.local import LocalPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.local import LocalPravega
+from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import last_and_once, one_line
 
 Load = Callable[..., DataFrame]

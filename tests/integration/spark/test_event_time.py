@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from connector.client import PravegaClient, StreamConfig
-from connector.config import PravegaConfig
-from connector.data_source import PravegaDataSource
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamConfig
+from pravega_connector.config import PravegaConfig
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.wire import StreamName
 from tools.micro_batches import MicroBatches
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connector.config import PravegaConfig
+from pravega_connector.config import PravegaConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "event-time.md"
 

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from connector.client import PravegaClient, TransactionStatus
-from connector.config import PravegaConfig
-from connector.ledger import Ledger, Prepared, ledger_name
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.config import PravegaConfig
+from pravega_connector.ledger import Ledger, Prepared, ledger_name
+from pravega_connector.wire import StreamName
 from tests.integration.spark.test_streaming import KEYS, forget_batch, write_numbers
 
 Copy = Callable[..., StreamingQuery]

@@ -15,16 +15,16 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from connector.cli import command_line
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.local import pravega_jars
-from connector.local.jvm import find_java
-from connector.wire import StreamName
 from examples import event_counter
 from examples.alerts import orders, raise_alerts, show_alerts
 from examples.invoices import write_invoices
 from examples.word_count import count_words, text_writer
+from pravega_connector.cli import command_line
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import pravega_jars
+from pravega_connector.local.jvm import find_java
+from pravega_connector.wire import StreamName
 from pravega_serde import JavaSerializer
 from pravega_serde.registry import deserializer
 from tests.interop._javac import compile_java

@@ -20,11 +20,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega
-from connector.options import parse_options
-from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
+from pravega_connector.options import parse_options
+from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line
 from tests.jvm import SOON_READY
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 from tests.integration.spark._cases import COUNT, Case
 

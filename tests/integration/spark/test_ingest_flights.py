@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.ingest import Sizes, ingest, plan
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.ingest import Sizes, ingest, plan
 
 
 @pytest.fixture(scope="module")

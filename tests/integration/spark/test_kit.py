@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from connector.client import PravegaClient, StreamName
-from connector.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 COUNT = 3000

@@ -9,11 +9,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from connector import metrics
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.query_metrics import QueryMetrics
-from connector.wire import StreamName
+from pravega_connector import metrics
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.query_metrics import QueryMetrics
+from pravega_connector.wire import StreamName
 from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events
 from tests.measured import of_stream, value

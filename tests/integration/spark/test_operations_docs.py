@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from connector.config import PravegaConfig
+from pravega_connector.config import PravegaConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
-COMMAND = "from connector.cli import main; main()"
+COMMAND = "from pravega_connector.cli import main; main()"
 
 
 def test_the_examples_run_as_they_stand(spark: SparkSession, config: PravegaConfig, tmp_path: Path):

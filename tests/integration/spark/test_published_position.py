@@ -7,12 +7,12 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient, RetentionPolicy, StreamCut
-from connector.errors import ControllerError, DataLossError
-from connector.local import LocalPravega
-from connector.options import parse_options
-from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, RetentionPolicy, StreamCut
+from pravega_connector.errors import ControllerError, DataLossError
+from pravega_connector.local import LocalPravega
+from pravega_connector.options import parse_options
+from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events
 from tests.integration.spark._planning import next_offset
 from tests.jvm import SOON_READY

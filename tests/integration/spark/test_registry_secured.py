@@ -10,11 +10,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.local import LocalPravega, LocalSchemaRegistry, RegistryUser
-from connector.ports import free_ports
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega, LocalSchemaRegistry, RegistryUser
+from pravega_connector.ports import free_ports
+from pravega_connector.wire import StreamName
 from pravega_serde.registry import Compatibility, GroupProperties, SchemaRegistryClient, SerializationFormat, serializer
 from tests.integration.spark._registry_proxy import RegistryProxy
 

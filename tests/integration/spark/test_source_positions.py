@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient, StreamCut
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, MalformedStreamCutError, TimeUnknownError
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError, MalformedStreamCutError, TimeUnknownError
+from pravega_connector.wire import StreamName
 from tools.micro_batches import MicroBatches
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 
 # Writes what each batch holds, by task, to a file; in one batch it then kills the driver, Python and JVM.
 DRIVER = """

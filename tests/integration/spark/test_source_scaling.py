@@ -1,8 +1,8 @@
 """A stream that is scaled at random under load, read by a limited query with restarts. The long form is a command."""
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 from tools.scale._load import Load, read_with_restarts
 
 

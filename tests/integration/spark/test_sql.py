@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from connector.config import PravegaConfig
+from pravega_connector.config import PravegaConfig
 from tests.integration.spark._pages import sections, statements
 
 DEFAULT = "tcp://localhost:9090"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
 from pravega_serde import serializer_for
 from tests.integration.spark._pages import sections
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import OpenTransaction, PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.ledger import Committed, Ledger, Prepared, from_bytes
+from pravega_connector.client import OpenTransaction, PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.ledger import Committed, Ledger, Prepared, from_bytes
 from tests.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 
 KEYS = 40
 Start = Callable[..., StreamingQuery]

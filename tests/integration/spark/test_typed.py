@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 from tests.integration.spark._cases import AVRO, COUNT, Case
 
 pytestmark = pytest.mark.usefixtures("new_york")

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from connector.client import PravegaClient
-from connector.config import PravegaConfig
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.wire import StreamName
 
 ROOT = Path(__file__).parents[3]
 THEIRS = "def length(event): return len(event)\n"

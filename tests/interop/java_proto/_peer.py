@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from connector.local import registry_jars
-from connector.local.jvm import find_java
+from pravega_connector.local import registry_jars
+from pravega_connector.local.jvm import find_java
 from tests.interop._javac import compile_java
 
 __all__ = ["ProtoPeer"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from connector.cli import main
+from pravega_connector.cli import main
 from pravega_serde.errors import PravegaError
 
 
@@ -35,7 +35,7 @@ def test_an_error_of_this_project_is_one_line(capsys, monkeypatch):
     def fail():
         raise PravegaError("it does not\nwork")
 
-    monkeypatch.setattr("connector.cli.local.detached_server", fail)
+    monkeypatch.setattr("pravega_connector.cli.local.detached_server", fail)
     assert run(capsys, "local", "status") == (1, "", "[PRAVEGA-ERROR] it does not work\n")
 
 

@@ -8,11 +8,17 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from connector.cli import COMMANDS, command_line
-from connector.cli.arguments import DURATION, SIZE
-from connector.cli.exit_codes import ExitCode, exit_code
-from connector.errors import ConfigError, ControllerUnavailableError, DataLossError, SourceError, StreamNotFoundError
-from connector.ledger import AppState, Finding
+from pravega_connector.cli import COMMANDS, command_line
+from pravega_connector.cli.arguments import DURATION, SIZE
+from pravega_connector.cli.exit_codes import ExitCode, exit_code
+from pravega_connector.errors import (
+    ConfigError,
+    ControllerUnavailableError,
+    DataLossError,
+    SourceError,
+    StreamNotFoundError,
+)
+from pravega_connector.ledger import AppState, Finding
 from pravega_serde import DeserializationError
 
 
@@ -87,7 +93,7 @@ def test_every_command_with_a_server_names_a_wrong_address_in_one_line():
 def test_recover_shows_the_whole_id_of_an_application(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     query = "4b04a882-19ef-4fe8-b8c8-a79bf423f21b"
-    importlib.import_module("connector.cli.recover")._show([Finding(AppState(query, last=21))], [])
+    importlib.import_module("pravega_connector.cli.recover")._show([Finding(AppState(query, last=21))], [])
     assert query in capsys.readouterr().out  # as --accept and --discard take it
 
 
@@ -119,8 +125,8 @@ def test_an_interrupt_and_a_closed_pipe_are_quiet(monkeypatch):
         def fail(*_: object, error: BaseException = raised, **__: object):
             raise error
 
-        monkeypatch.setattr("connector.cli.local.detached_server", fail)
-        monkeypatch.setattr("connector.cli._end_output", lambda: None)
+        monkeypatch.setattr("pravega_connector.cli.local.detached_server", fail)
+        monkeypatch.setattr("pravega_connector.cli._end_output", lambda: None)
         assert run("local", "status") == (code, "", "")
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import StreamCut, StreamName
-from connector.errors import ConfigError, MalformedStreamCutError
-from connector.insight import (
+from pravega_connector.client import StreamCut, StreamName
+from pravega_connector.errors import ConfigError, MalformedStreamCutError
+from pravega_connector.insight import (
     CUT_FORMS,
     History,
     SegmentLife,
@@ -18,7 +18,7 @@ from connector.insight import (
     read_cut,
     write_cut,
 )
-from connector.wire import SegmentRange, segment_id
+from pravega_connector.wire import SegmentRange, segment_id
 
 NAME = StreamName("s", "t")
 ids = st.builds(segment_id, st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1))

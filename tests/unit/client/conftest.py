@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 

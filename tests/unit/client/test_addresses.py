@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from connector.client import addresses
-from connector.client.connection import open_socket
-from connector.client.event_loop import run as in_event_loop
-from connector.errors import ConnectionLostError
-from connector.testing.requests import frame
+from pravega_connector.client import addresses
+from pravega_connector.client.connection import open_socket
+from pravega_connector.client.event_loop import run as in_event_loop
+from pravega_connector.errors import ConnectionLostError
+from pravega_connector.testing.requests import frame
 
 HOST = "store.example"
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from connector.client import PravegaClient, StreamCut
-from connector.config import PravegaConfig
-from connector.errors import ConfigError
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError
+from pravega_connector.wire import StreamName
 from pravega_serde import PravegaError
 from pravega_serde.json import JsonSerializer
 

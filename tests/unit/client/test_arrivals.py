@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from connector.client import Arrivals, PravegaClient, StreamName
-from connector.testing import InProcessPravega
-from connector.wire import GetStreamSegmentInfo, ReadSegment, encode
+from pravega_connector.client import Arrivals, PravegaClient, StreamName
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import GetStreamSegmentInfo, ReadSegment, encode
 
 A, B = StreamName("s", "a"), StreamName("s", "b")
 LONG = 30.0  # none of the tests waits for it
@@ -85,7 +85,9 @@ def test_a_scaled_and_a_sealed_stream_are_told(client, arrivals):
 
 def test_waiting_asks_once(client, arrivals, monkeypatch):
     sent = []
-    monkeypatch.setattr("connector.client.arrivals.encode", lambda message: sent.append(message) or encode(message))
+    monkeypatch.setattr(
+        "pravega_connector.client.arrivals.encode", lambda message: sent.append(message) or encode(message)
+    )
     before = ends(client, A, B)
     for _ in range(5):
         assert arrivals.wait(before, 0.02) is False

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 import uvloop
 
-from connector.client import AsyncLeaseKeeper, AsyncPravegaClient, PravegaClient, TransactionStatus
-from connector.client._proto import controller_pb2 as pb
-from connector.client.connection import Tls, open_socket
-from connector.client.event_loop import run as in_event_loop
-from connector.errors import ConfigError, ControllerError, StreamNotFoundError, TransactionAbortedError
-from connector.testing.requests import Append, frame
-from connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
+from pravega_connector.client import AsyncLeaseKeeper, AsyncPravegaClient, PravegaClient, TransactionStatus
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client.connection import Tls, open_socket
+from pravega_connector.client.event_loop import run as in_event_loop
+from pravega_connector.errors import ConfigError, ControllerError, StreamNotFoundError, TransactionAbortedError
+from pravega_connector.testing.requests import Append, frame
+from pravega_connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
 from pravega_serde.errors import DeserializationError, UnsupportedFormatError
 from tests.fake_stream import FakeStream
 from tests.fakes import FakeController
@@ -547,12 +547,15 @@ def test_closing_ends_a_call_of_another_task_and_a_cancelled_one_is_cancelled(ru
 
 
 def test_a_program_without_an_event_loop_loads_none_of_it():
-    loaded = "import sys, connector.client; print(*[m for m in sys.modules if 'greenlet' in m or 'async_client' in m])"
+    loaded = (
+        "import sys, pravega_connector.client\n"
+        "print(*[name for name in sys.modules if 'greenlet' in name or 'async_client' in name])"
+    )
     done = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "\n"
 
 
 def test_without_greenlet_the_error_says_what_to_install():
-    source = "import sys; sys.modules['greenlet'] = None; from connector.client import AsyncPravegaClient"
+    source = "import sys; sys.modules['greenlet'] = None; from pravega_connector.client import AsyncPravegaClient"
     done = subprocess.run([sys.executable, "-c", source], check=False, capture_output=True, text=True, timeout=60)
     assert "pip install 'pravega-serde[async]'" in done.stderr.splitlines()[-1]

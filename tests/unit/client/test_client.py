@@ -2,10 +2,10 @@
 
 import pytest
 
-from connector.client import PravegaClient, shared_client
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, InvalidNameError
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, shared_client
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError, InvalidNameError
+from pravega_connector.wire import StreamName
 
 
 def test_names_are_full_or_in_the_configured_scope():

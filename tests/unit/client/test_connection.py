@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from connector.client.connection import AppendConnection, Connection, ConnectionPool, wait_ready
-from connector.client.deadline import Deadline
-from connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
-from connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
+from pravega_connector.client.connection import AppendConnection, Connection, ConnectionPool, wait_ready
+from pravega_connector.client.deadline import Deadline
+from pravega_connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
+from pravega_connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
 
 SEGMENT = "scope/stream/0.#epoch.0"
 ASK = encode(GetStreamSegmentInfo(1, SEGMENT, ""))

@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from connector.client import controller_methods as calls
-from connector.client.deadline import Deadline, Looks
-from connector.client.health import Attempts, ClusterHealth
-from connector.client.rpc import Rpc
-from connector.errors import (
+from pravega_connector.client import controller_methods as calls
+from pravega_connector.client.deadline import Deadline, Looks
+from pravega_connector.client.health import Attempts, ClusterHealth
+from pravega_connector.client.rpc import Rpc
+from pravega_connector.errors import (
     ConnectionLostError,
     ControllerFailureError,
     ControllerUnavailableError,
@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         time, "monotonic", lambda: 1000.0 + math.fsum(pauses) if threading.get_ident() == here else now()
     )
     monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr("connector.client.health._CHANCE.uniform", lambda low, high: high)
+    monkeypatch.setattr("pravega_connector.client.health._CHANCE.uniform", lambda low, high: high)
     return pauses
 
 

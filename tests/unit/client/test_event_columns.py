@@ -9,12 +9,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.client.administration import StreamDescription
-from connector.client.controller_values import StreamConfig
-from connector.errors import ConfigError
-from connector.testing.requests import frame
-from connector.wire import SegmentRange
+from pravega_connector.client import PravegaClient
+from pravega_connector.client.administration import StreamDescription
+from pravega_connector.client.controller_values import StreamConfig
+from pravega_connector.errors import ConfigError
+from pravega_connector.testing.requests import frame
+from pravega_connector.wire import SegmentRange
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
 

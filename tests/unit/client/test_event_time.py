@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import SegmentSlice, StreamCut, TimeWindow, Watermark, WatermarkLog
-from connector.client.watermarks import _last_before
-from connector.errors import TimeUnknownError
-from connector.wire import SegmentRange, StreamName, segment_id
+from pravega_connector.client import SegmentSlice, StreamCut, TimeWindow, Watermark, WatermarkLog
+from pravega_connector.client.watermarks import _last_before
+from pravega_connector.errors import TimeUnknownError
+from pravega_connector.wire import SegmentRange, StreamName, segment_id
 from tests.fake_stream import FakeStream
 
 STREAM = StreamName("scope", "stream")

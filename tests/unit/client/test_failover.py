@@ -16,11 +16,11 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import ControllerClient, EventWriter, append_loop, tail
-from connector.client._proto import controller_pb2 as pb
-from connector.client.health import ClusterHealth
-from connector.config import PravegaConfig
-from connector.errors import (
+from pravega_connector.client import ControllerClient, EventWriter, append_loop, tail
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client.health import ClusterHealth
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import (
     ControllerUnavailableError,
     DataLossError,
     DeadlineExceededError,
@@ -28,8 +28,8 @@ from connector.errors import (
     StreamSealedError,
     TokenExpiredError,
 )
-from connector.testing.requests import frame
-from connector.wire import (
+from pravega_connector.testing.requests import frame
+from pravega_connector.wire import (
     GetStreamSegmentInfo,
     NoSuchSegment,
     ReadSegment,
@@ -428,8 +428,8 @@ class TestTold:
     @pytest.fixture
     def trouble(self, monkeypatch):
         """An outage is one at once, and soon over."""
-        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
-        monkeypatch.setattr("connector.client.health._LONGEST_PAUSE", 0.05)
+        monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("pravega_connector.client.health._LONGEST_PAUSE", 0.05)
 
     @pytest.mark.usefixtures("trouble")
     def test_an_outage_is_logged_once_counted_and_over(self, stream, store, other, caplog):
@@ -479,20 +479,20 @@ class TestTold:
         assert client.counters.as_dict()["token_refreshes"] == 1
 
     def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
-        monkeypatch.setattr("connector.client.health.NOTE_EVERY", 1000.0)
+        monkeypatch.setattr("pravega_connector.client.health.NOTE_EVERY", 1000.0)
         health, logger = ClusterHealth(), logging.getLogger("pravega_connector.client.test")
         with caplog.at_level(logging.INFO, logger="pravega_connector.client"):
             for _ in range(100):
                 health.count("reconnects", logger, "lost")
             health.count("segment_moves", logger, "moved")
             assert [r.getMessage() for r in caplog.records] == ["lost", "moved"]
-            monkeypatch.setattr("connector.client.health.NOTE_EVERY", 0.0)  # that time has passed
+            monkeypatch.setattr("pravega_connector.client.health.NOTE_EVERY", 0.0)  # that time has passed
             health.count("reconnects", logger, "lost again")
         assert caplog.records[-1].getMessage() == "lost again (and 99 more of this kind before)"
         assert health.counters.as_dict()["reconnects"] == 101
 
     def test_outages_at_the_same_time_count_once(self, monkeypatch):
-        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
         health, logger = ClusterHealth(), logging.getLogger("pravega_connector.client.test")
         first, second = (health.attempts(logger, what) for what in ("first", "second"))
         first.failed(ControllerUnavailableError("gone"))
@@ -507,7 +507,7 @@ class TestTold:
         assert health.counters.as_dict()["outages"] == 1
 
     def test_an_outage_ends_with_who_has_it(self, monkeypatch):
-        monkeypatch.setattr("connector.client.health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
         health = ClusterHealth()
         attempts = health.attempts(logging.getLogger("pravega_connector.client.test"), "a reader that was not closed")
         attempts.failed(ControllerUnavailableError("gone"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.testing import InProcessPravega, InProcessRegistry
+from pravega_connector.testing import InProcessPravega, InProcessRegistry
 from tests.unit.client import forked
 
 pytestmark = pytest.mark.skipif(not hasattr(forked.os, "fork"), reason="the system has no fork")

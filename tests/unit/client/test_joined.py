@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.client.slices import EventBatch, joined
-from connector.errors import DataLossError
-from connector.wire import StreamName
+from pravega_connector.client.slices import EventBatch, joined
+from pravega_connector.errors import DataLossError
+from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 
 STREAM = StreamName("s", "x")

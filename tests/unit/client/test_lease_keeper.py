@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from connector.client import LeaseKeeper, TransactionStatus
-from connector.client import transactions as module
-from connector.client.transactions import ping_interval
-from connector.errors import ConfigError, ConnectorError, ControllerUnavailableError, TransactionAbortedError
+from pravega_connector.client import LeaseKeeper, TransactionStatus
+from pravega_connector.client import transactions as module
+from pravega_connector.client.transactions import ping_interval
+from pravega_connector.errors import ConfigError, ConnectorError, ControllerUnavailableError, TransactionAbortedError
 
 
 @pytest.fixture

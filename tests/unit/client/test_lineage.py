@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import Lineage, Successor
-from connector.wire import SegmentRange, StreamName
+from pravega_connector.client import Lineage, Successor
+from pravega_connector.wire import SegmentRange, StreamName
 
 STREAM = StreamName("s", "t")
 

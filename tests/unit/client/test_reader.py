@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from connector.client import SegmentPlace, SegmentSlice, read_slice, slices_between
-from connector.errors import (
+from pravega_connector.client import SegmentPlace, SegmentSlice, read_slice, slices_between
+from pravega_connector.errors import (
     ConnectionLostError,
     DataLossError,
     DeadlineExceededError,
@@ -18,8 +18,8 @@ from connector.errors import (
     TokenExpiredError,
     UnexpectedReplyError,
 )
-from connector.testing.requests import frame
-from connector.wire import (
+from pravega_connector.testing.requests import frame
+from pravega_connector.wire import (
     AuthTokenCheckFailed,
     ErrorMessage,
     GetStreamSegmentInfo,

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from connector.client import NumberedAppender, PravegaClient, Revision, StreamName, events, sealed_lengths
-from connector.client.byte_stream import RawByteWriter
-from connector.errors import DeadlineExceededError, OutcomeUnknownError, PravegaError, UnexpectedReplyError
-from connector.testing import InProcessPravega
-from connector.testing.requests import Append, frame
-from connector.wire import (
+from pravega_connector.client import NumberedAppender, PravegaClient, Revision, StreamName, events, sealed_lengths
+from pravega_connector.client.byte_stream import RawByteWriter
+from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, PravegaError, UnexpectedReplyError
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.testing.requests import Append, frame
+from pravega_connector.wire import (
     NO_ATTRIBUTE,
     AppendSetup,
     BlockAppend,

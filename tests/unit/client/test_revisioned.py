@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import Revision, appenders
-from connector.client.connection import Connection
-from connector.client.revisioned import _MARK
-from connector.errors import (
+from pravega_connector.client import Revision, appenders
+from pravega_connector.client.connection import Connection
+from pravega_connector.client.revisioned import _MARK
+from pravega_connector.errors import (
     ConfigError,
     ConnectionLostError,
     DataLossError,
@@ -20,8 +20,8 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.testing.requests import Append, frame
-from connector.wire import (
+from pravega_connector.testing.requests import Append, frame
+from pravega_connector.wire import (
     AuthTokenCheckFailed,
     ConditionalAppend,
     ConditionalCheckFailed,

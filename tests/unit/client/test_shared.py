@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import has_answered, note_answer, shared
-from connector.config import PravegaConfig
+from pravega_connector.client import has_answered, note_answer, shared
+from pravega_connector.config import PravegaConfig
 
 HERE = PravegaConfig(controller="tcp://here:9090")
 THERE = PravegaConfig(controller="tcp://there:9090")

@@ -3,9 +3,9 @@
 import struct
 from typing import Any
 
-from connector.client import Subscriber
-from connector.client.controller_values import SubscriberId
-from connector.wire import StreamCut, StreamName
+from pravega_connector.client import Subscriber
+from pravega_connector.client.controller_values import SubscriberId
+from pravega_connector.wire import StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 STREAM = StreamName("scope1", "stream2")

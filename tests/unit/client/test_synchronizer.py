@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client.synchronizer import _Entry, _EntrySerializer
-from connector.errors import ConfigError, DataLossError, OutcomeUnknownError
-from connector.testing.requests import frame
-from connector.wire import ConditionalAppend, ReadSegment
+from pravega_connector.client.synchronizer import _Entry, _EntrySerializer
+from pravega_connector.errors import ConfigError, DataLossError, OutcomeUnknownError
+from pravega_connector.testing.requests import frame
+from pravega_connector.wire import ConditionalAppend, ReadSegment
 from pravega_serde import serializer_for
 from pravega_serde.errors import DeserializationError
 

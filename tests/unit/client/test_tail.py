@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from connector.client import PravegaClient, tail
-from connector.errors import ConfigError, DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
-from connector.testing.requests import frame
-from connector.wire import (
+from pravega_connector.client import PravegaClient, tail
+from pravega_connector.errors import ConfigError, DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
+from pravega_connector.testing.requests import frame
+from pravega_connector.wire import (
     AuthTokenCheckFailed,
     GetStreamSegmentInfo,
     ReadSegment,

@@ -6,8 +6,8 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from connector.client import TransactionStatus
-from connector.errors import (
+from pravega_connector.client import TransactionStatus
+from pravega_connector.errors import (
     ConfigError,
     DeadlineExceededError,
     EventTooLargeError,
@@ -16,8 +16,8 @@ from connector.errors import (
     TransactionExpiredError,
     TransactionUnknownError,
 )
-from connector.testing.requests import Append
-from connector.wire import NoSuchSegment
+from pravega_connector.testing.requests import Append
+from pravega_connector.wire import NoSuchSegment
 from pravega_serde.routing import segment_key
 from tests.fake_stream import FakeStream
 

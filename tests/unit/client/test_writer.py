@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.errors import (
+from pravega_connector.errors import (
     ColumnTypeError,
     ConfigError,
     DeadlineExceededError,
@@ -18,8 +18,8 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.testing.requests import Append
-from connector.wire import MAX_EVENT_SIZE, SetupAppend
+from pravega_connector.testing.requests import Append
+from pravega_connector.wire import MAX_EVENT_SIZE, SetupAppend
 from pravega_serde.errors import SerializationError
 from pravega_serde.routing import segment_key
 from tests.fake_stream import FakeSegmentStore, FakeStream

@@ -7,7 +7,7 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 
-from connector.client import append_loop, event_writer, inbox, transactions, waiting
+from pravega_connector.client import append_loop, event_writer, inbox, transactions, waiting
 
 CALLERS = {module.__file__ for module in (append_loop, event_writer, inbox, transactions, waiting)}
 

@@ -6,16 +6,16 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import append_loop
-from connector.errors import (
+from pravega_connector.client import append_loop
+from pravega_connector.errors import (
     AuthenticationError,
     DeadlineExceededError,
     PravegaError,
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.testing.requests import Append
-from connector.wire import (
+from pravega_connector.testing.requests import Append
+from pravega_connector.wire import (
     AppendSetup,
     AuthTokenCheckFailed,
     ConditionalBlockEnd,

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.client.events import pieces_of
-from connector.errors import ColumnTypeError, ConfigError, DeadlineExceededError
-from connector.testing.requests import Append
+from pravega_connector.client.events import pieces_of
+from pravega_connector.errors import ColumnTypeError, ConfigError, DeadlineExceededError
+from pravega_connector.testing.requests import Append
 from pravega_serde import SchemaError, SerializationError, serializer_for
 from pravega_serde.routing import ByColumn, ByConstant, ByField, ByFunction, Unrouted, segment_key
 from tests.fake_stream import FakeSegmentStore, FakeStream

@@ -4,8 +4,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from connector import client as package
-from connector.cli import ingest, pipe, read, watch, write
+from pravega_connector import client as package
+from pravega_connector.cli import ingest, pipe, read, watch, write
 
 # Where each takes the client's class from, the command, its first arguments.
 COMMANDS = [

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connector.errors import ColumnTypeError, ConfigError
-from connector.export import file_format, open_writer
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.export import file_format, open_writer
 
 SCHEMA = pa.schema(
     [

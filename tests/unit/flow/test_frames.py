@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import EventError
-from connector.pipe import LengthFrames, LineFrames
+from pravega_connector.errors import EventError
+from pravega_connector.pipe import LengthFrames, LineFrames
 
 
 def cut(data, places):

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from connector.errors import ConfigError
-from connector.pipe import ByJsonField, ByPattern
+from pravega_connector.errors import ConfigError
+from pravega_connector.pipe import ByJsonField, ByPattern
 
 
 def keys(router, *events):

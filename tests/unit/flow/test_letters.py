@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from connector.client import EventBatch, SegmentSlice
-from connector.deadletters import LETTER_SCHEMA, SliceReading, letters_of
-from connector.wire import StreamName
+from pravega_connector.client import EventBatch, SegmentSlice
+from pravega_connector.deadletters import LETTER_SCHEMA, SliceReading, letters_of
+from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 
 STREAM = StreamName("shop", "orders")

@@ -1,9 +1,9 @@
 """A group in memory: its log, the controller's answers, and readers that are driven by a clock of the test's own."""
 
-from connector.groups.reader import Now, Phase, Reader, Succession
-from connector.groups.state import Bound, GroupConfig, KeyRange, Ranged, Segment, state_of
-from connector.groups.updates import apply
-from connector.wire import StreamName
+from pravega_connector.groups.reader import Now, Phase, Reader, Succession
+from pravega_connector.groups.state import Bound, GroupConfig, KeyRange, Ranged, Segment, state_of
+from pravega_connector.groups.updates import apply
+from pravega_connector.wire import StreamName
 
 STREAM = StreamName("a", "b")
 

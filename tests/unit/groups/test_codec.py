@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.errors import ConfigError
-from connector.groups import codec
-from connector.groups.codec import decode_config, decode_update, encode_config, encode_update
-from connector.groups.state import (
+from pravega_connector.errors import ConfigError
+from pravega_connector.groups import codec
+from pravega_connector.groups.codec import decode_config, decode_update, encode_config, encode_update
+from pravega_connector.groups.state import (
     Bound,
     Checkpoints,
     GroupConfig,
@@ -22,7 +22,7 @@ from connector.groups.state import (
     group_stream,
     ordered_set,
 )
-from connector.groups.updates import (
+from pravega_connector.groups.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,
@@ -37,7 +37,7 @@ from connector.groups.updates import (
     UpdateDistanceToTail,
     UpdatingConfig,
 )
-from connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
 
 STREAM, OTHER = StreamName("a", "b"), StreamName("a", "c")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from connector.client import PravegaClient
-from connector.client.controller_values import Successor
-from connector.client.group_member import GroupMember, init_of
-from connector.errors import ConfigError, OutcomeUnknownError, ReaderOfflineError, ReaderOnlineError
-from connector.groups import (
+from pravega_connector.client import PravegaClient
+from pravega_connector.client.controller_values import Successor
+from pravega_connector.client.group_member import GroupMember, init_of
+from pravega_connector.errors import ConfigError, OutcomeUnknownError, ReaderOfflineError, ReaderOnlineError
+from pravega_connector.groups import (
     Bound,
     CreateCheckpoint,
     GroupConfig,
@@ -23,8 +23,8 @@ from connector.groups import (
     apply,
     create,
 )
-from connector.groups.reader import Now
-from connector.wire import ConditionalAppend, SegmentRange, StreamCut, StreamName
+from pravega_connector.groups.reader import Now
+from pravega_connector.wire import ConditionalAppend, SegmentRange, StreamCut, StreamName
 from pravega_serde.errors import DeserializationError
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

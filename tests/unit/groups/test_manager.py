@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from connector.errors import ConfigError, ReaderGroupError
-from connector.groups import manager
-from connector.groups.state import Bound, GroupConfig, Ranged, Retention, Segment, by_stream
-from connector.groups.updates import CheckpointReader, Init, RemoveReader, UpdatingConfig
-from connector.wire import StreamCut, StreamName
+from pravega_connector.errors import ConfigError, ReaderGroupError
+from pravega_connector.groups import manager
+from pravega_connector.groups.state import Bound, GroupConfig, Ranged, Retention, Segment, by_stream
+from pravega_connector.groups.updates import CheckpointReader, Init, RemoveReader, UpdatingConfig
+from pravega_connector.wire import StreamCut, StreamName
 
 from ._group import STREAM, Group, segment
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from connector.errors import ReaderOfflineError, ReaderOnlineError
-from connector.groups.reader import Now, Phase, Reader, should_compact
-from connector.groups.state import SILENT, Bound, Ranged, Retention
-from connector.groups.updates import (
+from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
+from pravega_connector.groups.reader import Now, Phase, Reader, should_compact
+from pravega_connector.groups.state import SILENT, Bound, Ranged, Retention
+from pravega_connector.groups.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,
@@ -20,7 +20,7 @@ from connector.groups.updates import (
     UpdateDistanceToTail,
     UpdatingConfig,
 )
-from connector.wire import StreamCut
+from pravega_connector.wire import StreamCut
 
 from ._group import STREAM, Group, segment
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from connector.errors import GroupStateError
-from connector.groups.state import (
+from pravega_connector.errors import GroupStateError
+from pravega_connector.groups.state import (
     Bound,
     GroupConfig,
     GroupState,
@@ -17,7 +17,7 @@ from connector.groups.state import (
     ordered_set,
     state_of,
 )
-from connector.groups.updates import (
+from pravega_connector.groups.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,
@@ -34,7 +34,7 @@ from connector.groups.updates import (
     apply,
     create,
 )
-from connector.wire import StreamCut, StreamName
+from pravega_connector.wire import StreamCut, StreamName
 
 STREAM, OTHER = StreamName("a", "b"), StreamName("a", "c")
 S0, S1 = Segment(STREAM, 0), Segment(STREAM, 1)

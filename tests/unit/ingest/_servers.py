@@ -6,10 +6,10 @@ import json
 import threading
 import uuid
 
-from connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from connector.client.deadline import Deadline
-from connector.ingest.run import state_name
-from connector.wire import SegmentRange, StreamCut, StreamName
+from pravega_connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
+from pravega_connector.client.deadline import Deadline
+from pravega_connector.ingest.run import state_name
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 __all__ = ["TARGET", "Servers"]

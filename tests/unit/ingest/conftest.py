@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient
+from pravega_connector.client import PravegaClient
 from tests.fake_stream import FakeSegmentStore
 from tests.unit.ingest._servers import Servers
 

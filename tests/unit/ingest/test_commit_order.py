@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.client import PravegaClient, TransactionStatus
-from connector.errors import DeadlineExceededError
-from connector.ingest import FileSource, Sizes, ingest
-from connector.ingest.run import open_steps, state_name
-from connector.steps import Step, StepLog
-from connector.testing.requests import Append
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.errors import DeadlineExceededError
+from pravega_connector.ingest import FileSource, Sizes, ingest
+from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.steps import Step, StepLog
+from pravega_connector.testing.requests import Append
 from tests.fake_stream import FakeSegmentStore
 from tests.ingest_steps import record
 from tests.unit.ingest._servers import TARGET, Servers

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient
-from connector.errors import IngestError
-from connector.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
-from connector.ingest.content import DeadLetters
-from connector.ingest.feed import Piece
+from pravega_connector.client import PravegaClient
+from pravega_connector.errors import IngestError
+from pravega_connector.ingest import FileOptions, FileSource, IngestSummary, Rejected, ingest
+from pravega_connector.ingest.content import DeadLetters
+from pravega_connector.ingest.feed import Piece
 from tests.small_files import no_file_beyond
 from tests.unit.ingest._servers import TARGET, Servers
 

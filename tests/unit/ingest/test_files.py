@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connector.errors import BadRecordError, ConfigError, SourceChangedError, SourceUnreadableError
-from connector.ingest import FileOptions, FileSource, file_source
-from connector.ingest.file_source import parse_types
+from pravega_connector.errors import BadRecordError, ConfigError, SourceChangedError, SourceUnreadableError
+from pravega_connector.ingest import FileOptions, FileSource, file_source
+from pravega_connector.ingest.file_source import parse_types
 
 ROWS = [{"a": number, "b": f"text {number}"} for number in range(2500)]
 CSV = "a,b\n" + "".join(f"{row['a']},{row['b']}\n" for row in ROWS)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import BadRecordError
-from connector.ingest import lines as module
-from connector.ingest.lines import lines_of
+from pravega_connector.errors import BadRecordError
+from pravega_connector.ingest import lines as module
+from pravega_connector.ingest.lines import lines_of
 
 
 def records(data: bytes, block: int = 1 << 20, **how: bool) -> list[tuple[int, str]]:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from connector.client import (
+from pravega_connector.client import (
     CreatedTransaction,
     OpenTransaction,
     PravegaClient,
     TransactionalWriter,
     TransactionStatus,
 )
-from connector.errors import (
+from pravega_connector.errors import (
     ConnectionLostError,
     ConnectorError,
     ControllerUnavailableError,
@@ -27,10 +27,10 @@ from connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
-from connector.ingest import IngestSummary, ingest
-from connector.ingest.ingester import _Trouble
-from connector.testing.store import Session
-from connector.wire import (
+from pravega_connector.ingest import IngestSummary, ingest
+from pravega_connector.ingest.ingester import _Trouble
+from pravega_connector.testing.store import Session
+from pravega_connector.wire import (
     AuthTokenCheckFailed,
     GetStreamSegmentInfo,
     NoSuchSegment,
@@ -114,7 +114,7 @@ def test_it_goes_on_by_itself(
     times: int,
     part: str,
 ):
-    monkeypatch.setattr("connector.client.append_loop._KEEP_ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("pravega_connector.client.append_loop._KEEP_ALIVE_SECONDS", 1.0)
     asked = trouble(answer, part, times)
     summary = run()
     assert len(asked) == times
@@ -213,7 +213,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     servers: Servers, run: Run, deny: Any, monkeypatch: pytest.MonkeyPatch
 ):
     """It reads its records from segments, too."""
-    monkeypatch.setattr("connector.steps.runner._DOUBT_SECONDS", 0.01)
+    monkeypatch.setattr("pravega_connector.steps.runner._DOUBT_SECONDS", 0.01)
     status, unknown = servers.transaction_status, []
 
     def blind(stream: StreamName, transaction: uuid.UUID, **options: Any) -> TransactionStatus:
@@ -231,7 +231,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
 
 def test_what_the_log_is_told_of_a_standstill(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     now = [1000.0]
-    monkeypatch.setattr("connector.ingest.ingester.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pravega_connector.ingest.ingester.time.monotonic", lambda: now[0])
     trouble = _Trouble(TARGET, 60.0)
     with caplog.at_level(logging.INFO, "pravega_connector.ingest"):
         for second in range(60):

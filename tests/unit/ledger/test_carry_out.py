@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from connector.client import StreamName
-from connector.client import TransactionStatus as Status
-from connector.client.deadline import Deadline
-from connector.errors import DeadlineExceededError, OutcomeUnknownError, TransactionAbortedError
-from connector.ledger import (
+from pravega_connector.client import StreamName
+from pravega_connector.client import TransactionStatus as Status
+from pravega_connector.client.deadline import Deadline
+from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, TransactionAbortedError
+from pravega_connector.ledger import (
     Ask,
     Commit,
     Committed,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import LedgerFormatError
-from connector.ledger import (
+from pravega_connector.errors import LedgerFormatError
+from pravega_connector.ledger import (
     AppState,
     Barrier,
     Committed,

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from connector.client import StreamName
-from connector.client import TransactionStatus as Status
-from connector.errors import FencedError
-from connector.ledger import (
+from pravega_connector.client import StreamName
+from pravega_connector.client import TransactionStatus as Status
+from pravega_connector.errors import FencedError
+from pravega_connector.ledger import (
     TABLE,
     Ask,
     Commit,
@@ -27,7 +27,7 @@ from connector.ledger import (
     check,
     fold,
 )
-from connector.ledger.machine import _JUDGES
+from pravega_connector.ledger.machine import _JUDGES
 
 ROWS, OTHER = Content(2, 20, 7), Content(2, 20, 8)
 

@@ -7,9 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from connector.client import PravegaClient, StreamName, TransactionStatus
-from connector.ledger import Commit, Content, Job, Ledger, Outcome, Part, Servers, carry_out, ledger_name, target_of
-from connector.testing import InProcessPravega
+from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
+from pravega_connector.ledger import (
+    Commit,
+    Content,
+    Job,
+    Ledger,
+    Outcome,
+    Part,
+    Servers,
+    carry_out,
+    ledger_name,
+    target_of,
+)
+from pravega_connector.testing import InProcessPravega
 
 LEASE = 4.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.local.jars import cache_dir
+from pravega_connector.local.jars import cache_dir
 
 HOME = pwd.getpwuid(os.getuid()).pw_dir
 

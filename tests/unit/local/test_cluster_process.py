@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from connector.errors import ConfigError, LocalServerError
-from connector.local import ClusterOptions, LocalPravega
-from connector.local.cluster import cluster_processes, is_kept
-from connector.local.process import SupervisedProcess, isolated
+from pravega_connector.errors import ConfigError, LocalServerError
+from pravega_connector.local import ClusterOptions, LocalPravega
+from pravega_connector.local.cluster import cluster_processes, is_kept
+from pravega_connector.local.process import SupervisedProcess, isolated
 
 COMMANDS = {
     "steady": ["sleep", "600"],
@@ -108,7 +108,7 @@ def test_terminate_waits_for_the_end(processes, monkeypatch, eventually):
     assert steady.exit_code == -signal.SIGTERM
     stubborn.start()
     eventually(lambda: stubborn.log.read_text() == "up\n")
-    monkeypatch.setattr("connector.local.cluster._COMMAND_SECONDS", 0.2)
+    monkeypatch.setattr("pravega_connector.local.cluster._COMMAND_SECONDS", 0.2)
     with pytest.raises(LocalServerError, match=r"stubborn did not end in .*stubborn\.log"):
         stubborn.terminate()
     assert stubborn.running

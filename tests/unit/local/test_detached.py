@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from connector.local import DetachedServer, detached_server
+from pravega_connector.local import DetachedServer, detached_server
 
 TOLD = {"uri": "tcp://127.0.0.1:9090", "pid": 1, "started": 5.0, "log": "/tmp/log"}
 

@@ -1,6 +1,6 @@
 """Servers that a program owns, before they are started."""
 
-from connector import LocalPravega, LocalSchemaRegistry
+from pravega_connector import LocalPravega, LocalSchemaRegistry
 
 
 def test_a_server_shows_that_it_is_not_running():

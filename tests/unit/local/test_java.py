@@ -2,8 +2,8 @@
 
 import pytest
 
-from connector.errors import JavaNotFoundError
-from connector.local.jvm import find_java
+from pravega_connector.errors import JavaNotFoundError
+from pravega_connector.local.jvm import find_java
 
 
 def make_java(home, says, *, code=0):

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from connector.local.process import SupervisedProcess
+from pravega_connector.local.process import SupervisedProcess
 
 SLEEP = ["sleep", "600"]
 
@@ -14,7 +14,7 @@ SLEEP = ["sleep", "600"]
 STARTER = """
 import os, subprocess, sys, time
 from pathlib import Path
-from connector.local.process import SupervisedProcess
+from pravega_connector.local.process import SupervisedProcess
 process = SupervisedProcess(["sleep", "600"], output=subprocess.DEVNULL, folder=Path(sys.argv[1]))
 print(process.supervisor_pid, flush=True)
 if "fork" in sys.argv and os.fork() == 0:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from connector.local.download import JarProgress
+from pravega_connector.local.download import JarProgress
 
 
 class Terminal(io.StringIO):

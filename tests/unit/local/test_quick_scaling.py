@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from connector.local.launch import QUICK_SCALING
-from connector.local.server import ServerOptions, _settings
+from pravega_connector.local.launch import QUICK_SCALING
+from pravega_connector.local.server import ServerOptions, _settings
 
 # Of SegmentStatsRecorderImpl, in seconds: between two looks at the rate of a busy segment.
 LOOK = 120

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from connector.client import PravegaClient, SegmentSlice
-from connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
-from connector.testing.requests import frame
-from connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
+from pravega_connector.client import PravegaClient, SegmentSlice
+from pravega_connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from pravega_connector.testing.requests import frame
+from pravega_connector.wire import ReadSegment, SegmentRead, StreamName, segment_name
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [[b"%d" % i + bytes(i * 37 % 90) for i in range(60)], [b"x" * 300, b"", b"", b"y" * 5000, b"z"], [b"alone"]]

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.client import EventBatch
-from connector.errors import ConfigError
-from connector.options import parse_options
-from connector.source import SourceOptions, decoded_fields, serializer_of
-from connector.source.columns import RowBuilder
-from connector.wire import StreamName
+from pravega_connector.client import EventBatch
+from pravega_connector.errors import ConfigError
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions, decoded_fields, serializer_of
+from pravega_connector.source.columns import RowBuilder
+from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 
 STREAM = StreamName("shop", "orders")

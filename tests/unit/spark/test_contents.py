@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.ledger import Content
-from connector.sink import contents
-from connector.sink.contents import LONGEST, RowTotal
+from pravega_connector.ledger import Content
+from pravega_connector.sink import contents
+from pravega_connector.sink.contents import LONGEST, RowTotal
 
 Row = tuple[bytes, str | None]
 BINARY, M = pa.binary(), 2**64 - 1

@@ -23,11 +23,11 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-import connector
+import pravega_connector
 import pravega_serde
-from connector.sink import exactly_once as sink
-from connector.testing import InProcessPravega
-from connector.testing.store import SegmentStore
+from pravega_connector.sink import exactly_once as sink
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.testing.store import SegmentStore
 from pravega_serde import serializer_for
 from pyspark_pravega import DefaultSource
 
@@ -39,7 +39,7 @@ AVRO = """{"type": "record", "name": "Reading", "fields": [
     {"name": "id", "type": "long"}, {"name": "sensor", "type": "string"}, {"name": "value", "type": "double"}]}"""
 #: Modules whose calls depend on how fast bytes come.
 TIMED = ("/connection.py", "/waiting.py", "/deadline.py", "/health.py", "/append_loop.py", "/arrivals.py")
-FOLDERS = tuple(str(Path(package.__file__).parent) + "/" for package in (connector, pravega_serde))
+FOLDERS = tuple(str(Path(package.__file__).parent) + "/" for package in (pravega_connector, pravega_serde))
 
 
 @dataclass

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName
-from connector.errors import ControllerUnavailableError, DataLossError
-from connector.insight import stream_lag, survey
-from connector.source import SourceOptions, decoded_fields
-from connector.source.data_loss import DataLoss
-from connector.source.progress import Progress, PublishedPosition
-from connector.source.readers import read_rows
-from connector.testing.requests import frame
+from pravega_connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName
+from pravega_connector.errors import ControllerUnavailableError, DataLossError
+from pravega_connector.insight import stream_lag, survey
+from pravega_connector.source import SourceOptions, decoded_fields
+from pravega_connector.source.data_loss import DataLoss
+from pravega_connector.source.progress import Progress, PublishedPosition
+from pravega_connector.source.readers import read_rows
+from pravega_connector.testing.requests import frame
 from tests.fake_stream import FakeSegmentStore, FakeStream
 
 EVENTS = [b"event %d" % i * (i + 1) for i in range(20)]

@@ -6,10 +6,10 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from connector.errors import ColumnTypeError, ConfigError, NullEventError
-from connector.options import parse_options
-from connector.sink import EventEncoder, SinkOptions, encoder_for
-from connector.source import SourceOptions, serializer_of
+from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
+from pravega_connector.options import parse_options
+from pravega_connector.sink import EventEncoder, SinkOptions, encoder_for
+from pravega_connector.source import SourceOptions, serializer_of
 from pravega_serde.java import ClassDescriptor, JavaEnum, JavaSerializer
 from pravega_serde.routing import segment_keys
 

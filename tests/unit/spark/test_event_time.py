@@ -6,13 +6,13 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from connector.errors import ColumnTypeError
-from connector.options import parse_options
-from connector.sink import SinkOptions, encoder_for
-from connector.sink.encoding import LatestTime
-from connector.source.columns import timestamps
-from connector.source.offsets import Offset
-from connector.wire import StreamCut, StreamName
+from pravega_connector.errors import ColumnTypeError
+from pravega_connector.options import parse_options
+from pravega_connector.sink import SinkOptions, encoder_for
+from pravega_connector.sink.encoding import LatestTime
+from pravega_connector.source.columns import timestamps
+from pravega_connector.source.offsets import Offset
+from pravega_connector.wire import StreamCut, StreamName
 
 UTC = datetime.UTC
 NOON = datetime.datetime(2026, 11, 21, 12, tzinfo=UTC)

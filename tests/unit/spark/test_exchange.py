@@ -13,23 +13,22 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from connector.client import PravegaClient
-from connector.data_source import PravegaDataSource
-from connector.errors import VersionMismatchError
-from connector.exchange import VERSION, Exchanged, Portable, receive
-from connector.ledger import Content, Part
-from connector.sink.exactly_once import TaskPrepared, WriteId
-from connector.sink.writers import TaskWritten
-from connector.source.readers import PravegaFilteringReader
-from connector.testing import InProcessPravega
+from pravega_connector.client import PravegaClient
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.errors import VersionMismatchError
+from pravega_connector.exchange import VERSION, Exchanged, Portable, receive
+from pravega_connector.ledger import Content, Part
+from pravega_connector.sink.exactly_once import TaskPrepared, WriteId
+from pravega_connector.sink.writers import TaskWritten
+from pravega_connector.source.readers import PravegaFilteringReader
+from pravega_connector.testing import InProcessPravega
 
 FILE = Path(__file__).parents[2] / "vectors" / "exchanged.json"
-OURS = ("connector", "pravega_connector", "pravega_serde")
+OURS = ("pravega_connector", "pravega_serde")
 
 
 def name_of(kind: type) -> str:
-    """Name of a class; ``connector`` has two."""
-    return f"{kind.__module__}.{kind.__qualname__}".replace("pravega_connector.", "connector.")
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def attributes(value: Any) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def shapes() -> dict[str, list[str]]:
 def test_another_shape_has_another_number():
     kept = json.loads(FILE.read_text())
     write = "python -m tests.unit.spark.test_exchange"
-    assert shapes() == kept["classes"], f"raise connector.exchange.VERSION, then {write}"
+    assert shapes() == kept["classes"], f"raise pravega_connector.exchange.VERSION, then {write}"
     assert kept["version"] == VERSION, write
 
 
@@ -125,7 +124,9 @@ def test_another_number_is_refused_unread():
 def main() -> None:
     kept, found = json.loads(FILE.read_text()) if FILE.exists() else {}, shapes()
     if kept.get("classes", found) != found and kept["version"] == VERSION:
-        raise SystemExit(f"the shape is another one, but VERSION in connector/exchange.py is still {VERSION}: raise it")
+        raise SystemExit(
+            f"the shape is another one, but VERSION in pravega_connector/exchange.py is still {VERSION}: raise it"
+        )
     FILE.write_text(json.dumps({"version": VERSION, "classes": found}, indent=1) + "\n")
 
 

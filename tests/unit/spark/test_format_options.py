@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from connector.errors import ConfigError
-from connector.exchange import Portable
-from connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
-from connector.sink import SinkOptions
-from connector.source import SourceOptions
+from pravega_connector.errors import ConfigError
+from pravega_connector.exchange import Portable
+from pravega_connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
+from pravega_connector.sink import SinkOptions
+from pravega_connector.source import SourceOptions
 from pravega_serde import SchemaError, UnsupportedFormatError, formats
 from pravega_serde.java import ClassDescriptor, JavaSerializer
 

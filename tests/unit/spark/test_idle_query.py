@@ -7,11 +7,11 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient, StreamName
-from connector.client import stores as segment_stores
-from connector.options import parse_options
-from connector.source import PravegaStreamReader, SourceOptions, decoded_fields
-from connector.testing import InProcessPravega
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client import stores as segment_stores
+from pravega_connector.options import parse_options
+from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.testing import InProcessPravega
 
 STREAM = StreamName("s", "x")
 
@@ -92,7 +92,7 @@ def test_idle_it_answers_at_once_and_looks_twice_a_second(reader, looks):
 
 
 def test_an_event_ends_the_wait(reader, client, monkeypatch):
-    monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 60.0)
+    monkeypatch.setattr("pravega_connector.source.planner._TOLD_PAUSE", 60.0)
     first = position = reader.initialOffset()
     for number in range(5):
         assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
@@ -105,7 +105,7 @@ def test_an_event_ends_the_wait(reader, client, monkeypatch):
 
 
 def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eventually, monkeypatch):
-    monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 0.2)
+    monkeypatch.setattr("pravega_connector.source.planner._TOLD_PAUSE", 0.2)
     position = reader.initialOffset()
     assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
     eventually(reader._look.done)
@@ -114,7 +114,7 @@ def test_what_came_after_a_look_is_there_at_the_next_trigger(reader, client, eve
 
 
 def test_scaling_ends_the_wait(reader, client, monkeypatch):
-    monkeypatch.setattr("connector.source.planner._TOLD_PAUSE", 60.0)
+    monkeypatch.setattr("pravega_connector.source.planner._TOLD_PAUSE", 60.0)
     write(client, *["before", "it", "is", "scaled"])
     position = polled(reader, reader.initialOffset(), lambda: False)[-1]
     assert polled(reader, position, lambda: reader._own_plan.is_idle)[-1] == position
@@ -125,7 +125,7 @@ def test_scaling_ends_the_wait(reader, client, monkeypatch):
 
 
 def test_what_is_told_and_not_there_is_not_asked_for_without_a_pause(reader, looks, monkeypatch):
-    monkeypatch.setattr("connector.client.arrivals.Arrivals.wait", lambda *_: True)
+    monkeypatch.setattr("pravega_connector.client.arrivals.Arrivals.wait", lambda *_: True)
     position = reader.initialOffset()
     begin = time.monotonic()
     while time.monotonic() < begin + 1.0:

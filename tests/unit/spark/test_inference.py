@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.client import EventBatch
-from connector.errors import ColumnTypeError, ConfigError
-from connector.options import parse_options
-from connector.source import SourceOptions, columns_in
-from connector.wire import StreamName
+from pravega_connector.client import EventBatch
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions, columns_in
+from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from connector.client import STATE_TAG, ControllerClient, PravegaClient, StreamName
-from connector.errors import DataLossError, PravegaError, StreamNotFoundError
-from connector.options import parse_options
-from connector.source import SourceOptions, streams
-from connector.source.planner import QueryPlan
-from connector.testing import InProcessPravega
+from pravega_connector.client import STATE_TAG, ControllerClient, PravegaClient, StreamName
+from pravega_connector.errors import DataLossError, PravegaError, StreamNotFoundError
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions, streams
+from pravega_connector.source.planner import QueryPlan
+from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
 
 STREAMS = 16

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connector.client import EventBatch
-from connector.options import parse_options
-from connector.source import RowBuilder, SourceOptions, decoded_fields, serializer_of, with_never_null
-from connector.wire import StreamName
+from pravega_connector.client import EventBatch
+from pravega_connector.options import parse_options
+from pravega_connector.source import RowBuilder, SourceOptions, decoded_fields, serializer_of, with_never_null
+from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 
 FIELDS: dict[str, Any] = {

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.client import SegmentSlice
-from connector.errors import ConfigError
-from connector.source.offsets import Offset, from_offset, shared_tasks
-from connector.wire import StreamCut, StreamName, segment_id
+from pravega_connector.client import SegmentSlice
+from pravega_connector.errors import ConfigError
+from pravega_connector.source.offsets import Offset, from_offset, shared_tasks
+from pravega_connector.wire import StreamCut, StreamName, segment_id
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 names = st.builds(StreamName, words, words)

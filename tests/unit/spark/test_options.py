@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import connector
-from connector.client import RetentionPolicy, ScalingPolicy, note_answer
-from connector.config import PravegaConfig
-from connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
-from connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
-from connector.sink import SinkOptions
-from connector.source import SourceOptions
-from connector.source.streams import StreamPattern
-from connector.wire import StreamName
+import pravega_connector
+from pravega_connector.client import RetentionPolicy, ScalingPolicy, note_answer
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
+from pravega_connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
+from pravega_connector.sink import SinkOptions
+from pravega_connector.source import SourceOptions
+from pravega_connector.source.streams import StreamPattern
+from pravega_connector.wire import StreamName
 
 
 def source(**options: str) -> SourceOptions:
@@ -217,7 +217,7 @@ def test_a_misspelt_writer_mode_names_the_right_one():
 
 
 def test_nothing_is_an_option_that_nobody_asks_for():
-    sources = "".join(file.read_text() for file in Path(connector.__file__).parent.rglob("*.py"))
+    sources = "".join(file.read_text() for file in Path(pravega_connector.__file__).parent.rglob("*.py"))
     # A format's options are handed to it by their declarations.
     names = {each.name for kind in (SourceOptions, SinkOptions) for each in fields(kind)}
     names -= {each.name for each in fields(FormatOptions)}

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.client import SegmentInfo, StreamCut, StreamName, Successor
-from connector.errors import DataLossError
-from connector.source.offsets import slices_of
-from connector.source.planner import StreamPlanner
-from connector.wire import SegmentRange, segment_id
+from pravega_connector.client import SegmentInfo, StreamCut, StreamName, Successor
+from pravega_connector.errors import DataLossError
+from pravega_connector.source.offsets import slices_of
+from pravega_connector.source.planner import StreamPlanner
+from pravega_connector.wire import SegmentRange, segment_id
 
 NAME = StreamName("s", "t")
 

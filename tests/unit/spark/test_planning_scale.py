@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from connector.client import Arrivals, StreamName
-from connector.options import parse_options
-from connector.source import SourceOptions
-from connector.source.planner import QueryPlan
+from pravega_connector.client import Arrivals, StreamName
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions
+from pravega_connector.source.planner import QueryPlan
 from tools.scale._planning import (
     Measured,
     all_at_once,
@@ -70,7 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
     monkeypatch.setattr(Arrivals, "wait", wait)
     # Only that of the planner: other threads of the test run sleep, too.
-    monkeypatch.setattr("connector.source.planner.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    monkeypatch.setattr("pravega_connector.source.planner.time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
     return clock
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient, StreamCut
-from connector.errors import DeadlineExceededError
-from connector.options import parse_options
-from connector.source import PravegaStreamReader, SourceOptions, decoded_fields, readers
-from connector.source.offsets import Offset
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient, StreamCut
+from pravega_connector.errors import DeadlineExceededError
+from pravega_connector.options import parse_options
+from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields, readers
+from pravega_connector.source.offsets import Offset
+from pravega_connector.wire import StreamName
 
 NAME = StreamName("s", "t")
 TROUBLE = "stream s/t: in trouble for 12 s, trying for 288 s more; last: nobody answers"

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector import spark_calls
-from connector.data_source import PravegaDataSource
-from connector.errors import ConfigError, StreamNotFoundError
-from connector.source import BrokenStreamReader, PravegaStreamReader
-from connector.spark_calls import called_by_spark
+from pravega_connector import spark_calls
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.errors import ConfigError, StreamNotFoundError
+from pravega_connector.source import BrokenStreamReader, PravegaStreamReader
+from pravega_connector.spark_calls import called_by_spark
 
 
 @called_by_spark("now", "later", "fails")

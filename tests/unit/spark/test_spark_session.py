@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from connector.config import PravegaConfig
-from connector.data_source import PravegaDataSource
-from connector.errors import ConfigError
-from connector.spark_session import configure, register_streams
+from pravega_connector.config import PravegaConfig
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.errors import ConfigError
+from pravega_connector.spark_session import configure, register_streams
 
 
 class Session:

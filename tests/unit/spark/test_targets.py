@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from connector.client import PravegaClient
-from connector.data_source import PravegaDataSource
-from connector.errors import ColumnTypeError, ConfigError, InvalidNameError
-from connector.options import parse_options
-from connector.sink import SinkOptions, encoder_for
-from connector.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
-from connector.testing import InProcessPravega
-from connector.wire import StreamName
+from pravega_connector.client import PravegaClient
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.errors import ColumnTypeError, ConfigError, InvalidNameError
+from pravega_connector.options import parse_options
+from pravega_connector.sink import SinkOptions, encoder_for
+from pravega_connector.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.wire import StreamName
 
 FIRST = dt.datetime(2026, 1, 1)
 

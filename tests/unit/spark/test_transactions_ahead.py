@@ -10,11 +10,11 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from connector.client import ControllerClient
-from connector.sink import exactly_once
-from connector.sink.exactly_once import TaskPrepared
-from connector.sink.writers import PravegaBatchWriter
-from connector.testing import InProcessPravega
+from pravega_connector.client import ControllerClient
+from pravega_connector.sink import exactly_once
+from pravega_connector.sink.exactly_once import TaskPrepared
+from pravega_connector.sink.writers import PravegaBatchWriter
+from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
 
 ROWS = pa.table({"event": [b"row"]}).to_batches()

@@ -7,14 +7,9 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import PravegaClient, TransactionStatus
-from connector.errors import (
-    ConfigError,
-    ControllerUnavailableError,
-    SegmentStoreError,
-    TransactionAbortedError,
-)
-from connector.wire import StreamCut
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.errors import ConfigError, ControllerUnavailableError, SegmentStoreError, TransactionAbortedError
+from pravega_connector.wire import StreamCut
 
 EVENTS = [b"%d" % number for number in range(200)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from connector.testing.history import StreamHistory
+from pravega_connector.testing.history import StreamHistory
 
 
 def test_no_cut_at_all_is_an_end_of_the_stream():

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from connector.client import TransactionStatus
-from connector.errors import LeaseRangeError, LocalServerError
+from pravega_connector.client import TransactionStatus
+from pravega_connector.errors import LeaseRangeError, LocalServerError
 from pravega_serde.testing import InProcessPravega, InProcessRegistry
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from connector.testing.faults import Faults
+from pravega_connector.testing.faults import Faults
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "testing.md").read_text()

@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from connector.errors import UnexpectedReplyError
-from connector.testing.requests import Append, RequestDecoder, frame, split_events
-from connector.wire import AppendSession, AppendSetup, AppendState, Block, DataAppended, SetupAppend
+from pravega_connector.errors import UnexpectedReplyError
+from pravega_connector.testing.requests import Append, RequestDecoder, frame, split_events
+from pravega_connector.wire import AppendSession, AppendSetup, AppendState, Block, DataAppended, SetupAppend
 
 NEVER_WROTE = -(2**63)
 WRITER = b"w" * 16

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.wire.versioned import (
+from pravega_connector.wire.versioned import (
     COMPACT_INT_MAX,
     COMPACT_LONG_MAX,
     COMPACT_SIGNED_MAX,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import MalformedStreamCutError
-from connector.wire import StreamCut, StreamName, segment_id
-from connector.wire.cuts import MAX_CUT_BYTES
+from pravega_connector.errors import MalformedStreamCutError
+from pravega_connector.wire import StreamCut, StreamName, segment_id
+from pravega_connector.wire.cuts import MAX_CUT_BYTES
 
 STREAM = StreamName("s", "t")
 VECTORS = Path(__file__).parents[2] / "vectors" / "stream_cuts.jsonl"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.errors import ProtocolError
-from connector.wire import frame_walk as boundaries
-from connector.wire import walk_frames
+from pravega_connector.errors import ProtocolError
+from pravega_connector.wire import frame_walk as boundaries
+from pravega_connector.wire import walk_frames
 from tests.each import each_case
 
 

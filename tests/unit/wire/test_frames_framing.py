@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import ColumnTypeError, NullEventError
-from connector.wire import FramedColumn, frame_column, frame_events
+from pravega_connector.errors import ColumnTypeError, NullEventError
+from pravega_connector.wire import FramedColumn, frame_column, frame_events
 
 MIXED = [b"", b"a", b"\0" * 9, b"bc", b"x" * 300, b""]
 ONE_SIZE = [b"abc", b"\0\0\0", b"xyz"]

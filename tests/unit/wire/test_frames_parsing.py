@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connector.errors import ProtocolError
-from connector.wire import MAX_EVENT_SIZE, FrameParser, ReceiveBuffer, frame_events, walk_frames
-from connector.wire import frames as parsing
+from pravega_connector.errors import ProtocolError
+from pravega_connector.wire import MAX_EVENT_SIZE, FrameParser, ReceiveBuffer, frame_events, walk_frames
+from pravega_connector.wire import frames as parsing
 
 ONE_SIZE = [bytes([n]) * 100 for n in range(1, 250)] * 4
 SHORT = [b"x" * (n * 7 % 80) + b"." for n in range(2000)]

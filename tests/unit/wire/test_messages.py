@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import ProtocolError
-from connector.testing.requests import Append, RequestDecoder, frame, split_events
-from connector.wire import (
+from pravega_connector.errors import ProtocolError
+from pravega_connector.testing.requests import Append, RequestDecoder, frame, split_events
+from pravega_connector.wire import (
     MAX_FRAME_SIZE,
     AppendSetup,
     AuthTokenCheckFailed,
@@ -152,7 +152,7 @@ def test_a_reply_is_read_from_the_bytes_that_java_writes(message, type_code, bod
 def test_a_message_is_whole(kind):
     assert len(kind.LAYOUT) == len(kind.__struct_fields__)
     assert set(kind.LAYOUT) <= {*VALUES}, "a new kind of field: CONTRIBUTING, A wire message, says where it goes"
-    assert kind.__name__ in messages.__all__, "put it into __all__ of connector/wire/messages.py"
+    assert kind.__name__ in messages.__all__, "put it into __all__ of pravega_connector/wire/messages.py"
     name, samples = ("REPLIES", REPLIES) if issubclass(kind, messages.Reply) else ("REQUESTS", REQUESTS)
     assert kind in {type(message) for message, _, _ in samples}, f"{name} above has to have its bytes"
 

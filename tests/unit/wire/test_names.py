@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import InvalidNameError
-from connector.wire import (
+from pravega_connector.errors import InvalidNameError
+from pravega_connector.wire import (
     SegmentRange,
     StreamName,
     parse_segment_name,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import MalformedStreamCutError, UnexpectedReplyError
-from connector.testing.requests import RequestDecoder
-from connector.wire import (
+from pravega_connector.errors import MalformedStreamCutError, UnexpectedReplyError
+from pravega_connector.testing.requests import RequestDecoder
+from pravega_connector.wire import (
     AuthTokenCheckFailed,
     Hello,
     NoSuchSegment,

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.wire import StreamName, segment_id
-from connector.wire.internal_records import decode_sealed_lengths, metadata_table, read_table, sealed_key, streams_table
+from pravega_connector.wire import StreamName, segment_id
+from pravega_connector.wire.internal_records import (
+    decode_sealed_lengths,
+    metadata_table,
+    read_table,
+    sealed_key,
+    streams_table,
+)
 
 # As a server of 0.13 gave it, for two segments that were sealed at 5,200 and 5,800 bytes.
 RECORD = bytes.fromhex(

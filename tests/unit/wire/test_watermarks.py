@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.wire import SegmentRange, StreamCut, StreamName, Watermark, decode_watermark, mark_stream, segment_id
-from connector.wire.versioned import put_compact_int
+from pravega_connector.wire import (
+    SegmentRange,
+    StreamCut,
+    StreamName,
+    Watermark,
+    decode_watermark,
+    mark_stream,
+    segment_id,
+)
+from pravega_connector.wire.versioned import put_compact_int
 from pravega_serde.errors import DeserializationError
 
 STREAM = StreamName("s", "t")

@@ -26,14 +26,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from connector.client import NumberedAppender, PravegaClient, StreamName
-from connector.data_source import PravegaDataSource
-from connector.export import export_stream
-from connector.ingest import FileOptions, FileSource, Sizes, ingest
-from connector.ledger import Commit, Content, Ledger, Part, Phase, Recovery, Role, carry_out, ledger_name
-from connector.local import LocalPravega, pravega_jars, registry_jars
-from connector.options import parse_options
-from connector.source import SourceOptions, with_schema_ids
+from pravega_connector.client import NumberedAppender, PravegaClient, StreamName
+from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.export import export_stream
+from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest
+from pravega_connector.ledger import Commit, Content, Ledger, Part, Phase, Recovery, Role, carry_out, ledger_name
+from pravega_connector.local import LocalPravega, pravega_jars, registry_jars
+from pravega_connector.options import parse_options
+from pravega_connector.source import SourceOptions, with_schema_ids
 from tests.integration.ledger.conftest import Target
 from tests.state_samples import Script, dump, write_lines
 from tools.micro_batches import MicroBatches
@@ -211,9 +211,9 @@ def ingestion(maker: Maker) -> None:
         dump(maker.client, maker.name(f"{target}-ingest")).save(maker.folder / "ingest" / f"{target}.jsonl")
 
     # Of the machine nothing is kept.
-    importlib.import_module("connector.ingest.takeover")._host = lambda: "sample-host/boot/pid:[1]"
+    importlib.import_module("pravega_connector.ingest.takeover")._host = lambda: "sample-host/boot/pid:[1]"
     run("samples", dead_letters=maker.folder / "ingest" / "dead_letters")
-    runner = importlib.import_module("connector.steps.runner")
+    runner = importlib.import_module("pravega_connector.steps.runner")
     runner._COMPACT_AFTER, runner._CHECK_EVERY = 600, 2  # type: ignore[attr-defined]
     run("samples-compacted")
     assert dump(maker.client, maker.name("samples-compacted-ingest")).entries[0][0] > 0, "nothing was truncated"
@@ -366,7 +366,7 @@ def local(maker: Maker) -> None:
     with tempfile.TemporaryDirectory() as cache:
         Path(cache, "jars").symlink_to(pravega_jars().parent)
         environment = {**os.environ, "PRAVEGA_SERDE_CACHE": cache}
-        run = [sys.executable, "-c", "from connector.cli import main; main()", "local"]
+        run = [sys.executable, "-c", "from pravega_connector.cli import main; main()", "local"]
         try:
             up = ["up", "--port", "0", "--registry", "--registry-port", "0"]
             subprocess.run([*run, *up], env=environment, check=True)
@@ -393,11 +393,11 @@ def exchanged(maker: Maker) -> None:
     reader = source.streamReader(columns)
     start, end = ({"streams": {str(stream): {"0.#epoch.0": at}}, "version": 1} for at in (0, 90))
     (partition,) = reader.partitions(start, end)
-    sink = importlib.import_module("connector.sink.exactly_once")
+    sink = importlib.import_module("pravega_connector.sink.exactly_once")
     part = Part(uuid.UUID(int=1), Content(2, 30, 7), 1_700_000_000_000)
     messages = {
         "prepared": sink.TaskPrepared(sink.WriteId("app", "query", "run", 7), 3, part),
-        "written": importlib.import_module("connector.sink.writers").TaskWritten(2, 30, query="query"),
+        "written": importlib.import_module("pravega_connector.sink.writers").TaskWritten(2, 30, query="query"),
     }
     objects = {"reader": reader, "partition": partition, "writer": source.streamWriter(columns, False), **messages}
     (maker.folder / "exchange").mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from connector.client import PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
 from tools.faults.cluster._scene import Scene, await_that
 from tools.processes import stat_of
 
@@ -55,7 +55,12 @@ def _cli(scene: Scene, *words: object, limit: int | None = None) -> subprocess.C
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
-    command = [sys.executable, "-c", "import sys; from connector.cli import main; main(sys.argv[1:])", *map(str, words)]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from pravega_connector.cli import main; main(sys.argv[1:])",
+        *map(str, words),
+    ]
     environment = {**os.environ, **scene.environment()}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False, preexec_fn=prepare

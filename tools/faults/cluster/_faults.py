@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from connector.client import PravegaClient
-from connector.local import ClusterProcess
-from connector.local.cluster import Cluster
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import ClusterProcess
+from pravega_connector.local.cluster import Cluster
 from tools.faults.cluster._disk import full_under_checkpoint, full_under_export, full_under_letters
 from tools.faults.cluster._scene import Scene, await_that
 from tools.faults.proxy import Proxy

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from connector.cli import main
-from connector.ingest.ingester import Ingester
+from pravega_connector.cli import main
+from pravega_connector.ingest.ingester import Ingester
 from tools.faults.cluster._notes import Notes
 
 

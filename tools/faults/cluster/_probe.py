@@ -17,8 +17,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
 from pravega_serde.errors import PravegaError
 from tools.faults.cluster._notes import Notes
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from connector.local import ClusterProcess
+from pravega_connector.local import ClusterProcess
 from tests.interop._java import JavaPeer
 from tools.faults.cluster._faults import Run, Servers, session
 from tools.faults.cluster._stage import Record, Stage, Verdict, complaints

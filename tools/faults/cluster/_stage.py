@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from connector.config import PravegaConfig
-from connector.local import ClusterOptions
-from connector.local.cluster import Cluster, launch_cluster
-from connector.ports import free_ports
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import ClusterOptions
+from pravega_connector.local.cluster import Cluster, launch_cluster
+from pravega_connector.ports import free_ports
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.cluster._faults import FAULTS, LAG, Run, Servers

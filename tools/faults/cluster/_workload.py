@@ -14,9 +14,9 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Any, Final
 
-from connector.client import EventBatch, EventWriter, PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.errors import OutcomeUnknownError
+from pravega_connector.client import EventBatch, EventWriter, PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import OutcomeUnknownError
 from pravega_serde.errors import PravegaError
 from tools.faults.cluster._notes import Notes, Tally
 

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import pyspark
 
-from connector.ports import free_ports
+from pravega_connector.ports import free_ports
 from tools.faults.exactly_once._scene import await_that
 from tools.processes import kill_session, session_of
 

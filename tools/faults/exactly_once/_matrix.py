@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from connector.local import LocalPravega
+from pravega_connector.local import LocalPravega
 from tools.faults.exactly_once._points import Point
 from tools.faults.exactly_once._pravega import RestartablePravega
 from tools.faults.exactly_once._run import Stage, repeated

@@ -1,7 +1,7 @@
 """A Pravega whose processes can be killed and started again without losing what they stored.
 
 ZooKeeper and two bookies in one JVM, a controller, a segment store that keeps its long-term storage in files. The
-standalone server of connector.local loses its log when it ends.
+standalone server of pravega_connector.local loses its log when it ends.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.local import pravega_jars
-from connector.local.jvm import find_java, write_configuration
-from connector.ports import free_ports, is_free
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import pravega_jars
+from pravega_connector.local.jvm import find_java, write_configuration
+from pravega_connector.ports import free_ports, is_free
 from pravega_serde.errors import PravegaError
 from tools.faults.exactly_once._scene import await_that
 

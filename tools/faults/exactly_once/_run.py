@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from connector.client import PravegaClient, StreamName, TransactionStatus
-from connector.config import PravegaConfig
-from connector.errors import ConnectorError
+from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConnectorError
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.exactly_once._points import Point

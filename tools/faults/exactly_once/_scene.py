@@ -17,9 +17,9 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
-from connector.config import PravegaConfig
-from connector.errors import ConnectorError
+from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConnectorError
 from tools.processes import kill_session, session_of
 
 __all__ = ["JOB", "KEYS", "Fault", "Follower", "Job", "Scene", "Source", "application_environment", "await_that"]

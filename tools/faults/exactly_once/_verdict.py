@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from connector.client import StreamName, TransactionStatus
-from connector.ledger import Ledger, ledger_name
+from pravega_connector.client import StreamName, TransactionStatus
+from pravega_connector.ledger import Ledger, ledger_name
 from tools.faults.exactly_once._scene import KEYS, Scene, await_that
 
 __all__ = ["Verdict", "judge"]

@@ -69,9 +69,9 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> Any:
 
 
 def _module_file(_: int) -> str:
-    import connector
+    import pravega_connector
 
-    return str(connector.__file__)
+    return str(pravega_connector.__file__)
 
 
 def module_files(spark: SparkSession) -> list[str]:

@@ -14,8 +14,8 @@ from typing import Final
 import click
 
 from benchmarks._drive import PeerError
-from connector.config import PravegaConfig
-from connector.local import LocalPravega
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega
 from pravega_serde.errors import PravegaError
 from tests.jvm import SOON_READY
 from tools.faults.exactly_once._summary import write_into

@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from connector.errors import GroupStateError
-from connector.groups import (
+from pravega_connector.errors import GroupStateError
+from pravega_connector.groups import (
     SILENT,
     AcquireSegment,
     CheckpointReader,
@@ -26,7 +26,7 @@ from connector.groups import (
     create,
     decode_position,
 )
-from connector.wire import EVENT_HEADER_SIZE, StreamCut, StreamName
+from pravega_connector.wire import EVENT_HEADER_SIZE, StreamCut, StreamName
 from tools.faults.groups._history import entries_of
 from tools.faults.groups._process import KINDS, Note, notes_of
 

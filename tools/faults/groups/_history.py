@@ -9,10 +9,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from connector.client import PravegaClient, StreamName
-from connector.client.revisioned import RevisionedStreamClient
-from connector.client.synchronizer import _EntrySerializer
-from connector.groups import GroupState, Init, InitSerializer, StateSerializer, StateUpdate, apply, create, group_stream
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client.revisioned import RevisionedStreamClient
+from pravega_connector.client.synchronizer import _EntrySerializer
+from pravega_connector.groups import (
+    GroupState,
+    Init,
+    InitSerializer,
+    StateSerializer,
+    StateUpdate,
+    apply,
+    create,
+    group_stream,
+)
 
 __all__ = ["Entry", "History", "entries_of"]
 

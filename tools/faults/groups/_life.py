@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from benchmarks._drive import PeerError
-from connector.client import GroupCheckpoint, PravegaClient, ReaderGroup, StreamCut, StreamName
-from connector.config import PravegaConfig
-from connector.groups import Segment, decode_position, manager
+from pravega_connector.client import GroupCheckpoint, PravegaClient, ReaderGroup, StreamCut, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.groups import Segment, decode_position, manager
 from tests.interop._java_readers import JavaReaders
 from tools.faults.groups._history import History
 from tools.faults.groups._process import KINDS, ReaderProcess

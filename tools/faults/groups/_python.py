@@ -13,9 +13,9 @@ import traceback
 from pathlib import Path
 from typing import IO, Final
 
-from connector.client import PravegaClient
-from connector.client.group_reader import GroupReader
-from connector.groups import encode_position
+from pravega_connector.client import PravegaClient
+from pravega_connector.client.group_reader import GroupReader
+from pravega_connector.groups import encode_position
 
 _POSITION_SECONDS: Final = 0.25
 _READ_SECONDS: Final = 0.2

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from connector.client import PravegaClient, StreamName
-from connector.config import PravegaConfig
-from connector.local import LocalPravega
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.local import LocalPravega
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._big import big
 from tools.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies

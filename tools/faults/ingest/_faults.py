@@ -43,9 +43,9 @@ def set_fault(fault: dict[str, Any]) -> None:
 
 def install() -> None:
     """Wrap the steps of ingesters; without a fault nothing happens in them."""
-    from connector.client import OpenTransaction, TransactionalWriter
-    from connector.ingest.ingester import Ingester
-    from connector.steps import Outcome, StepLog
+    from pravega_connector.client import OpenTransaction, TransactionalWriter
+    from pravega_connector.ingest.ingester import Ingester
+    from pravega_connector.steps import Outcome, StepLog
 
     _after(Ingester, "_take_over", "after decide")
     _after(TransactionalWriter, "begin", "after begin")

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from connector.client import PravegaClient, StreamName
-from connector.errors import ConnectorError
-from connector.ingest.feed import Progress
-from connector.ingest.run import open_steps, state_name
-from connector.steps import StepLog, StepsState
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.errors import ConnectorError
+from pravega_connector.ingest.feed import Progress
+from pravega_connector.ingest.run import open_steps, state_name
+from pravega_connector.steps import StepLog, StepsState
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._faults import PLACES
 from tools.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow.csv
 
-import connector.cli.ingest  # noqa: F401 - so that no child has to
-from connector.cli import main as command
+import pravega_connector.cli.ingest  # noqa: F401 - so that no child has to
+from pravega_connector.cli import main as command
 from tools.faults.ingest import _faults
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 
-from connector.client import PravegaClient
-from connector.local import LocalPravega
+from pravega_connector.client import PravegaClient
+from pravega_connector.local import LocalPravega
 from tools.faults.exactly_once._summary import write_into
 from tools.faults.peer._probe import CASES, Connector, Probe, Result, ours
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from connector.client import PravegaClient, ScalingPolicy, StreamName
-from connector.config import PravegaConfig
+from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName
+from pravega_connector.config import PravegaConfig
 from tools.faults.exactly_once._scene import Source, await_that
 
 __all__ = ["CASES", "Connector", "Probe", "Result"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from connector.local import LocalPravega
+from pravega_connector.local import LocalPravega
 from tools.faults.standalone._run import Settings, play
 from tools.faults.standalone._ship import WAYS
 

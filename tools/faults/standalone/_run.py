@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from connector.client import PravegaClient, ScalingPolicy, StreamName
-from connector.config import PravegaConfig
+from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName
+from pravega_connector.config import PravegaConfig
 from tests.interop._java import JavaPeer
 from tools.faults.exactly_once._cluster import HOSTS, SparkCluster
 from tools.faults.exactly_once._scene import JOB, KEYS, Follower, Job, Source, await_that

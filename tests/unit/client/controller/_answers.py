@@ -1,8 +1,8 @@
 """What the tests of the controller client share."""
 
-from connector.client._proto import controller_pb2 as pb
-from connector.client.rpc import grpc
-from connector.wire import StreamName
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client.rpc import grpc
+from pravega_connector.wire import StreamName
 
 STREAM = StreamName("scope", "stream")
 YES, NO = pb.ExistsResponse(exists=True), pb.ExistsResponse(exists=False)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from connector.client import ControllerClient, controller
-from connector.client._proto import controller_pb2 as pb
-from connector.config import PravegaConfig
-from connector.errors import (
+from pravega_connector.client import ControllerClient, controller
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import (
     AuthenticationError,
     ConfigError,
     ControllerError,

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from connector.client import ControllerClient
-from connector.client._proto import controller_pb2 as pb
-from connector.client.controller_methods import decode_group, group_message
-from connector.errors import ControllerError, InvalidNameError, ScopeNotFoundError
-from connector.groups import Bound, GroupConfig, Retention
-from connector.wire import StreamCut, StreamName
+from pravega_connector.client import ControllerClient
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client.controller_methods import decode_group, group_message
+from pravega_connector.errors import ControllerError, InvalidNameError, ScopeNotFoundError
+from pravega_connector.groups import Bound, GroupConfig, Retention
+from pravega_connector.wire import StreamCut, StreamName
 from tests.fakes import FakeController
 from tests.unit.client.controller._answers import STREAM
 

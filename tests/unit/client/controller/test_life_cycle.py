@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from connector.client import ControllerClient
-from connector.client._proto import controller_pb2 as pb
-from connector.config import PravegaConfig
-from connector.errors import ConnectorError, ControllerError
+from pravega_connector.client import ControllerClient
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConnectorError, ControllerError
 from tests.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import YES
 
@@ -85,8 +85,8 @@ class TestLifeCycle:
 
     START = """
 import os, subprocess, sys
-from connector.client import ControllerClient
-from connector.config import PravegaConfig
+from pravega_connector.client import ControllerClient
+from pravega_connector.config import PravegaConfig
 from pravega_serde import ForkedError
 
 client = ControllerClient(PravegaConfig(controller=sys.argv[1]), timeout=10)

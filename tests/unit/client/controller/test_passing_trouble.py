@@ -4,10 +4,10 @@ import uuid
 
 import pytest
 
-from connector.client import ControllerClient, health, rpc
-from connector.client._proto import controller_pb2 as pb
-from connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
-from connector.wire import StreamCut
+from pravega_connector.client import ControllerClient, health, rpc
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
+from pravega_connector.wire import StreamCut
 from tests.fakes import FakeController
 from tests.unit.client.controller._answers import NO, STREAM, YES, Code
 

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from connector.client import ControllerClient, RetentionPolicy, ScalingPolicy, StreamConfig
-from connector.client._proto import controller_pb2 as pb
-from connector.errors import (
+from pravega_connector.client import ControllerClient, RetentionPolicy, ScalingPolicy, StreamConfig
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.errors import (
     ConfigError,
     ControllerError,
     DeadlineExceededError,
@@ -14,7 +14,7 @@ from connector.errors import (
     ScopeNotFoundError,
     StreamSealedError,
 )
-from connector.wire import SegmentRange, StreamCut, StreamName
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fakes import FakeController
 from tests.unit.client.controller._answers import STREAM, Code, one_line
 

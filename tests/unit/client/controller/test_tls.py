@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from connector.client import ControllerClient
-from connector.client._proto import controller_pb2 as pb
-from connector.client.rpc import grpc
-from connector.config import PravegaConfig
-from connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
+from pravega_connector.client import ControllerClient
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client.rpc import grpc
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from tests.fakes import FakeController
 
 

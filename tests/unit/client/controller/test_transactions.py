@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from connector import metrics
-from connector.client import CommitWatch, ControllerClient, TransactionStatus, controller, health, rpc
-from connector.client._proto import controller_pb2 as pb
-from connector.config import PravegaConfig
-from connector.errors import (
+from pravega_connector import metrics
+from pravega_connector.client import CommitWatch, ControllerClient, TransactionStatus, controller, health, rpc
+from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import (
     AuthenticationError,
     ConfigError,
     ControllerError,
@@ -25,7 +25,7 @@ from connector.errors import (
     TransactionCommittedError,
     TransactionUnknownError,
 )
-from connector.wire import SegmentRange
+from pravega_connector.wire import SegmentRange
 from tests.fakes import FakeController
 from tests.unit.client.controller._answers import STREAM, Code
 

@@ -1,0 +1,16 @@
+"""In-process servers for tests: the public names of :mod:`pravega_connector.testing`."""
+
+from typing import TYPE_CHECKING, Any
+
+import pravega_connector.testing as real
+
+if TYPE_CHECKING:
+    from pravega_connector.testing import *  # noqa: F403 - the names are declared there
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(real, name)
+
+
+def __dir__() -> list[str]:
+    return dir(real)

@@ -1,0 +1,186 @@
+"""Positions of a Spark query, read from its checkpoint folder without Spark.
+
+A checkpoint has two logs, one file for each batch, named by its number: ``offsets/N`` is written when batch N is
+planned, ``commits/N`` when it is done. ``offsets/N`` begins with the version and Spark's own settings; a line for each
+source follows: the offset as JSON, or ``-``. In version 2 of the log (Spark 4.2) each line begins with the source's
+name and a colon. Offsets of this connector are recognised by their shape, see ``pravega_connector.source``.
+
+The folder is on this machine, or anywhere that ``fsspec`` knows: ``s3a://``, ``hdfs://``, ``gs://``, ``abfss://``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+from pravega_connector.errors import ConfigError
+from pravega_serde.errors import MissingExtraError
+
+__all__ = ["committed_batch", "committed_offset", "committed_offsets", "planned_offset", "planned_offsets"]
+
+_VERSIONS: Final = ("v1", "v2")
+_NOTHING: Final = "-"
+
+
+def committed_offset(path: str | Path) -> dict[str, Any]:
+    """End of the newest batch that a query has finished, which is one with an entry in the commit log.
+
+    ``path`` is a checkpoint folder, as a path of this machine or the URI of another file system. Raises ConfigError
+    without such a folder or a finished batch, and for a query that does not read exactly one source of this connector;
+    MissingExtraError without the packages for the file system.
+    """
+    return _only(path, committed_offsets(path))
+
+
+def planned_offset(path: str | Path) -> dict[str, Any]:
+    """End of the newest batch that a query has planned, finished or not. Raises as :func:`committed_offset`."""
+    return _only(path, planned_offsets(path))
+
+
+def committed_offsets(path: str | Path) -> list[dict[str, Any]]:
+    """Offset of each source of this connector, as :func:`committed_offset`, for queries with several."""
+    return _offsets(path, committed_batch(path))
+
+
+def planned_offsets(path: str | Path) -> list[dict[str, Any]]:
+    """Offset of each source of this connector, as :func:`planned_offset`, for queries with several."""
+    return _offsets(path, _newest(path, "offsets"))
+
+
+def committed_batch(path: str | Path) -> int:
+    """Number of the newest batch that a query has finished. Raises ConfigError before the first one."""
+    return _newest(path, "commits")
+
+
+def _only(path: str | Path, offsets: list[dict[str, Any]]) -> dict[str, Any]:
+    if len(offsets) > 1:
+        streams = "; ".join(", ".join(sorted(offset["streams"])) for offset in offsets)
+        raise ConfigError(
+            f"the query of checkpoint {path} has {len(offsets)} Pravega sources ({streams}): "
+            "give the stream cut of one instead"
+        )
+    return offsets[0]
+
+
+class _Folder(Protocol):
+    """Checkpoint folder on some file system. Its methods raise OSError."""
+
+    def names(self, log: str) -> list[str]:
+        """Names of the files of a log; FileNotFoundError if there is no such log."""
+
+    def read(self, log: str, name: str) -> bytes:
+        """Content of a file."""
+
+
+class _LocalFolder:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self, log: str) -> list[str]:
+        return [file.name for file in (self._path / log).iterdir()]
+
+    def read(self, log: str, name: str) -> bytes:
+        return (self._path / log / name).read_bytes()
+
+
+class _RemoteFolder:
+    """Folder that fsspec finds. What its file systems raise beside OSError is made one."""
+
+    def __init__(self, uri: str) -> None:
+        scheme = urlsplit(uri).scheme
+        try:
+            from fsspec.core import url_to_fs  # noqa: PLC0415 - an optional package
+        except ModuleNotFoundError:
+            raise MissingExtraError("fsspec", "checkpoints", purpose=f"a checkpoint on {scheme}") from None
+        try:
+            self._files, self._path = url_to_fs(uri)
+        except ImportError as error:  # the package for this file system, which the text names
+            raise ConfigError(f"checkpoint {uri} cannot be read: {error}") from None
+        except ValueError as error:
+            raise ConfigError(f"checkpoint {uri} is on an unknown file system: {error}") from None
+
+    def names(self, log: str) -> list[str]:
+        found: list[str] = self._asked("ls", f"{self._path}/{log}", detail=False)
+        return [name.rstrip("/").rpartition("/")[2] for name in found]
+
+    def read(self, log: str, name: str) -> bytes:
+        content: bytes = self._asked("cat_file", f"{self._path}/{log}/{name}")
+        return content
+
+    def _asked(self, method: str, *arguments: Any, **options: Any) -> Any:
+        try:
+            return getattr(self._files, method)(*arguments, **options)
+        except OSError:
+            raise
+        except Exception as error:  # errors of whichever package: credentials, connections
+            raise OSError(None, f"{type(error).__name__}: {error}") from error
+
+
+def _folder(path: str | Path) -> _Folder:
+    """The folder of a path or URI, which has a log of offsets."""
+    text = str(path)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        text = unquote(parts.path)
+    elif len(parts.scheme) > 1:  # one letter is a drive
+        folder: _Folder = _RemoteFolder(text)
+        try:
+            folder.names("offsets")
+        except OSError as error:
+            said = "it has no folder 'offsets'" if isinstance(error, FileNotFoundError) else error.strerror or error
+            raise ConfigError(f"there is no checkpoint {text} that can be read: {said}") from None
+        return folder
+    local = Path(text)
+    if not local.is_dir():
+        raise ConfigError(f"there is no checkpoint {text}: no such folder on this machine")
+    if not (local / "offsets").is_dir():
+        raise ConfigError(f"invalid checkpoint {text}: it has no folder 'offsets', as those of streaming queries have")
+    return _LocalFolder(local)
+
+
+def _newest(path: str | Path, log: str) -> int:
+    """Number of the newest entry of a log, which also has checksums and remains of crashes."""
+    try:
+        found = [int(name) for name in _folder(path).names(log) if name.isdecimal()]
+    except FileNotFoundError:
+        found = []
+    except OSError as error:
+        raise ConfigError(f"checkpoint {path} cannot be read: {error.strerror or error}") from error
+    if not found:
+        done = "finished" if log == "commits" else "planned"
+        raise ConfigError(f"the query of checkpoint {path} has not {done} a batch yet: it has no position")
+    return max(found)
+
+
+def _offsets(path: str | Path, batch: int) -> list[dict[str, Any]]:
+    try:
+        lines = _folder(path).read("offsets", str(batch)).decode().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else "invalid UTF-8"
+        raise ConfigError(f"the offsets of batch {batch} in checkpoint {path} cannot be read: {reason}") from error
+    version = lines[0]
+    if version not in _VERSIONS or len(lines) < 2:
+        raise ConfigError(
+            f"unknown version of the offset log of checkpoint {path}, batch {batch}: it begins with {version[:20]!r} "
+            f"instead of {' or '.join(_VERSIONS)}"
+        )
+    texts = (line if version == "v1" else line.partition(":")[2] for line in lines[2:])
+    found = [offset for text in texts if (offset := _ours(text)) is not None]
+    if not found:
+        raise ConfigError(f"the query of checkpoint {path} has no Pravega source of this connector")
+    return found
+
+
+def _ours(text: str) -> dict[str, Any] | None:
+    """Offset of this connector in an entry of the log; None for another source's."""
+    if text == _NOTHING:
+        return None
+    try:
+        offset = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(offset, dict) and isinstance(offset.get("streams"), dict) and isinstance(offset.get("version"), int):
+        return offset
+    return None

@@ -1,0 +1,210 @@
+"""Arguments and options that mean the same in several commands, their types, and the handling of signals."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from pravega_connector.cli.exit_codes import SIGNAL
+from pravega_serde.guesses import did_you_mean
+
+if TYPE_CHECKING:
+    from pravega_connector.client import PravegaClient
+    from pravega_connector.options import CommonOptions
+
+__all__ = [
+    "DURATION",
+    "SIZE",
+    "Stopped",
+    "as_json",
+    "client_of",
+    "confirmed",
+    "controller",
+    "create",
+    "event_options",
+    "failover_timeout",
+    "group",
+    "metrics",
+    "more_options",
+    "registry",
+    "serving_metrics",
+    "stopped_by_signals",
+    "stream",
+    "take_signals",
+    "yes",
+]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Options = TypeVar("_Options", bound="CommonOptions")
+
+stream: Final = click.argument("stream", metavar="SCOPE/STREAM")
+controller: Final = click.option(
+    "--controller", help="Controller URI.  [default: PRAVEGA_CONTROLLER_URI, the profile's, or tcp://localhost:9090]"
+)
+failover_timeout: Final = click.option(
+    "--failover-timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long servers that fail may take to recover, once they have answered; a warning comes after 10 s.",
+)
+registry: Final = click.option("--registry", help="The schema registry of the stream's events.")
+group: Final = click.option("--group", help="Group in the registry.  [default: the stream's name]")
+create: Final = click.option(
+    "--create", type=click.IntRange(1), metavar="SEGMENTS", help="Create the stream if it is not there."
+)
+as_json: Final = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+yes: Final = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+# ---- values ----
+
+
+class _Scaled(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.4
+    """Whole number with a unit, such as 10MB."""
+
+    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
+        self.name, self._units, self._example = name, units, example
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - click passes them
+        return self.name.upper()
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        unit = self._units.get(match[2]) if match else None
+        if match is None or unit is None:
+            units = ", ".join(unit for unit in self._units if unit)
+            self.fail(f"{value!r} is no {self.name}: write it like {self._example}; units: {units}", param, ctx)
+        return round(float(match[1]) * unit)
+
+
+_THOUSANDS: Final = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+#: Bytes: 500MB, 10GiB.
+SIZE: Final = _Scaled("size", _THOUSANDS | {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}, "10GB")
+_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+#: Milliseconds, given as 12h or 7d.
+DURATION: Final = _Scaled("duration", {"ms": 1} | {unit: 1000 * n for unit, n in _SECONDS.items()}, "7d")
+
+
+def more_options(side: str) -> Callable[[_Command], _Command]:
+    """Option ``-o NAME=VALUE``: other options of Spark's ``source`` or ``sink``, as a dictionary ``more``."""
+    return click.option(
+        "-o",
+        "--option",
+        "more",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help=f"Any option of the Spark {side}.",
+    )
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"invalid {value!r}: write NAME=VALUE")
+        pairs[name] = text
+    return pairs
+
+
+def metrics(command: _Command) -> _Command:
+    """Options ``--metrics-port`` and ``--metrics-host``, for :func:`serving_metrics`."""
+    host = click.option(
+        "--metrics-host", default="127.0.0.1", show_default=True, help="Address at which they are served; 0.0.0.0: all."
+    )
+    port = click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        metavar="PORT",
+        help="Serve metrics to Prometheus while the command runs, by custom at 9464.",
+    )
+    return port(host(command))
+
+
+@contextmanager
+def serving_metrics(port: int | None, host: str) -> Iterator[None]:
+    """Serve the metrics of this process during the block, if there is a port. Raises ConfigError, MissingExtraError."""
+    if port is None:
+        yield
+        return
+    from pravega_connector.metrics import serve_metrics  # noqa: PLC0415 - the help needs none
+
+    with serve_metrics(port, host) as server:
+        click.echo(f"metrics at {server.url}", err=True)
+        yield
+
+
+def event_options(stream: str, more: dict[str, str], kind: type[_Options], **named: str | None) -> _Options:
+    """Options of a command, of the class ``kind``, that say where a stream is and what its events are.
+
+    Raises click.UsageError for an unknown name, ConfigError for a value that cannot be right.
+    """
+    from pravega_connector.options import known_names, parse_options  # noqa: PLC0415 - most commands need none
+
+    known = known_names(kind)
+    for name in more:
+        if name.lower() not in known:
+            raise click.UsageError(f"No such option -o {name}{did_you_mean(name, known)}")
+    given = {name: value for name, value in named.items() if value is not None}
+    return parse_options(kind, {"path": stream, **given, **more})
+
+
+def client_of(controller: str | None, failover_timeout: float | None = None) -> PravegaClient:
+    """Client of the cluster that the command line, the environment or the profile names."""
+    from pravega_connector.client import PravegaClient  # noqa: PLC0415 - the help needs none
+    from pravega_connector.config import PravegaConfig  # noqa: PLC0415
+
+    config = PravegaConfig.resolve(controller=controller)
+    return (
+        PravegaClient(config) if failover_timeout is None else PravegaClient(config, failover_timeout=failover_timeout)
+    )
+
+
+def confirmed(what: str, *, yes: bool) -> None:
+    """Return if the user has said yes, or says so now. Raises click.UsageError where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{what}: nobody is there to say yes; give --yes")
+    click.confirm(f"{what}?", abort=True)
+
+
+# ---- signals ----
+
+
+class Stopped(SystemExit):
+    """A signal has asked for the end."""
+
+
+@contextmanager
+def take_signals(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Handle SIGTERM and SIGINT during the block."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Raise Stopped in the block for SIGTERM and SIGINT."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise Stopped(SIGNAL + number)
+
+    with take_signals(stop):
+        yield

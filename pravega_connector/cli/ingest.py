@@ -1,0 +1,292 @@
+"""``pravega-serde ingest``: files into a stream, each record once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+from pravega_connector.cli import arguments
+from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.ingest import (
+    RESOLUTIONS,
+    VARIANTS,
+    Counts,
+    FileOptions,
+    FileSource,
+    IngestPlan,
+    IngestSummary,
+    Settings,
+    Sizes,
+    parse_types,
+    plan,
+)
+from pravega_connector.ingest import ingest as ingest_source
+from pravega_serde.errors import PravegaError
+
+__all__ = ["ingest"]
+
+_SIZES: Final = Sizes()
+_SETTINGS: Final = Settings()
+_SHOWN: Final = 10
+# From a signal to the end, whatever servers do: what is not recorded by then, the next run finds out.
+_END_SECONDS: Final = 8.0
+
+
+class _Stopped(BaseException):
+    """A signal has asked for the end."""
+
+
+_OPTIONS: Final = (
+    click.argument("paths", metavar="PATH...", nargs=-1, required=True),
+    arguments.stream,
+    arguments.controller,
+    click.option("--format", help="Format of the events: json, avro, …  [default: json; text stays as it is]"),
+    click.option("--avro-schema", help="Schema of Avro events, text or path.  [default: made of the columns]"),
+    arguments.registry,
+    arguments.group,
+    click.option("--key", metavar="COLUMN", help="The routing key.  [default: the file, whose events stay in order]"),
+    click.option("--unordered", is_flag=True, help="Without a key, spread the events of a file over all segments."),
+    arguments.more_options("sink"),
+    click.option("--input", help="What the files hold: csv, tsv, jsonl, text, avro, parquet.  [default: by name]"),
+    click.option("--base", metavar="FOLDER", help="Know files by their paths from here, not from the root."),
+    click.option("--delimiter", default=",", show_default=True, help="Between the fields of CSV."),
+    click.option("--no-header", is_flag=True, help="The first line of CSV is a record; columns are f0, f1, …"),
+    click.option("--multiline", is_flag=True, help="CSV has line ends inside quotes."),
+    click.option(
+        "--null",
+        "nulls",
+        multiple=True,
+        default=("", "NA"),
+        help="Unquoted text of CSV for no value.  [default: nothing, NA]",
+    ),
+    click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE", help="Type of a column of CSV or JSON."),
+    click.option("--infer-all", is_flag=True, help="Infer types from all of CSV and JSON, not from beginnings."),
+    click.option("--variant", type=click.Choice(VARIANTS), default=_SIZES.variant, show_default=True),
+    click.option("--files-per-transaction", default=_SIZES.files, show_default=True, help="Variant 'file': at most."),
+    click.option("--events-per-transaction", default=_SIZES.records, show_default=True, help="Variant 'count'."),
+    click.option("--bytes-per-transaction", default=_SIZES.bytes, show_default=True, help="Variants 'length', 'file'."),
+    click.option("--lease", default=_SETTINGS.lease, show_default=True, help="Seconds; others take over after it."),
+    arguments.failover_timeout,
+    click.option("--takeover-after", type=float, help="Seconds of silence that let this one take over."),
+    click.option("--state", help="Stream of the state.  [default: <stream>-ingest]"),
+    click.option("--follow", is_flag=True, help="Wait for new files until SIGTERM or Ctrl-C."),
+    click.option("--settle", type=float, help="Seconds a file must be left alone.  [default: 0; 2 with --follow]"),
+    click.option("--dead-letters", metavar="FOLDER", help="Put bad records there, instead of stopping."),
+    click.option("--keep-going", is_flag=True, help="Leave bad files out, and go on."),
+    click.option("--on-change", type=click.Choice(["stop", "skip"]), default="stop", show_default=True),
+    click.option("--resolve", type=click.Choice(RESOLUTIONS), help="What to take a forgotten transaction for."),
+    arguments.create,
+    arguments.metrics,
+    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--json", "as_json", is_flag=True, help="The plan, or the summary, as JSON."),
+    click.option("--quiet", is_flag=True, help="No progress bar and no summary."),
+)
+
+
+def _with_options(function: Callable[..., None]) -> click.Command:
+    for each in reversed(_OPTIONS):
+        function = each(function)
+    return click.command()(function)
+
+
+@_with_options
+def ingest(
+    *, paths: tuple[str, ...], stream: str, failover_timeout: float, dry_run: bool, quiet: bool, **given: Any
+) -> None:
+    """Put the records of files, folders and globs into a stream, each exactly once, whatever is killed or repeated.
+
+    It goes on where an earlier run has ended. Exit code 0: all is in the stream; 6: a file is unreadable, changed, or
+    has a bad record; 7: an operator must choose (--resolve); 8: the servers; 128 and more: a signal. Nothing is lost in
+    any case: put it right and start again.
+    """
+    source = FileSource(paths, _file_options(given))
+    config = PravegaConfig.resolve(controller=given["controller"])
+    common = {"options": _sink_options(given), "state": given["state"], "ordered": not given["unordered"]}
+    code = 0
+    try:
+        with _stopped_by_signals(), PravegaClient(config, failover_timeout=failover_timeout) as client:
+            common["client"] = client
+            if dry_run:
+                _show_plan(plan(source, stream, **common), source, as_json=given["as_json"])
+            else:
+                with arguments.serving_metrics(given["metrics_port"], given["metrics_host"]):
+                    code = _run(source, stream, common, given, quiet=quiet)
+    except _Stopped as stopped:
+        code = SIGNAL + int(stopped.args[0])
+    sys.exit(code)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Raise _Stopped for SIGTERM and SIGINT, and end the process soon after, whatever it still waits for."""
+    timers: list[threading.Timer] = []
+
+    def stop(number: int, _frame: object) -> None:
+        timers.append(threading.Timer(_END_SECONDS, os._exit, [SIGNAL + number]))
+        timers[-1].daemon = True
+        timers[-1].start()
+        raise _Stopped(number)
+
+    try:
+        with arguments.take_signals(stop):
+            yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+
+
+def _file_options(given: dict[str, Any]) -> FileOptions:
+    settle = given["settle"] if given["settle"] is not None else (2.0 if given["follow"] else 0.0)
+    return FileOptions(
+        input=given["input"],
+        base=given["base"],
+        delimiter=given["delimiter"],
+        header=not given["no_header"],
+        multiline=given["multiline"],
+        nulls=given["nulls"],
+        types=parse_types(given["types"]),
+        infer_all=given["infer_all"],
+        reject=given["dead_letters"] is not None,
+        settle=settle,
+    )
+
+
+def _sink_options(given: dict[str, Any]) -> dict[str, str]:
+    named = {
+        "format": given["format"],
+        "avro_schema": given["avro_schema"],
+        "registry": given["registry"],
+        "group": given["group"],
+        "routing_key_field": given["key"],
+        "allow_create_stream": None if given["create"] is None else "true",
+        "default_num_segments": None if given["create"] is None else str(given["create"]),
+    }
+    more: dict[str, str] = given["more"]
+    return {name: value for name, value in named.items() if value is not None} | more
+
+
+def _run(source: FileSource, stream: str, common: dict[str, Any], given: dict[str, Any], *, quiet: bool) -> int:
+    sizes = Sizes(
+        variant=given["variant"],
+        files=given["files_per_transaction"],
+        records=given["events_per_transaction"],
+        bytes=given["bytes_per_transaction"],
+    )
+    settings = Settings(lease=given["lease"], follow=given["follow"], keep_going=given["keep_going"])
+    with _progress(source, stream, common, quiet=quiet) as show:
+        summary = ingest_source(
+            source,
+            stream,
+            sizes=sizes,
+            settings=settings,
+            skip_changed=given["on_change"] == "skip",
+            dead_letters=given["dead_letters"],
+            takeover_after=given["takeover_after"],
+            resolve=given["resolve"],
+            tell=show,
+            **common,
+        )
+    if given["as_json"]:
+        failed, changed = {id_: str(error) for id_, error in summary.failed.items()}, dict(summary.changed)
+        click.echo(json.dumps({**dataclasses.asdict(summary.counts), "changed": changed, "failed": failed}))
+    elif not quiet:
+        _show_summary(summary)
+    for error in summary.failed.values():
+        click.echo(str(error), err=True)
+    return ExitCode.BAD_DATA if summary.failed else ExitCode.DONE
+
+
+@contextmanager
+def _progress(
+    source: FileSource, stream: str, common: dict[str, Any], *, quiet: bool
+) -> Iterator[Callable[[str, Counts], None]]:
+    if quiet or not sys.stderr.isatty():
+        yield lambda _what, _counts: None
+        return
+    from rich import progress as rich  # noqa: PLC0415 - only terminals have a bar
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    client: PravegaClient = common["client"]
+
+    class Trouble(rich.ProgressColumn):
+        """Column with the present trouble of the servers: a run that waits for them makes no other progress."""
+
+        def render(self, task: rich.Task) -> Text:  # noqa: ARG002
+            return Text(client.trouble or "", style="yellow")
+
+    columns = (
+        rich.BarColumn(),
+        rich.DownloadColumn(),
+        rich.TransferSpeedColumn(),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.description}"),
+        Trouble(),
+    )
+    with rich.Progress(*columns, console=Console(stderr=True)) as bar:
+        try:
+            total: int | None = plan(source, stream, **common).bytes
+        except PravegaError:
+            total = None  # the run itself will raise the error
+        task = bar.add_task("", total=total)
+
+        def show(what: str, counts: Counts) -> None:
+            done = f"{counts.events:,} events, {counts.transactions:,} transactions"
+            bar.update(task, completed=counts.bytes, description=f"{done}  {what[-50:]}")
+
+        yield show
+
+
+def _show_plan(planned: IngestPlan, source: FileSource, *, as_json: bool) -> None:
+    if as_json:
+        value = {
+            "done": planned.done,
+            "pending": list(planned.pending),
+            "bytes": planned.bytes,
+            "open_step": planned.open_step,
+            "ignored": list(map(str, source.listing().ignored)),
+            "columns": {column.name: str(column.type) for column in planned.schema},
+            "format": planned.encoding.format,
+            "schema": planned.encoding.schema_text,
+        }
+        click.echo(json.dumps(value))
+        return
+    click.echo(f"in the stream: {planned.done} files; to ingest: {len(planned.pending)} files, {planned.bytes} bytes")
+    if planned.open_step:
+        click.echo("a run was interrupted, or is at work")
+    for id_ in planned.pending[:_SHOWN]:
+        click.echo(f"  {id_}")
+    if len(planned.pending) > _SHOWN:
+        click.echo(f"  … and {len(planned.pending) - _SHOWN} more")
+    for path in source.listing().ignored[:_SHOWN]:
+        click.echo(f"  ignored, its name does not tell what it holds: {path}")
+    click.echo("columns:")
+    for column in planned.schema:
+        click.echo(f"  {column.name}: {column.type}")
+    click.echo(f"events: {planned.encoding.format}; key: {planned.encoding.key}")
+    if planned.encoding.schema_text is not None:
+        click.echo(planned.encoding.schema_text)
+
+
+def _show_summary(summary: IngestSummary) -> None:
+    counts = summary.counts
+    parts = [f"{counts.events} events of {counts.sources} files in {counts.transactions} transactions"]
+    if counts.rejected:
+        parts.append(f"{counts.rejected} bad records in the dead letters")
+    if counts.recovered or counts.redone:
+        parts.append(f"{counts.recovered} transactions of other runs decided, {counts.redone} redone")
+    if summary.changed:
+        parts.append(f"{len(summary.changed)} changed files left as they are in the stream")
+    if summary.failed:
+        parts.append(f"{len(summary.failed)} files left out")
+    click.echo("; ".join(parts))

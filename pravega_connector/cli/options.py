@@ -1,0 +1,79 @@
+"""``pravega-serde options``: options of the Spark source and sink, from their declarations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from pravega_connector.cli import arguments
+from pravega_connector.options import CommonOptions, FormatOptions, RegistryOptions
+from pravega_connector.sink import SinkOptions
+from pravega_connector.source import SourceOptions
+
+__all__ = ["options", "options_page"]
+
+
+def _sides() -> list[tuple[str, list[Field[Any]]]]:
+    common, formats, registry = fields(CommonOptions), fields(FormatOptions), fields(RegistryOptions)
+    of_formats, of_registry = {field.name for field in formats}, {field.name for field in registry}
+    shared = {field.name for field in common}
+    return [
+        ("Source and sink", [field for field in common if field.name not in of_registry]),
+        ("Format of the events, source and sink", list(formats)),
+        ("Schema registry, source and sink", [field for field in registry if field.name not in of_formats]),
+        ("Source", [field for field in fields(SourceOptions) if field.name not in shared]),
+        ("Sink", [field for field in fields(SinkOptions) if field.name not in shared]),
+    ]
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is None or field.default is MISSING:
+        return ""
+    return str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+
+
+def options_page() -> str:
+    """Options as a page of Markdown, docs/options.md."""
+    lines = [
+        "# Options",
+        "",
+        "Made by `pravega-serde options --markdown` from the declarations of the options. Names are not case",
+        "sensitive. A name that is misspelt by a letter or two is an error that gives the right one, any other unknown",
+        "name a warning; a value that cannot be right is an error before anything is read or written.",
+    ]
+    for title, side in _sides():
+        lines += ["", f"## {title}", "", "| option | default | meaning |", "|---|---|---|"]
+        lines += [f"| `{field.name}` | {_default(field)} | {field.metadata['doc']} |" for field in side]
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.option("--markdown", is_flag=True, help="As a page of Markdown.")
+@arguments.as_json
+def options(*, markdown: bool, as_json: bool) -> None:
+    """Show the options of spark.read and write for format("pravega")."""
+    if as_json:
+        sides = {
+            title: {
+                field.name: {"default": _default(field) or None, "meaning": field.metadata["doc"]} for field in side
+            }
+            for title, side in _sides()
+        }
+        click.echo(json.dumps(sides))
+        return
+    if markdown:
+        click.echo(options_page(), nl=False)
+        return
+    console = Console()
+    for title, side in _sides():
+        table = Table(title=title, title_justify="left", box=None)
+        for heading in ("option", "default", "meaning"):
+            table.add_column(heading)
+        for field in side:
+            table.add_row(field.name, _default(field), field.metadata["doc"].replace("`", ""))
+        console.print(table)

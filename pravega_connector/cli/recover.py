@@ -1,0 +1,123 @@
+"""``pravega-serde recover``: inspect and repair the ledger of a stream written exactly once, without Spark."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from pravega_connector.cli import arguments
+from pravega_connector.ledger import Finding, Ledger, Outcome, Recovery, ledger_name
+
+__all__ = ["recover"]
+
+_DESCRIPTIONS: Final = {
+    Outcome.COMMITTED: "committed",
+    Outcome.SKIPPED: "was committed meanwhile",
+    Outcome.UNFINISHED: "aborted as a whole; nothing of it was visible, and the query writes it again when it restarts",
+    Outcome.TORN: "TORN: a part is visible and a part is lost; choose with --accept or --discard",
+    Outcome.UNDECIDABLE: "UNDECIDABLE: the server has forgotten its state; look for its events, then choose",
+}
+
+
+@click.command()
+@arguments.stream
+@arguments.controller
+@click.option("--ledger", help="The ledger's stream, if it was named.  [default: <stream>-ledger]")
+@click.option("--finish", is_flag=True, help="Finish every open batch: commit those that are whole, abort lost ones.")
+@click.option("--accept", metavar="APP", help="Count the open batch of APP as committed; its lost rows stay lost.")
+@click.option("--discard", metavar="APP", help="Forget the open batch of APP; its visible rows will be written again.")
+@click.option("--forget", metavar="APP", multiple=True, help="Drop the state of APP, which never writes again.")
+@click.option(
+    "--forget-older",
+    type=arguments.DURATION,
+    help="Drop the state of every application that last wrote longer ago, as 90d.",
+)
+@click.option("--abort", metavar="ID", multiple=True, type=click.UUID, help="Abort a transaction that was left open.")
+@arguments.as_json
+def recover(
+    *,
+    stream: str,
+    controller: str | None,
+    ledger: str | None,
+    finish: bool,
+    accept: str | None,
+    discard: str | None,
+    forget: tuple[str, ...],
+    forget_older: int | None,
+    abort: tuple[uuid.UUID, ...],
+    as_json: bool,
+) -> None:
+    """Show which batches a stream has exactly once, and finish what a crash has left.
+
+    Without an option it only looks. Stop the query first: what runs finishes its batches itself.
+    """
+    with arguments.client_of(controller) as client:
+        target = client.name(stream)
+        name = ledger_name(target, ledger)
+        client.require_stream(name)
+        for id_ in abort:
+            client.transaction(target, id_).abort()
+        with Ledger(client, name) as opened:
+            recovery = Recovery(client, target, opened)
+            _change(recovery, finish=finish, accept=accept, discard=discard, as_json=as_json)
+            if forget:
+                recovery.forget(*forget)
+            if forget_older is not None:
+                for app in recovery.forget_older(forget_older / 1000):
+                    click.echo(f"{app}: forgotten", err=as_json)
+            findings, left_open = recovery.survey(), recovery.left_open()
+    if as_json:
+        click.echo(json.dumps({"applications": list(map(_value, findings)), "left_open": list(map(str, left_open))}))
+    else:
+        _show(findings, left_open)
+
+
+def _change(recovery: Recovery, *, finish: bool, accept: str | None, discard: str | None, as_json: bool) -> None:
+    for app in [f.app.app for f in recovery.survey() if finish and f.app.open]:
+        click.echo(f"{app}: {_DESCRIPTIONS[recovery.finish(app)]}", err=as_json)
+    if accept is not None:
+        recovery.resolve(accept, "accept")
+    if discard is not None:
+        recovery.resolve(discard, "discard")
+
+
+def _value(finding: Finding) -> dict[str, Any]:
+    app, prepared = finding.app, finding.app.open
+    content = app.content_of(app.last)
+    return {
+        "application": app.app,
+        "last_batch": app.last if app.last >= 0 else None,
+        "rows": content.rows if content else None,
+        "open_batch": prepared.batch if prepared else None,
+        "transactions": {state.value: finding.statuses.count(state) for state in dict.fromkeys(finding.statuses)},
+        "state": finding.verdict,
+        "last_written": _moment(app.time),
+    }
+
+
+def _moment(millis: int) -> str | None:
+    return datetime.fromtimestamp(millis // 1000, UTC).isoformat() if millis else None
+
+
+def _show(findings: list[Finding], left_open: list[uuid.UUID]) -> None:
+    table = Table(box=None)
+    table.add_column("application", no_wrap=True)  # whole: it is what --accept and --discard take
+    for heading in ("last batch", "its rows", "last written", "open batch", "transactions", "state"):
+        table.add_column(heading)
+    for finding in findings:
+        app, prepared = finding.app, finding.app.open
+        states = ", ".join(f"{finding.statuses.count(s)} {s.value}" for s in dict.fromkeys(finding.statuses))
+        last = str(app.last) if app.last >= 0 else "none"
+        content = app.content_of(app.last)
+        rows = str(content.rows) if content else ""
+        open_batch = str(prepared.batch) if prepared else ""
+        table.add_row(app.app, last, rows, _moment(app.time), open_batch, states, finding.verdict)
+    Console().print(table if findings else "The ledger is empty.")
+    for id_ in left_open:
+        click.echo(f"left open: {id_} (recover --abort {id_}; or it ends by its lease)")

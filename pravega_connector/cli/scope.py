@@ -1,0 +1,58 @@
+"""``pravega-serde scope``: scopes of a cluster."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pravega_connector.cli import arguments
+from pravega_connector.errors import ConfigError, ControllerError, ScopeNotFoundError
+
+__all__ = ["scope"]
+
+_name = click.argument("name", metavar="SCOPE")
+
+
+@click.group()
+def scope() -> None:
+    """List, create and delete scopes."""
+
+
+@scope.command("list")
+@click.option("--internal", is_flag=True, help="Also those that Pravega has made; they begin with _.")
+@arguments.controller
+@arguments.as_json
+def list_scopes(controller: str | None, *, internal: bool, as_json: bool) -> None:
+    """List the scopes."""
+    with arguments.client_of(controller) as client:
+        names = [name for name in client.controller.list_scopes() if internal or not name.startswith("_")]
+    click.echo(json.dumps(names) if as_json else "\n".join(names), nl=as_json or bool(names))
+
+
+@scope.command()
+@_name
+@click.option("--exist-ok", is_flag=True, help="It may be there already.")
+@arguments.controller
+def create(name: str, controller: str | None, *, exist_ok: bool) -> None:
+    """Create a scope."""
+    with arguments.client_of(controller) as client:
+        if not client.controller.create_scope(name) and not exist_ok:
+            raise ConfigError(f"scope {name} exists already: give --exist-ok if it may")
+
+
+@scope.command()
+@_name
+@arguments.yes
+@arguments.controller
+def delete(name: str, controller: str | None, *, yes: bool) -> None:
+    """Delete a scope, which must have no streams."""
+    with arguments.client_of(controller) as client:
+        if not client.controller.scope_exists(name):
+            raise ScopeNotFoundError.of(name)
+        if streams := client.controller.list_streams(name):
+            raise ControllerError(
+                f"cannot delete scope {name}: it has {len(streams)} streams, such as {streams[0]}; delete them first"
+            )
+        arguments.confirmed(f"Delete scope {name}", yes=yes)
+        client.controller.delete_scope(name)

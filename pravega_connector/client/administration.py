@@ -1,0 +1,239 @@
+"""Scopes and streams: made, listed, described, changed, deleted. What :class:`PravegaClient` does beside events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from pravega_connector.client import arguments
+from pravega_connector.client.arguments import IfExists, Stream
+from pravega_connector.client.controller_values import RetentionPolicy, ScalingPolicy, StreamConfig
+from pravega_connector.client.lineage import tail_cut
+from pravega_connector.client.slices import slices_between
+from pravega_connector.client.stores import SegmentStores
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import (
+    ConfigError,
+    ScopeExistsError,
+    ScopeNotFoundError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
+from pravega_connector.hints import HintedNames
+from pravega_connector.notebook import table
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName, segment_epoch, segment_number
+
+if TYPE_CHECKING:
+    from pravega_connector.client.controller import ControllerClient
+
+__all__ = ["Administration", "StreamChanges", "StreamDescription"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDescription:
+    """What the servers know of a stream at a moment."""
+
+    stream: StreamName
+    """Its full name."""
+    config: StreamConfig
+    """Its scaling, retention and tags."""
+    segments: tuple[SegmentRange, ...]
+    """The segments that take events now, by id; none if it is sealed."""
+    head: StreamCut
+    """Cut before the first event that it still holds."""
+    tail: StreamCut
+    """Cut after its last event."""
+    size: int
+    """Bytes between the two, with 8 for each event."""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether it takes no more events."""
+        return not self.segments
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{segment_number(each.id)}.#epoch.{segment_epoch(each.id)}",
+                f"{each.low:.4g} to {each.high:.4g}",
+                self.tail.positions.get(each.id, ""),
+            )
+            for each in self.segments
+        ]
+        caption = f"stream {self.stream}: {self.size:,} bytes{', sealed' if self.sealed else ''}"
+        return table(caption, ("segment", "routing keys", "tail"), rows, len(rows))
+
+
+class StreamChanges(TypedDict, total=False):
+    """Settings of a stream that :meth:`Administration.update_stream` changes; the others stay."""
+
+    segments: ScalingPolicy | int
+    """Scaling policy, or a fixed number of segments: then the stream is scaled at once."""
+    retention: RetentionPolicy | None
+    """Retention policy; None keeps everything."""
+    tags: Iterable[str]
+    """Words to find the stream by."""
+    timestamp_aggregation_timeout_ms: int
+    """See :class:`StreamConfig`."""
+    rollover_size_bytes: int
+    """See :class:`StreamConfig`."""
+
+
+class Administration(HintedNames):
+    """Scopes and streams of a cluster; :class:`PravegaClient` is one."""
+
+    config: PravegaConfig
+    stores: SegmentStores
+
+    @property
+    def controller(self) -> ControllerClient:
+        """All calls to the controller."""
+        return self.stores.controller
+
+    def name(self, stream: Stream) -> StreamName:
+        """The full name of a stream: ``scope/stream``, or ``stream`` in the configured scope."""
+        return arguments.stream_name(stream, self.config.scope)
+
+    # ---------------------------------------------------------------- scopes
+
+    def scopes(self) -> list[str]:
+        """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
+        return self.controller.list_scopes()
+
+    def scope_exists(self, scope: str) -> bool:
+        """Whether a scope exists."""
+        return self.controller.scope_exists(scope)
+
+    def create_scope(self, scope: str, *, if_exists: IfExists = "ignore") -> bool:
+        """Create a scope; False if it was there, which is ScopeExistsError with ``if_exists="error"``."""
+        must = arguments.is_error("if_exists", if_exists)
+        created = self.controller.create_scope(scope)
+        if must and not created:
+            raise ScopeExistsError.of(scope)
+        return created
+
+    def delete_scope(self, scope: str, *, if_missing: IfExists = "ignore") -> bool:
+        """Delete an empty scope; False if there was none, which is ScopeNotFoundError with ``if_missing="error"``."""
+        must = arguments.is_error("if_missing", if_missing)
+        deleted = self.controller.delete_scope(scope)
+        if must and not deleted:
+            raise ScopeNotFoundError.of(scope)
+        return deleted
+
+    # ---------------------------------------------------------------- streams
+
+    def streams(self, scope: str | None = None, *, internal: bool = False) -> Iterator[StreamName]:
+        """Yield the streams of a scope, by default the configured one, page by page as the controller gives them.
+
+        With ``internal`` also those that Pravega made, such as ``_MARK…``. Raises ScopeNotFoundError at the first one.
+        """
+        scope = scope if scope is not None else self.config.scope
+        if scope is None:
+            raise ConfigError("no scope is named: write streams(scope); scopes() lists them")
+        return self.controller.iterate_streams(scope, internal=internal)
+
+    def stream_exists(self, stream: Stream) -> bool:
+        """Whether a stream exists."""
+        return self.controller.stream_exists(self.name(stream))
+
+    def create_stream(
+        self,
+        stream: Stream,
+        segments: ScalingPolicy | int = 1,
+        retention: RetentionPolicy | None = None,
+        *,
+        tags: Iterable[str] = (),
+        if_exists: IfExists = "ignore",
+    ) -> bool:
+        """Create a stream, and its scope if need be; False if the stream was there already, whatever its settings.
+
+        ``segments`` is a fixed number or a policy. With ``if_exists="error"``, StreamExistsError instead of False. (An
+        answer that was lost is asked for again, and then finds its own work done: see ControllerClient.)
+        """
+        name = self.name(stream)
+        must = arguments.is_error("if_exists", if_exists)
+        config = _changed(StreamConfig(), {"segments": segments, "retention": retention, "tags": tags})
+        self.controller.create_scope(name.scope)
+        created = self.controller.create_stream_with(name, config)
+        if must and not created:
+            raise StreamExistsError.of(name)
+        return created
+
+    def update_stream(self, stream: Stream, **changes: Unpack[StreamChanges]) -> None:
+        """Change settings of a stream: ``segments=``, ``retention=``, ``tags=`` (:class:`StreamChanges`).
+
+        What is not named stays. Raises StreamNotFoundError, ConfigError.
+        """
+        name = self.name(stream)
+        known = StreamChanges.__annotations__
+        arguments.only("update_stream", changes, known)
+        _changed(StreamConfig(), changes)
+        self.controller.update_stream(name, _changed(self.controller.stream_config(name), changes))
+
+    def scale_stream(self, stream: Stream, segments: int, *, timeout: float | None = None) -> list[SegmentRange]:
+        """Let so many segments of equal ranges of keys take the events from now on; they are returned.
+
+        A policy that scales by load changes them again. ``timeout`` is in seconds. Raises StreamSealedError,
+        StreamNotFoundError, DeadlineExceededError when it is not done in time (it goes on at the server).
+        :meth:`ControllerClient.scale_stream` splits and merges single segments.
+        """
+        name = self.name(stream)
+        arguments.count("segments", segments, 1)
+        arguments.seconds("timeout", timeout)
+        current = self.controller.current_segments(name)
+        wanted = [(i / segments, (i + 1) / segments) for i in range(segments)]
+        if [(each.low, each.high) for each in current] == wanted:
+            return current
+        return self.controller.scale_stream(name, [each.id for each in current], wanted, timeout=timeout)
+
+    def seal_stream(self, stream: Stream) -> None:
+        """Let nothing more be written to a stream. Sealing it again changes nothing. Raises StreamNotFoundError."""
+        self.controller.seal_stream(self.name(stream))
+
+    def delete_stream(self, stream: Stream, *, if_missing: IfExists = "ignore") -> bool:
+        """Seal and delete a stream with all its events; False if there was none.
+
+        With ``if_missing="error"``, StreamNotFoundError instead of False.
+        """
+        name = self.name(stream)
+        must = arguments.is_error("if_missing", if_missing)
+        try:
+            self.controller.seal_stream(name)
+            deleted = self.controller.delete_stream(name)
+        except (StreamNotFoundError, ScopeNotFoundError):
+            deleted = False
+        if must and not deleted:
+            raise StreamNotFoundError.of(name)
+        return deleted
+
+    def describe(self, stream: Stream) -> StreamDescription:
+        """Settings, segments, head, tail and size of a stream. Raises StreamNotFoundError."""
+        name = self.name(stream)
+        config = self.controller.stream_config(name)
+        head = self.controller.head_cut(name)
+        segments = tuple(self.controller.current_segments(name))
+        tail = tail_cut(self.stores, name)
+        slices = slices_between(self.stores, head, tail, skip_lost=True)  # retention goes on meanwhile
+        return StreamDescription(name, config, segments, head, tail, sum(each.end - each.start for each in slices))
+
+    def require_stream(self, stream: Stream) -> StreamName:
+        """The full name of a stream that exists. Raises StreamNotFoundError."""
+        name = self.name(stream)
+        if not self.controller.stream_exists(name):
+            raise StreamNotFoundError.of(name)
+        return name
+
+
+def _changed(config: StreamConfig, changes: Any) -> StreamConfig:
+    """The configuration with changes. Raises ConfigError for a value of another kind."""
+    made: dict[str, Any] = dict(changes)
+    if "segments" in made:
+        made["scaling"] = arguments.scaling(made.pop("segments"))
+    arguments.instance("retention", made.get("retention"), RetentionPolicy, "RetentionPolicy.by_time(ms)")
+    if "tags" in made:
+        tags = made["tags"]
+        made["tags"] = tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else (tags,)
+        if not all(isinstance(tag, str) for tag in made["tags"]):
+            raise ConfigError(f"argument 'tags' must be a list of words, not {tags!r}")
+    return replace(config, **made)

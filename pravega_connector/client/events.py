@@ -1,0 +1,146 @@
+"""Events as a writer takes them (values and their serializer, bytes, columns), cut to what is sent at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.wire import Block, frame_column
+from pravega_serde.errors import SerializationError
+
+__all__ = [
+    "MAX_EVENT_SIZE",
+    "RawEvents",
+    "SupportsDeserialize",
+    "SupportsSerialize",
+    "as_binary",
+    "as_bytes",
+    "blocks_of",
+    "check_key",
+    "pieces_of",
+]
+
+# io.pravega.client.stream.Serializer.MAX_EVENT_SIZE: what the Java and Rust clients write at most.
+MAX_EVENT_SIZE: Final = 8 << 20
+# One append. Measured: larger ones are not faster, and a server holds each whole in memory.
+_BLOCK_SIZE: Final = 1 << 20
+# A frame above this goes through a transient segment: a wire message ends at 16 MiB.
+_LARGE_FRAME: Final = MAX_EVENT_SIZE + 8
+# Larger columns go piece by piece: one that fills the whole window waits for all of it, and then leaves it empty.
+_LARGE_COLUMN: Final = 16 << 20
+_PIECE_SIZE: Final = 8 << 20
+T_contra = TypeVar("T_contra", contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
+
+
+class SupportsSerialize(Protocol[T_contra]):
+    """Serializer as far as a writer needs one."""
+
+    def serialize(self, value: T_contra, /) -> bytes:
+        """Bytes of one event."""
+        ...
+
+
+class SupportsDeserialize(Protocol[T_co]):
+    """Serializer as far as a reader needs one."""
+
+    def deserialize(self, data: bytes, /) -> T_co:
+        """Value of one event."""
+        ...
+
+
+class RawEvents:
+    """Events as they are: single ones, or the column ``event`` of a batch."""
+
+    def serialize(self, value: bytes, /) -> bytes:
+        """The event."""
+        return value
+
+    def deserialize(self, data: bytes, /) -> bytes:
+        """The event."""
+        return data
+
+    def encode_column(self, column: pa.RecordBatch) -> pa.Array:
+        """The events of a batch. Raises ColumnTypeError."""
+        if column.schema.get_field_index("event") < 0:
+            raise ColumnTypeError(
+                f"the batch has no column 'event' (it has: {', '.join(column.schema.names)}): name the bytes 'event', "
+                "or give the writer a serializer"
+            )
+        return column.column("event")
+
+
+def as_bytes(event: Any, *, raw: bool = False) -> bytes:
+    """Bytes that a serializer returned, or that ``raw`` events are. Raises SerializationError for anything else."""
+    if raw and not isinstance(event, bytes | bytearray | memoryview):
+        raise SerializationError(
+            f"without a serializer events are bytes, not {type(event).__name__}: name one, such as 'string' or 'json'"
+        )
+    if not isinstance(event, bytes | bytearray | memoryview):
+        raise SerializationError(f"the serializer made a {type(event).__name__} of an event; it must return bytes")
+    return bytes(event)
+
+
+def check_key(routing_key: str) -> None:
+    """Raise ConfigError for an invalid routing key."""
+    if not isinstance(routing_key, str):
+        raise ConfigError(
+            f"a routing key must be a str, not {type(routing_key).__name__}: write "
+            f"{'key.decode()' if isinstance(routing_key, bytes) else 'str(key)'}"
+        )
+    try:
+        _ = routing_key.isascii() or routing_key.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"invalid routing key {routing_key!a}: it holds half of a surrogate pair") from None
+
+
+def as_binary(column: pa.Array) -> pa.Array:
+    """The column in a type whose lengths Arrow can tell."""
+    t = pa.types
+    if t.is_binary(column.type) or t.is_string(column.type) or t.is_large_binary(column.type):
+        return column
+    try:
+        return column.cast(pa.large_binary())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ColumnTypeError(f"a column of {column.type} holds no events: cast it to binary or string") from None
+
+
+def blocks_of(
+    column: pa.Array, positions: npt.NDArray[np.float64], targets: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, Block]]:
+    """Cut a column of events into blocks, by segment, each segment's events in the order of the column."""
+    ids = np.unique(targets)
+    for segment_id in ids:
+        if len(ids) == 1:
+            part, places = column, positions
+        else:
+            chosen = np.flatnonzero(targets == segment_id)
+            part, places = column.take(pa.array(chosen)), positions[chosen]
+        framed = frame_column(part)
+        for first, last in _cuts(framed.ends, _BLOCK_SIZE):
+            begin = int(framed.ends[first - 1]) if first else 0
+            ends = framed.ends[first:last] - begin
+            data = framed.data[begin : begin + int(ends[-1])]
+            large = len(data) > _LARGE_FRAME
+            yield int(segment_id), Block(data, ends, places[first:last], large)
+
+
+def pieces_of(lengths: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[int, int]]:
+    """Ranges of rows to write one after the other, from the lengths of a column's events."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return iter([(0, len(ends))]) if ends[-1] <= _LARGE_COLUMN else _cuts(ends, _PIECE_SIZE)
+
+
+def _cuts(ends: npt.NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that fill ``size`` bytes; a row that is larger is alone in its own."""
+    first, begin = 0, 0
+    while first < len(ends):
+        last = int(np.searchsorted(ends, begin + size, side="right"))
+        last = max(last, first + 1)
+        yield first, last
+        first, begin = last, int(ends[last - 1])

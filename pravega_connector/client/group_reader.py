@@ -1,0 +1,565 @@
+"""Events of the segments that one reader of a group owns, with the group's checkpoints between them.
+
+Reading is that of :mod:`.tail`, over segments that the group gives and takes. The reader takes its turn in the group
+with each call, and within a long batch whenever something is due: so a slow user does not hold up the others for
+longer than one event takes. A turn for which the servers take longer than the call has time goes on in the background,
+and the next call waits for it: meanwhile nothing is handed out.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
+
+from pravega_connector import metrics
+from pravega_connector.client import arguments, waiting
+from pravega_connector.client.connection import wait_ready
+from pravega_connector.client.deadline import Deadline
+from pravega_connector.client.group_member import GroupMember
+from pravega_connector.client.slices import EventBatch, data_loss
+from pravega_connector.client.stores import SegmentStores
+from pravega_connector.client.tail import TailReader, _SegmentTail
+from pravega_connector.errors import (
+    ConfigError,
+    DataLossError,
+    NoSuchSegmentError,
+    ReaderOfflineError,
+    SegmentTruncatedError,
+)
+from pravega_connector.groups import Positions, Ranged, Segment
+from pravega_connector.hints import HintedNames
+from pravega_connector.wire import StreamCut, StreamName
+from pravega_serde import forks
+from pravega_serde.errors import DeserializationError, PravegaError
+
+__all__ = ["GroupEvent", "GroupReader"]
+
+T = TypeVar("T")
+V = TypeVar("V")
+_log: Final = logging.getLogger(__name__)
+#: Seconds that a call waits for its turn in the group at least: servers that are well need some milliseconds.
+_TURN_SECONDS: Final = 0.25
+
+
+class GroupEvent(NamedTuple, Generic[T]):
+    """What a reader of a group hands out: an event, or a checkpoint, which has no value (Java's ``EventRead``)."""
+
+    value: T | None
+    """The event; None for a checkpoint."""
+    segment: Segment | None = None
+    """Segment that the event is in."""
+    offset: int = -1
+    """Offset in the segment at which the event begins."""
+    checkpoint: str | None = None
+    """Name of the checkpoint; None for an event."""
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether this is a checkpoint and no event."""
+        return self.checkpoint is not None
+
+
+class _OwnedSegments(TailReader):
+    """The segments of one stream that a reader owns: it goes on to no successor, which is for the group to do."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
+        super().__init__(stores, StreamCut(stream, {}))
+        self.ended: list[int] = []
+        """Segments that were read to their ends and not told to the group."""
+        self.begins: dict[int, int] = {}
+        """First offsets of segments that were found truncated, and not told to the group."""
+
+    def own(self, positions: Mapping[int, int]) -> None:
+        """Read these segments and no others; one that is being read goes on where it is."""
+        for segment_id in self._tails.keys() - positions.keys():
+            self._drop(self._tails[segment_id])
+        self.ended = [segment_id for segment_id in self.ended if segment_id in positions]
+        for segment_id in positions.keys() - self._tails.keys() - set(self.ended):
+            self._positions[segment_id] = positions[segment_id]
+            self._tails[segment_id] = self._tail(segment_id, positions[segment_id])
+
+    def restart(self) -> None:
+        """Own nothing; what an interrupted call has left is dropped."""
+        self._positions, self.ended, self.begins = {}, [], {}
+        self._restart()
+
+    def _drop(self, tail: _SegmentTail) -> None:
+        del self._tails[tail.id]
+        self._positions.pop(tail.id, None)
+        tail.attempts.close()
+        if tail.asked is None:
+            return
+        # Its answer is still to come, and would be taken for one to a later read of the segment.
+        connection = self._connections.pop(tail.asked, None)
+        self._pinged.pop(tail.asked, None)
+        if connection is not None:
+            connection.close()
+        for other in self._tails.values():
+            if other.asked == tail.asked:
+                other.asked = None
+
+    def _begin(self, kind: str, about: Any, work: Callable[[Deadline], Any], tail: _SegmentTail) -> None:
+        if kind != "end":
+            super()._begin(kind, about, work, tail)
+            return
+        self._finish(tail, followed=False)
+        del self._positions[tail.id]
+        self.ended.append(tail.id)
+
+    def _errand_failed(self, kind: str, about: Any, error: Exception) -> None:
+        tail = self._tails.get(about) if kind not in ("connect", "overdue") else None
+        if tail is not None and isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+            loss = data_loss(self._stream, tail.id, tail.offset, error)
+            if isinstance(error, NoSuchSegmentError):
+                self.ended.append(tail.id)
+            elif error.start_offset > tail.offset:
+                self.begins[tail.id] = error.start_offset
+            else:
+                return  # it was asked for a read before the segment was given away and came back
+            self._drop(tail)
+            raise loss from error
+        super()._errand_failed(kind, about, error)
+
+
+class _Turn:
+    """What a turn asks the servers, in a thread of its own."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self._free = threading.Lock()  # one thread runs it, though two may be started for it
+        self._started = False
+        self.ended = threading.Event()
+
+    def start(self) -> None:
+        """Start the thread, unless that was done; an interrupt of it may be followed by another call."""
+        if not self._started:
+            waiting.start(self._run, "pravega-group-turn")
+            self._started = True
+
+    def _run(self) -> None:
+        if not self._free.acquire(blocking=False):
+            return
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - raised where the turn is waited for
+            self._error = error
+        finally:
+            self.ended.set()
+
+    def check(self) -> None:
+        """Raise the error by which it has ended, if there is one."""
+        if self._error is not None:
+            raise self._error
+
+
+class GroupReader(HintedNames, Generic[T]):
+    """Reads what a group gives it. Not thread safe. Context manager, whose end leaves the group.
+
+    With each call all that the calls before handed out counts as done with. A reader whose block ends in an error
+    leaves so that what was handed out last comes again, to another reader. One that is not called for long holds up the
+    group's checkpoints, and with them what changes its reader.
+    """
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        member: GroupMember,
+        serializer: Any = None,
+        *,
+        begin_at: Callable[[Positions], Positions] | None = None,
+    ) -> None:
+        """``begin_at`` is told the segments that it acquires, from where the group says, and gives where to begin."""
+        self._member, self._timeout, self._begin_at = member, stores.timeout, begin_at
+        self._owned: Positions = {}
+        self._deserialize = None if serializer is None else serializer.deserialize
+        self._readers = {stream: _OwnedSegments(stores, stream) for stream in member.state.config.start}
+        self._turns = list(self._readers.values())
+        self._batch: EventBatch | None = None
+        self._segment: Segment | None = None  # of the batch
+        self._events: list[bytes] = []
+        self._row = 0  # the next event of the batch
+        self._began = 0  # the first one that the last call handed out
+        self._passed: str | None = None  # the checkpoint that was handed out, until the next turn
+        self._before: tuple[int, int, str | None] = (0, 0, None)  # those three before the last call
+        self._in_call = False  # True between two calls: the last one was interrupted
+        self._cut = False  # what an interrupted call left is still to be dropped
+        self._due = 0.0
+        self._turning: _Turn | None = None
+        self._closed = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._events = self._member = forks.inherited("GroupReader")
+
+    @property
+    def id(self) -> str:
+        """Name of the reader in its group."""
+        return self._member.reader_id
+
+    @property
+    def position(self) -> Ranged:
+        """Offsets behind what was handed out, in all segments that it owns. Looking counts nothing as done with."""
+        position = self._member.position
+        if self._begin_at is not None:
+            # Where a segment begins that was just acquired is known only at the end of the turn.
+            positions = {segment: at for segment, at in position.positions.items() if segment in self._owned}
+            position = Ranged(positions, position.ranges)
+        if self._batch is None or self._segment is None or self._segment not in position.positions:
+            return position
+        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
+        return Ranged({**position.positions, self._segment: at}, position.ranges)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the group has read all there is: its streams were sealed, or it ends where it was told to."""
+        return not self.has_events and self._member.at_end
+
+    def poll(self, timeout: float) -> list[GroupEvent[T]]:
+        """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
+
+        It takes its turn in the group first: none come either while servers are away that it needs for that. Raises
+        ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what comes
+        next was truncated: the next call goes on where the segment begins now), and what :meth:`TailReader.poll` does.
+        """
+        arguments.wait("timeout", timeout)
+        if not self._fetch(timeout):
+            return []
+        if self._checkpoint is not None:
+            return [self._pass_checkpoint()]
+        found: list[GroupEvent[T]] = []
+        row = self._row
+        try:
+            found.extend(map(self._decoded, range(row, len(self._events))))  # those before an error stay in the list
+        except DeserializationError as error:
+            if not found:
+                raise self._refused(error, row) from error
+            # The next call raises it: these events come before it.
+        return self._hand_out(found, row + len(found))
+
+    def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
+        """The next events of one segment as columns, or a checkpoint; None if none came within ``timeout`` seconds.
+
+        Raises what :meth:`poll` does, but for DeserializationError.
+        """
+        arguments.wait("timeout", timeout)
+        if not self._fetch(timeout):
+            return None
+        if self._checkpoint is not None:
+            return self._pass_checkpoint()
+        batch, rest = self._batch, slice(self._row, None)
+        assert batch is not None
+        found = EventBatch(batch.stream, batch.segment_id, batch.events[rest], batch.offsets[rest])
+        return self._hand_out(found, len(self._events))
+
+    def __iter__(self) -> Iterator[GroupEvent[T]]:
+        """Yield events and checkpoints until the group has read all there is."""
+        while not self.at_end:
+            while self._fetch(self._timeout):
+                yield self._take()
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the next event is there without waiting for it, unless its segment is given away."""
+        return self._row < len(self._events)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._timeout
+
+    def next_event(self, timeout: float) -> GroupEvent[T] | None:
+        """The next event or checkpoint; None if none came within ``timeout`` seconds. Raises what :meth:`poll` does."""
+        return self._take() if self._fetch(timeout) else None
+
+    def take_back(self) -> None:
+        """Count what the last call handed out as not handed out."""
+        self._row, self._began, self._passed = self._before
+
+    def close(self) -> None:
+        """Leave the group: others go on behind what was handed out. Durable on return."""
+        self._leave(None)
+
+    def leave(self, position: Positions) -> None:
+        """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
+        if not self._closed and not forks.is_inherited(self._member):
+            try:
+                self._await_turn()
+                self._member.leave(position)
+            finally:
+                self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        elif issubclass(kind, ReaderOfflineError):
+            self._end()  # its place is lost: there is nothing to leave
+        else:
+            self._leave(self._began)
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _checkpoint(self) -> str | None:
+        """The checkpoint that is to be handed out; only where no turn is under way."""
+        name = self._member.checkpoint
+        return None if name == self._passed else name
+
+    def _take(self) -> GroupEvent[T]:
+        # While a checkpoint waits to be handed out, no time is left before the next turn.
+        if self._due == 0.0 and self._checkpoint is not None:
+            return self._pass_checkpoint()
+        row = self._row
+        try:
+            event = self._decoded(row)
+        except DeserializationError as error:
+            raise self._refused(error, row) from error
+        self._before = row, self._began, self._passed
+        try:
+            self._row, self._began = row + 1, row
+            return event
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _pass_checkpoint(self) -> GroupEvent[T]:
+        name = self._checkpoint
+        return self._hand_out(GroupEvent[T](None, checkpoint=name), self._row, name)
+
+    def _decoded(self, row: int) -> GroupEvent[T]:
+        value: Any = self._events[row]
+        if self._deserialize is not None:
+            value = self._deserialize(value)
+        assert self._batch is not None
+        return GroupEvent(value, self._segment, int(self._batch.offsets[row]))
+
+    def _hand_out(self, what: V, row: int, checkpoint: str | None = None) -> V:
+        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        self._before = self._row, self._began, self._passed
+        try:
+            self._row, self._began, self._passed = row, self._row, checkpoint or self._passed
+            return what
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the event's place; the next call continues after the event."""
+        assert self._batch is not None
+        metrics.BAD_RECORDS.add(1, "client", str(self._batch.stream))
+        return self._hand_out(self._batch.locate(error, row), row + 1)
+
+    def _fetch(self, timeout: float) -> bool:
+        """Return whether there is something to hand out, after at most ``timeout`` seconds."""
+        if self._closed:
+            raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
+        if self.has_events and time.monotonic() < self._due:
+            return True
+        if self._turning is None and self._checkpoint is not None:
+            self._due = 0.0
+            return True
+        self._cut = self._cut or self._in_call
+        self._in_call = True
+        try:
+            found = self._await(time.monotonic() + timeout)
+        except Exception:
+            self._in_call = False
+            raise
+        self._in_call = False
+        return found
+
+    def _await(self, end: float) -> bool:
+        while self._turn(end):
+            if self._checkpoint is not None or self.has_events:
+                return True
+            if self._member.at_end:
+                return False
+            left = end - time.monotonic()
+            if self._read(max(0.0, min(left, self._member.wait()))):
+                return True
+            if left <= 0:
+                break
+        return False
+
+    def _turn(self, end: float) -> bool:
+        """Take part in the group, and read what is owned after it; False if the servers take longer than to ``end``."""
+        try:
+            if self._turning is None:
+                self._drop_interrupted()
+                self._note()
+                if self._member.begin_turn():
+                    self._begin_turn()
+                self._passed = None
+            if not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
+                return False
+        except ReaderOfflineError:
+            self._end()  # its place is lost: there is nothing to leave
+            raise
+        self._drop_interrupted()
+        if self._begin_at is not None:
+            owned = self._member.position.positions
+            acquired = {segment: at for segment, at in owned.items() if segment not in self._owned}
+            if acquired:
+                for segment, at in self._begin_at(acquired).items():
+                    if at != acquired[segment]:
+                        self._member.moved(segment, at)
+            self._owned = owned
+        reading = self._member.reading
+        for stream, reader in self._readers.items():
+            reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
+        if self._segment not in reading:  # the rest of the batch is for whoever gets the segment
+            self._forget()
+        # A checkpoint is reported with the call after the one that hands it out.
+        self._due = 0.0 if self._checkpoint is not None else time.monotonic() + self._member.wait()
+        return True
+
+    def _begin_turn(self) -> None:
+        """Have the turn end in the background, or end it here.
+
+        In an event loop the call as a whole goes on behind its caller's time. With ``begin_at`` the caller has to know
+        what it owns before it does anything else.
+        """
+        if self._begin_at is None and waiting.seam() is None:
+            self._turning = _Turn(self._member.finish_turn)
+        else:
+            self._member.finish_turn()
+
+    def _drop_interrupted(self) -> None:
+        """Drop what an interrupted call has left; the events that were not handed out are read again."""
+        if self._cut:
+            for reader in self._readers.values():
+                reader.restart()
+            self._note_batch()
+            self._forget()
+            self._cut = False
+
+    def _turn_ended(self, seconds: float | None = None) -> bool:
+        """Whether there is no turn in the background, after at most so many seconds. Raises what it has ended by."""
+        turning = self._turning
+        if turning is None:
+            return True
+        turning.start()
+        if not turning.ended.wait(seconds):
+            return False
+        self._turning = None
+        turning.check()
+        return True
+
+    def _note(self) -> None:
+        """Tell the group how far everything was handed out."""
+        if self._note_batch():
+            self._note_ends()
+
+    def _note_batch(self) -> bool:
+        """Note how far the batch was handed out, and forget it if that is all of it; whether there is none left."""
+        segment = self._segment
+        if self._batch is None or segment is None or segment not in self._member.reading:
+            return True
+        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
+        self._member.handed_out(segment, at)
+        if self.has_events:
+            return False
+        end = self._member.state.end.get(segment)
+        if end is not None and at >= end:
+            self._member.ended(segment, sealed=False)
+            reader = self._readers[segment.stream]
+            reader.ended = [one for one in reader.ended if one != segment.id]
+        self._forget()
+        return True
+
+    def _note_ends(self) -> None:
+        for stream, reader in self._readers.items():
+            for segment_id, begin in reader.begins.items():
+                self._member.truncated(Segment(stream, segment_id), begin)
+            for segment_id in reader.ended:
+                self._member.ended(Segment(stream, segment_id))
+            reader.begins.clear()
+            reader.ended.clear()
+
+    def _forget(self) -> None:
+        self._batch, self._segment, self._events, self._row, self._began = None, None, [], 0, 0
+
+    def _read(self, timeout: float) -> bool:
+        """Whether events came within so many seconds. A segment that ends is an end of waiting, too."""
+        end = time.monotonic() + timeout
+        while True:
+            for reader in self._turns:
+                try:
+                    batch = reader.poll(0)
+                except DataLossError:
+                    self._note_ends()
+                    raise
+                if batch is not None and self._begin(batch):
+                    # The others first, next time.
+                    self._turns = [*(other for other in self._turns if other is not reader), reader]
+                    return True
+                if reader.ended:
+                    return False
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            waits = [reader.waits() for reader in self._readers.values() if not reader.at_end]
+            sources = [source for own, _ in waits for source in own]
+            seconds = max(0.0, min([left, *(seconds for _, seconds in waits)]))
+            self._in_call = False  # an interrupt of the wait leaves nothing undone
+            wait_ready(sources, [], seconds)
+            self._in_call = True
+
+    def _begin(self, batch: EventBatch) -> bool:
+        """Take a batch, up to where the group ends; False if all of it lies behind that."""
+        segment = Segment(batch.stream, batch.segment_id)
+        end = self._member.state.end.get(segment)
+        if end is not None and batch.end > end:
+            count = int(batch.offsets.searchsorted(end))
+            batch = EventBatch(batch.stream, batch.segment_id, batch.events[:count], batch.offsets[:count])
+            if not count:  # truncated beyond where the group ends
+                self._member.ended(segment, sealed=False)
+                return False
+        self._batch, self._segment, self._events, self._row, self._began = (
+            batch,
+            segment,
+            batch.events.to_pylist(),
+            0,
+            0,
+        )
+        return True
+
+    def _leave(self, row: int | None) -> None:
+        """Leave the group; before a row of the batch, or behind what was handed out."""
+        if self._closed or forks.is_inherited(self._member):
+            return
+        try:
+            self._await_turn()
+            at = {}
+            if row is not None and self._batch is not None and self._segment is not None and row < len(self._events):
+                at = {self._segment: int(self._batch.offsets[row])}
+            self._cut = self._cut or self._in_call
+            self._drop_interrupted()
+            self._note()
+            self._member.leave(at)
+        finally:
+            self._end()
+
+    def _await_turn(self) -> None:
+        """Wait for the turn in the background, as long as the servers take: a call before this had no time for it."""
+        try:
+            self._turn_ended()
+        except ReaderOfflineError:
+            raise
+        except PravegaError as error:  # what is left is told by leaving, if it lasts
+            _log.info("reader %s of its group: a turn has failed: %s", self.id, error)
+        if self._segment not in self._member.reading:  # it was given away in that turn
+            self._forget()
+
+    def _end(self) -> None:
+        self._closed = True
+        for reader in self._readers.values():
+            reader.close()
+        self._member.close()

@@ -1,0 +1,514 @@
+"""A reader group from outside of its readers: it is made or joined, watched, checkpointed, reset and deleted.
+
+What is written, and in which order, is that of Java's ``ReaderGroupManagerImpl`` and ``ReaderGroupImpl``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
+
+from pravega_connector.client import arguments, waiting
+from pravega_connector.client.arguments import Place, Stream, Streams
+from pravega_connector.client.controller_values import SubscriberId
+from pravega_connector.client.group_member import GroupMember, init_of
+from pravega_connector.client.group_reader import GroupReader
+from pravega_connector.client.places import cuts_of
+from pravega_connector.client.slices import slices_between
+from pravega_connector.client.synchronizer import StateSynchronizer
+from pravega_connector.errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
+from pravega_connector.groups import (
+    AddReader,
+    Bound,
+    CreateCheckpoint,
+    GroupConfig,
+    GroupState,
+    Init,
+    InitSerializer,
+    Positions,
+    Ranged,
+    RemoveReader,
+    Retention,
+    Segment,
+    StateSerializer,
+    StateUpdate,
+    UpdateDistanceToTail,
+    apply,
+    by_stream,
+    create,
+    decode_checkpoint,
+    encode_checkpoint,
+    group_stream,
+)
+from pravega_connector.groups import manager as managing
+from pravega_connector.hints import HintedNames
+from pravega_connector.wire import StreamCut, StreamName
+
+if TYPE_CHECKING:
+    from pravega_connector.client.exactly_once import ExactlyOnceReader
+    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.client.watermarks import TimeWindow
+
+__all__ = ["GroupChanges", "GroupCheckpoint", "ReaderGroup", "open_group"]
+
+_log: Final = logging.getLogger(__name__)
+_LOOK_SECONDS: Final = 0.5  # between looks for a checkpoint that readers are to take
+_RESET_ATTEMPTS: Final = 10
+# Times between two updates of a reader after which it may be called silent.
+_SILENT_TIMES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCheckpoint:
+    """A checkpoint that all readers of a group have taken; its bytes are those of Java's ``Checkpoint``."""
+
+    name: str
+    cuts: Mapping[StreamName, StreamCut]
+    """Where the group was in each stream."""
+
+    def to_bytes(self) -> bytes:
+        """Bytes that Java's ``Checkpoint.fromBytes`` reads."""
+        return encode_checkpoint(self.name, self.cuts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GroupCheckpoint:
+        """The checkpoint of bytes that this client or Java's made. Raises DeserializationError."""
+        return cls(*decode_checkpoint(data))
+
+
+class GroupChanges(TypedDict, total=False):
+    """Settings of a group that :meth:`ReaderGroup.reset` changes; the others stay."""
+
+    streams: Streams
+    """All that the group reads from now on."""
+    end: Place | None
+    """Where the group ends; None is no end. Without it the streams that it reads still end where they did."""
+    retention: str
+    """``none``, ``manual``, or ``automatic`` at each checkpoint."""
+    checkpoint_interval: float | None
+    """Seconds between automatic checkpoints; None is no such checkpoints."""
+    refresh: float
+    """Seconds between two looks of a reader at the state."""
+    max_outstanding: int
+    """Checkpoints that may be asked for while none of them is complete."""
+
+
+def open_group(
+    client: PravegaClient,
+    name: Stream,
+    streams: Streams | None,
+    *,
+    start: Place | None,
+    end: Place | None,
+    retention: str,
+    checkpoint_interval: float | None,
+    refresh: float,
+    max_outstanding: int,
+) -> ReaderGroup:
+    """Make a group, or join the one that there is. See :meth:`PravegaClient.reader_group`."""
+    found = client.name(name)
+    scope, group = found.scope, found.stream
+    if streams is None:
+        there = client.controller.group_config(scope, group)
+        if there is None:
+            raise ReaderGroupNotFoundError(f"there is no reader group {found}: name the streams that it is to read")
+        return _opened(client, scope, group, there)
+    names = arguments.stream_names(streams, client.config.scope)
+    settings: GroupChanges = {
+        "retention": retention,
+        "checkpoint_interval": checkpoint_interval,
+        "refresh": refresh,
+        "max_outstanding": max_outstanding,
+    }
+    config = GroupConfig(
+        start=_bounds(client, names, start, "start"),
+        end=_bounds(client, names, end, "end"),
+        generation=0,
+        id=uuid.uuid4(),
+        **_fields(settings),
+    )
+    config.check()
+    there = client.controller.create_group(scope, group, config)
+    if there.settings != config.settings:
+        raise ReaderGroupError(
+            f"reader group {found} is there with another configuration: join it without 'streams'; reset(streams=…), "
+            "which takes the other settings as well, changes it"
+        )
+    return _opened(client, scope, group, there)
+
+
+def _bounds(
+    client: PravegaClient, streams: Collection[StreamName], place: Place | None, what: str
+) -> dict[StreamName, Bound]:
+    # Without an end Java's builder names each stream as well; and the head is wherever it is when the group begins.
+    if place is None or (what == "start" and place in ("earliest", "head")):
+        return {stream: Bound() for stream in streams}
+    return {cut.stream: Bound(cut) for cut in cuts_of(client, list(streams), place, what, default="head")}
+
+
+def _fields(given: GroupChanges) -> dict[str, Any]:
+    """Fields of a configuration, but for streams and places, for the arguments that are given. Raises ConfigError."""
+    fields: dict[str, Any] = {}
+    if "retention" in given:
+        if (name := str(given["retention"]).upper()) not in Retention.__members__:
+            raise ConfigError(
+                f"argument 'retention' must be 'none', 'manual' or 'automatic', not {given['retention']!r}"
+            )
+        fields["retention"] = Retention[name]
+    if "checkpoint_interval" in given:
+        interval = given["checkpoint_interval"]
+        arguments.seconds("checkpoint_interval", interval)
+        fields["checkpoint_ms"] = -1 if interval is None else round(interval * 1000)
+    if "refresh" in given:
+        arguments.seconds("refresh", given["refresh"], optional=False)
+        fields["refresh_ms"] = round(given["refresh"] * 1000)
+    if "max_outstanding" in given:
+        arguments.count("max_outstanding", given["max_outstanding"], 1)
+        fields["max_outstanding"] = given["max_outstanding"]
+    return fields
+
+
+def _opened(client: PravegaClient, scope: str, group: str, config: GroupConfig) -> ReaderGroup:
+    opened = ReaderGroup(client, scope, group)
+    try:
+        # No effect if somebody was first.
+        if config.generation == 0:
+            opened._log.initialize(init_of(client.controller, config))
+        opened._fetched()
+    except BaseException:
+        opened.close()
+        raise
+    if config.checkpoint_ms <= 0:
+        _log.warning(
+            "reader group %s/%s has no automatic checkpoints: without others no segment changes its reader, and what "
+            "follows a scaled segment is not read",
+            scope,
+            group,
+        )
+    return opened
+
+
+def _is_first(state: GroupState, name: str) -> bool:
+    """Whether there is nothing to clear before a checkpoint."""
+    names = list(state.checkpoints.names)
+    return name not in names or names[0] == name
+
+
+class ReaderGroup(HintedNames):
+    """A reader group. Thread safe but for its readers, which are made with :meth:`reader`. Context manager."""
+
+    def __init__(self, client: PravegaClient, scope: str, group: str) -> None:
+        """Opens a group that has a state; :meth:`PravegaClient.reader_group` makes one."""
+        self.scope, self.name = scope, group
+        self._client, self._controller = client, client.controller
+        self._heard: dict[str, float] = {}  # when (monotonic) an update of a reader was seen last
+        self._log: StateSynchronizer[GroupState, Init | GroupState, StateUpdate] = StateSynchronizer(
+            client.stores,
+            group_stream(scope, group),
+            create=create,
+            apply=self._applied,
+            init_serializer=InitSerializer(),
+            update_serializer=StateSerializer(),
+        )
+
+    def __repr__(self) -> str:
+        return f"ReaderGroup({self.scope}/{self.name})"
+
+    # ---------------------------------------------------------------- readers
+
+    def reader(self, reader_id: str, serializer: Any = None, *, delay: float = 0.0) -> GroupReader[Any]:
+        """A reader that comes into the group; without a serializer the events are bytes.
+
+        It takes segments after ``delay`` seconds, up to twice that. Raises ReaderOnlineError.
+        """
+        arguments.wait("delay", delay)
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        member = GroupMember(self._client.stores, self.scope, self.name, reader_id, delay=delay)
+        try:
+            return GroupReader(self._client.stores, member, chosen)
+        except BaseException:
+            member.close()
+            raise
+
+    def exactly_once(
+        self,
+        reader_id: str,
+        serializer: Any = None,
+        *,
+        to: Stream,
+        output: Any = None,
+        interval: float = 0.1,
+        lease: float = 30.0,
+        delay: float = 0.0,
+        **options: Any,
+    ) -> ExactlyOnceReader[Any]:
+        """A reader whose output becomes visible, in the stream ``to``, together with its position: each event once.
+
+        ``serializer`` is for the events that are read, ``output`` for those that are written; ``options`` are those of
+        :meth:`PravegaClient.transactions`. A transaction holds ``interval`` seconds of work; nobody else's lasts longer
+        than ``lease`` seconds when its process has died. All readers of the group must be of this kind: of others the
+        ledger (the stream ``<group>-positions``) knows nothing. Raises ReaderOnlineError.
+        """
+        from pravega_connector.client.exactly_once import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
+
+        arguments.wait("delay", delay)
+        arguments.wait("interval", interval)
+        chosen = arguments.serializer_of(serializer, "deserialize")
+        target = self._client.require_stream(to)
+        writer = self._client.transactions(target, output, lease=lease, **options)
+        return ExactlyOnceReader(
+            self._client,
+            self.scope,
+            self.name,
+            reader_id,
+            serializer=chosen,
+            writer=writer,
+            interval=interval,
+            delay=delay,
+        )
+
+    @property
+    def state(self) -> GroupState:
+        """The state as it is now: configuration, readers with their segments, checkpoints."""
+        return self._fetched()
+
+    @property
+    def config(self) -> GroupConfig:
+        """The configuration, as the state has it now."""
+        return self._fetched().config
+
+    def online_readers(self) -> list[str]:
+        """Ids of the readers in the group, sorted; those among them that have died stay until they are taken out."""
+        return sorted(self._fetched().assigned)
+
+    def reader_offline(self, reader_id: str, position: Ranged | Positions | None = None) -> bool:
+        """Take a reader out of the group; False if it was not in it. Durable on return.
+
+        Others read on from its position, or without one from its last checkpoint.
+        """
+        at = position.positions if isinstance(position, Ranged) else position
+        self._fetched()
+        return bool(self._log.update_state(lambda state: managing.take_offline(state, reader_id, at)))
+
+    def take_silent_offline(self, silence: float) -> list[str]:
+        """Take out the readers of which nothing was heard for ``silence`` seconds; their ids. Durable on return.
+
+        Call it again and again: it counts from when this object saw a reader's last update, or the reader first. One
+        that is called writes an update every (readers + 1) seconds, Java's too; one that lives and is not called for so
+        long is taken out as well, and what it read since its last checkpoint comes again. Raises ConfigError for a
+        silence of less than three such times.
+        """
+        arguments.seconds("silence", silence, optional=False)
+        self._fetched()
+
+        def offline(state: GroupState) -> list[StateUpdate]:
+            now = time.monotonic()
+            least = _SILENT_TIMES * (state.readers + 1)
+            if silence < least:
+                raise ConfigError(
+                    f"reader group {self.scope}/{self.name} has {state.readers} readers, which tell of themselves "
+                    f"every {state.readers + 1} s: a silence of {silence:g} s says nothing, {least} s are the least"
+                )
+            dead = [r for r in state.assigned if now - self._heard.setdefault(r, now) >= silence]
+            return [update for reader in dead for update in managing.take_offline(state, reader)]
+
+        taken = self._log.update_state(offline)
+        for gone in self._heard.keys() - self._known().assigned.keys():
+            del self._heard[gone]
+        return [update.reader for update in taken if isinstance(update, RemoveReader)]
+
+    # ---------------------------------------------------------------- checkpoints and cuts
+
+    def checkpoint(self, name: str, timeout: float = 60.0) -> GroupCheckpoint:
+        """Have all readers take a checkpoint, and wait until they have.
+
+        Raises ReaderGroupError if too many are under way or a later one was faster, DeadlineExceededError.
+        """
+        arguments.seconds("timeout", timeout, optional=False)
+        self._fetched()
+        self._log.update_state(lambda state: managing.begin_checkpoint(state, name))
+        return GroupCheckpoint(name, by_stream(self._taken(name, timeout)))
+
+    def stream_cuts(self, timeout: float = 60.0) -> dict[StreamName, StreamCut]:
+        """Where the readers are, by a checkpoint that their users do not see. Raises what :meth:`checkpoint` does."""
+        arguments.seconds("timeout", timeout, optional=False)
+        name = managing.silent_name(os.urandom(32))
+        self._log.update_state_unconditionally([CreateCheckpoint(name)])  # its name is nobody else's
+        return by_stream(self._taken(name, timeout))
+
+    def _taken(self, name: str, timeout: float) -> Positions:
+        end = time.monotonic() + timeout
+        while (positions := managing.checkpoint_positions(self._fetched(), name)) is None:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise DeadlineExceededError(
+                    f"reader group {self.scope}/{self.name}: its readers have not all taken checkpoint {name} within "
+                    f"{timeout:g} s; take those offline that have died"
+                )
+            waiting.sleep(min(_LOOK_SECONDS, left))
+        self._log.update_state(lambda state: [] if _is_first(state, name) else managing.clear_before(name))
+        return positions
+
+    def reset(
+        self,
+        to: GroupCheckpoint | Place | Mapping[StreamName, StreamCut] | None = None,
+        **changes: Unpack[GroupChanges],
+    ) -> None:
+        """Have the group begin again at a checkpoint or a place, else at its last checkpoint; its readers are offline.
+
+        A place is one as in :meth:`PravegaClient.read`, for all streams, or a list of cuts. What :meth:`stream_cuts`
+        gave will do. A stream of which it has none begins at the last checkpoint; without any, where the group was told
+        to begin last; a new one at its head.
+
+        ``changes`` are other settings, those of :meth:`PravegaClient.reader_group`: ``streams``, ``end``,
+        ``retention``, ``checkpoint_interval``, ``refresh``, ``max_outstanding`` (:class:`GroupChanges`). What is not
+        named stays; cuts of streams that the group leaves are not used. Durable on return. Raises ReaderGroupError,
+        StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError.
+        """
+        arguments.only("reset", changes, ("to", *GroupChanges.__annotations__))
+        fields, streams = _fields(changes), self._streams_of(changes)
+        before = self._fetched()
+        read = before.config.start.keys() if streams is None else streams
+        cuts, last = self._cuts_of(to, read), managing.last_cuts(before)
+        ends = _bounds(self._client, read, changes["end"], "end") if "end" in changes else None
+        for _ in range(_RESET_ATTEMPTS):
+            config = self._fetched().config
+            wanted = managing.changed_config(config, streams=streams, at=cuts, last=last, end=ends, **fields)
+            if strange := cuts.keys() - wanted.start.keys() - config.start.keys():
+                raise ReaderGroupError(
+                    f"reader group {self.scope}/{self.name} does not read {', '.join(map(str, sorted(strange)))}"
+                )
+            # What cannot be is an error before anything is changed.
+            self._check_left(config, wanted)
+            start, end = self._begin_and_end(wanted)
+            self._log.update_state(partial(managing.announce_change, seen=config))
+            changed = self._controller.update_group(self.scope, self.name, wanted)
+            now = changed or self._controller.group_config(self.scope, self.name)
+            if now is None:
+                raise ReaderGroupError(f"there is no reader group {self.scope}/{self.name} any more")
+            if changed is None:
+                start, end = self._begin_and_end(now)
+            self._log.update_state(partial(managing.reset, config=now, start=start, end=end))
+            if changed is not None:
+                return
+        raise ReaderGroupError(f"reader group {self.scope}/{self.name} is being reset by others all the time")
+
+    def _streams_of(self, changes: GroupChanges) -> list[StreamName] | None:
+        if "streams" not in changes:
+            return None
+        names = arguments.stream_names(changes["streams"], self._client.config.scope)
+        return [self._client.require_stream(name) for name in names]
+
+    def _cuts_of(self, to: Any, streams: Collection[StreamName]) -> dict[StreamName, StreamCut]:
+        if to is None:
+            return {}
+        if isinstance(to, GroupCheckpoint | Mapping):
+            return dict(to.cuts if isinstance(to, GroupCheckpoint) else to)
+        if not isinstance(to, str):
+            return arguments.own_cuts(to, "to")
+        return {cut.stream: cut for cut in cuts_of(self._client, list(streams), to, "to", default="head")}
+
+    def _check_left(self, config: GroupConfig, wanted: GroupConfig) -> None:
+        """Raise ReaderGroupError for a stream that forgot its subscriber: the server would look for it for ever."""
+        if config.retention is Retention.NONE:
+            return
+        kept = () if wanted.retention is Retention.NONE else wanted.start.keys()
+        group = f"{self.scope}/{self.name}"
+        for stream in config.start.keys() - kept:
+            if not self._controller.stream_exists(stream) or group not in self._controller.subscribers(stream):
+                raise ReaderGroupError(
+                    f"reader group {group} cannot leave stream {stream}, which was deleted: a group with retention "
+                    "leaves a stream before that; make a group of another name"
+                )
+
+    def _begin_and_end(self, config: GroupConfig) -> tuple[Ranged, Positions]:
+        """Positions in which a group begins with a configuration, and where it ends."""
+        init = init_of(self._controller, config)
+        begin = dict(init.start.positions)
+        predecessors = {
+            Segment(stream, after.range.id): tuple(after.predecessors)
+            for stream, bound in config.start.items()
+            if bound.cut is not None
+            for number in bound.cut.positions
+            for after in self._controller.successors(stream, number)
+        }
+        return Ranged.of(begin | managing.missing_from(begin, predecessors)), init.end
+
+    def unread_bytes(self) -> int:
+        """Number of bytes between the last checkpoint and the ends of the streams, or of the group."""
+        state = self._fetched()
+        total = 0
+        for stream, cut in by_stream(managing.unread_since(state)).items():
+            infos = self._client.stores.segment_infos(stream, [n for n, at in cut.positions.items() if at < 0])
+            known = {n: infos[n].write_offset if at < 0 else at for n, at in cut.positions.items()}
+            bound = state.config.end.get(stream, Bound()).cut
+            end = self._client.tail(stream) if bound is None else bound
+            pieces = slices_between(self._client.stores, StreamCut(stream, known), end, skip_lost=True)
+            total += sum(piece.end - piece.start for piece in pieces)
+        return total
+
+    def time_window(self, stream: Stream) -> TimeWindow:
+        """Event times around where the slowest reader of a stream is, as ``getCurrentTimeWindow`` of Java's readers.
+
+        Readers of both languages tell their positions every few seconds; events that were taken since may be later.
+        Raises ReaderGroupError for a stream that the group does not read.
+        """
+        name = self._client.name(stream)
+        told = self._fetched().last_read_of(name).positions
+        if not told:
+            raise ReaderGroupError(
+                f"reader group {self.scope}/{self.name} reads nothing of stream {name}, or no longer"
+            )
+        return self._client.time_window(by_stream(told)[name])
+
+    def update_retention_cut(self, cuts: Iterable[StreamCut]) -> None:
+        """Let the streams be truncated up to these cuts. Raises ReaderGroupError unless retention is manual."""
+        config = self._fetched().config
+        if config.retention is not Retention.MANUAL:
+            raise ReaderGroupError(
+                f"reader group {self.scope}/{self.name} was not made with retention='manual': its cuts are not yours "
+                "to publish"
+            )
+        subscriber = SubscriberId(self.name, str(config.id), config.generation)
+        for cut in cuts:
+            self._controller.update_subscriber(subscriber, cut, scope=self.scope)
+
+    def delete(self) -> bool:
+        """Delete the group, its state included; False if it is gone already. Its readers fail then."""
+        config = self._controller.group_config(self.scope, self.name)
+        self.close()
+        return config is not None and self._controller.delete_group(self.scope, self.name, config)
+
+    def close(self) -> None:
+        """Close the connection; the group and its readers go on."""
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _applied(self, state: GroupState, update: StateUpdate) -> GroupState:
+        if isinstance(update, AddReader | UpdateDistanceToTail):
+            self._heard[update.reader] = time.monotonic()
+        return apply(state, update)
+
+    def _fetched(self) -> GroupState:
+        self._log.fetch_updates()
+        return self._known()
+
+    def _known(self) -> GroupState:
+        state = self._log.state
+        if state is None:
+            raise ReaderGroupError(
+                f"reader group {self.scope}/{self.name} has no state yet: whoever made it has not begun it"
+            )
+        return state

@@ -1,0 +1,418 @@
+"""Configuration of a cluster: its controller, the scope, credentials and TLS (:class:`PravegaConfig`)."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from pravega_connector.errors import ConfigError
+from pravega_connector.hints import HintedNames
+from pravega_connector.wire import validate_scope_name
+from pravega_serde.credentials import fault_of
+from pravega_serde.errors import SerdeError
+from pravega_serde.guesses import did_you_mean
+from pravega_serde.profiles import load_profile
+
+__all__ = ["DEFAULT_CONTROLLER", "PravegaConfig", "parse_properties"]
+
+DEFAULT_CONTROLLER: Final = "tcp://localhost:9090"  # ClientConfig.build
+DEFAULT_PORT: Final = 9090
+PLAIN_SCHEMES: Final = ("tcp", "pravega")  # ClientConfig.SCHEME_*
+TLS_SCHEMES: Final = ("tls", "ssl", "pravegas")
+
+# Setting -> property, environment variable, program argument. The credentials' names are those of the Java client.
+# Secrets are no program arguments: everybody on the machine can list those.
+_SOURCES: Final[dict[str, tuple[str, str, str | None]]] = {
+    "controller": ("pravega.controller.uri", "PRAVEGA_CONTROLLER_URI", "--controller"),
+    "scope": ("pravega.scope", "PRAVEGA_SCOPE", "--scope"),
+    "auth_method": ("pravega.client.auth.method", "pravega_client_auth_method", None),
+    "auth_token": ("pravega.client.auth.token", "pravega_client_auth_token", None),
+    # The name that the Rust client and its binding have.
+    "keycloak_file": ("pravega.client.auth.keycloak", "pravega_client_auth_keycloak", None),
+    "tls_ca_file": ("pravega.tls.ca.file", "PRAVEGA_TLS_CA_FILE", None),
+    "tls_server_name": ("pravega.tls.server.name", "PRAVEGA_TLS_SERVER_NAME", None),
+    "tls_validate_hostname": ("pravega.tls.validate.hostname", "PRAVEGA_TLS_VALIDATE_HOSTNAME", None),
+}
+# What other clients call the controller's address.
+_MEANT: Final = dict.fromkeys(
+    ("bootstrap_servers", "service_url", "controller_uri", "uri", "url", "host", "hosts"), "controller"
+)
+_CREDENTIALS: Final = frozenset({"auth_method", "auth_token", "keycloak_file"})
+_LABEL: Final = r"[A-Za-z0-9_\-]{1,63}"
+_ENDPOINT: Final = re.compile(
+    rf"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?"
+)
+_BOOLEANS: Final = {"true": True, "false": False}
+
+_Layer = dict[str, Any]  # settings that one source gives, by the names of the fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PravegaConfig(HintedNames):
+    """Access to a Pravega cluster. Immutable; can be pickled for Spark's workers.
+
+    :meth:`resolve` gathers one from all sources: explicit settings before program arguments before properties before a
+    profile that is named before the environment before the profile that this names before the defaults. Each setting is
+    taken from the first source that has it; the method and the token of the credentials are one setting. Raises
+    ConfigError for invalid settings.
+    Credentials appear neither in the text of the value nor in errors; a pickle holds them.
+
+    ``username`` and ``password``, or ``token``, set the method and the token as :meth:`with_credentials` and
+    :meth:`with_token` do.
+    """
+
+    controller: str = DEFAULT_CONTROLLER
+    """``tcp://host:port``, or ``tls://``; several endpoints as ``tcp://a:9090,b:9090``. Also Java's ``ssl``,
+    ``pravega`` and ``pravegas``: their endpoints are used as they stand, without asking them for more."""
+    scope: str | None = None
+    """Scope of streams that are named without one."""
+    auth_method: str | None = None
+    """The server's name for the kind of credentials, such as ``Basic``."""
+    auth_token: str | None = field(default=None, repr=False)
+    """The secret: for ``Basic``, base64 of ``user:password``."""
+    keycloak_file: str | None = None
+    """File of a Keycloak service account (``keycloak.json``), in place of method and token: its tokens are got, and
+    renewed, by every process by itself, so the file must be there for each."""
+    tls_ca_file: str | None = None
+    """PEM file with the certificates to trust; None trusts those of gRPC and the system."""
+    tls_server_name: str | None = None
+    """Name to expect in the servers' certificate, if it is not their host."""
+    tls_validate_hostname: bool = True
+    """Whether the certificate of a segment store must be of its host. The controller's always must."""
+    username: InitVar[str | None] = None
+    password: InitVar[str | None] = None
+    token: InitVar[str | None] = None
+
+    def __post_init__(self, username: str | None, password: str | None, token: str | None) -> None:
+        named = _credentials({"username": username, "password": password, "token": token})
+        if named and (self.auth_method is not None or self.auth_token is not None):
+            raise ConfigError("the credentials are given twice, as auth_token and by username or token")
+        for name, value in named.items():
+            object.__setattr__(self, name, value)
+        for what, given in (("auth_method", self.auth_method), ("auth_token", self.auth_token)):
+            fault = None if given is None else fault_of(given)
+            if fault:  # the secret is not repeated
+                raise ConfigError(f"the {what} {fault}")
+        scheme, endpoints = _parse_uri(self.controller)
+        object.__setattr__(self, "controller", f"{scheme}://{','.join(map(_endpoint_text, endpoints))}")
+        if self.scope is not None:
+            validate_scope_name(self.scope)
+        if self.keycloak_file is not None and (self.auth_method is not None or self.auth_token is not None):
+            raise ConfigError("the credentials are given twice, by keycloak_file and by auth_token, username or token")
+        if (self.auth_method is None) != (self.auth_token is None):
+            missing, given = ("token", "method") if self.auth_token is None else ("method", "token")
+            raise ConfigError(
+                f"the credentials have a {given} but no {missing}: set pravega.client.auth.{missing} as well"
+            )
+
+    # ---- derived ----
+
+    @property
+    def endpoints(self) -> list[tuple[str, int]]:
+        """Hosts and ports of the controllers."""
+        return _parse_uri(self.controller)[1]
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the scheme asks for TLS, to the controller and to the segment stores."""
+        return _parse_uri(self.controller)[0] in TLS_SCHEMES
+
+    @property
+    def authorization(self) -> str | None:
+        """Secret ``authorization`` header of every call; None without one that is known beforehand."""
+        return None if self.auth_token is None else f"{self.auth_method} {self.auth_token}"
+
+    def unreadable_ca(self, error: OSError) -> ConfigError:
+        """Error for a file of CA certificates that cannot be read, or that holds none."""
+        return ConfigError(
+            f"the CA certificates cannot be read from {self.tls_ca_file}: {error.strerror or error}; "
+            "check pravega.tls.ca.file"
+        )
+
+    # ---- explicit settings ----
+
+    def with_controller(self, uri: str) -> PravegaConfig:
+        """Copy with another controller."""
+        return replace(self, controller=uri)
+
+    def with_scope(self, scope: str) -> PravegaConfig:
+        """Copy with another scope."""
+        return replace(self, scope=scope)
+
+    def with_credentials(self, username: str, password: str) -> PravegaConfig:
+        """Copy with a user's name and password."""
+        return replace(
+            self, auth_method=None, auth_token=None, keycloak_file=None, username=username, password=password
+        )
+
+    def with_token(self, token: str, *, method: str = "Bearer") -> PravegaConfig:
+        """Copy with a token; ``method`` is the name of the server's auth handler."""
+        return replace(self, auth_method=method, auth_token=token, keycloak_file=None)
+
+    def with_keycloak(self, file: str | os.PathLike[str]) -> PravegaConfig:
+        """Copy with a Keycloak service account, by the file that Keycloak exports."""
+        return replace(self, auth_method=None, auth_token=None, keycloak_file=os.fspath(file))
+
+    def with_tls(
+        self,
+        *,
+        ca_file: str | os.PathLike[str] | None = None,
+        server_name: str | None = None,
+        validate_hostname: bool = True,
+    ) -> PravegaConfig:
+        """Copy with TLS settings; the controller's scheme decides whether TLS is used."""
+        return replace(
+            self,
+            tls_ca_file=None if ca_file is None else os.fspath(ca_file),
+            tls_server_name=server_name,
+            tls_validate_hostname=validate_hostname,
+        )
+
+    def options(self) -> dict[str, str]:
+        """Options of the Spark source and sink that say the same: ``.options(**config.options())``.
+
+        Credentials are among them, and readable by whoever sees the query's options.
+        """
+        found = {"controller": self.controller}
+        if self.scope is not None:
+            found["scope"] = self.scope
+        if self.auth_method is not None and self.auth_token is not None:
+            found |= {"auth_method": self.auth_method, "auth_token": self.auth_token}
+        if self.keycloak_file is not None:
+            found["keycloak_file"] = self.keycloak_file
+        if self.tls_ca_file is not None:
+            found["tls_ca_file"] = self.tls_ca_file
+        if self.tls_server_name is not None:
+            found["tls_server_name"] = self.tls_server_name
+        if not self.tls_validate_hostname:
+            found["tls_validate_hostname"] = "false"
+        return found
+
+    # ---- sources ----
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> PravegaConfig:
+        """Read environment variables alone: ``PRAVEGA_CONTROLLER_URI``, ``PRAVEGA_SCOPE`` and the like."""
+        return cls(**_environment_layer(os.environ if environment is None else environment))
+
+    @classmethod
+    def from_args(cls, argv: Sequence[str]) -> tuple[PravegaConfig, list[str]]:
+        """Read program arguments alone (``--controller``, ``--scope``); return the remaining arguments too."""
+        layer, rest = _arguments_layer(argv)
+        return cls(**layer), rest
+
+    @classmethod
+    def from_properties(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> PravegaConfig:
+        """Read properties alone (``pravega.controller.uri`` and the like): a ``.properties`` file or a mapping."""
+        return cls(**_properties_layer(source))
+
+    @classmethod
+    def from_spark_conf(cls, conf: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> PravegaConfig:
+        """Read a Spark configuration alone, such as ``spark.sparkContext.getConf().getAll()``.
+
+        ``spark.pravega.scope`` is read as ``pravega.scope``, because spark-submit passes on only such names; the one
+        without the prefix counts if both are set.
+        """
+        return cls(**_properties_layer(dict(conf)))
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        arguments: Sequence[str] = (),
+        properties: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        profile: str | None = None,
+        **explicit: Any,
+    ) -> PravegaConfig:
+        """Read all sources: explicit > arguments > properties > ``profile`` > environment > its profile > default.
+
+        ``explicit`` takes what this class does; None leaves a setting to the other sources. The environment is the
+        process's own unless given. ``profile`` is the name of one in the user's file
+        (:mod:`pravega_serde.profiles`); the environment names its own by ``PRAVEGA_PROFILE``.
+        """
+        known = [f.name for f in fields(cls)] + ["username", "password", "token"]
+        for name in sorted(explicit.keys() - set(known)):
+            hint = did_you_mean(name, known, _MEANT)
+            raise ConfigError(f"unknown setting {name!r}{hint}; known settings: {', '.join(known)}")
+        named = _credentials({name: explicit.pop(name, None) for name in ("username", "password", "token")})
+        if named and (explicit.get("auth_method") or explicit.get("auth_token")):
+            raise ConfigError("the credentials are given twice, as auth_token and by username or token")
+        explicit |= named
+        environment = os.environ if environment is None else environment
+        try:
+            profiled = load_profile(profile, environment)
+        except SerdeError as error:
+            raise ConfigError(error.message) from None
+        settings: dict[str, Any] = {}
+        for layer in (
+            profiled.cluster if profiled and not profiled.named else {},
+            _environment_layer(environment),
+            profiled.cluster if profiled and profiled.named else {},
+            {} if properties is None else _properties_layer(properties),
+            _arguments_layer(arguments)[0],
+            {name: value for name, value in explicit.items() if value is not None},
+        ):
+            if not _CREDENTIALS.isdisjoint(layer):
+                settings = {name: value for name, value in settings.items() if name not in _CREDENTIALS}
+            settings |= layer
+        return cls(**settings)
+
+
+def _credentials(given: Mapping[str, Any]) -> dict[str, str]:
+    """Method and token of a user's name and password, or of a token; empty without any. Raises ConfigError."""
+    username, password, token = (given.get(name) for name in ("username", "password", "token"))
+    for name, value in given.items():
+        fault = None if value is None else fault_of(value, encoded=name != "token")
+        if fault:  # the secret is not repeated
+            raise ConfigError(f"the {name} {fault}")
+    if (username is None) != (password is None):
+        missing = "password" if password is None else "username"
+        raise ConfigError(f"the credentials have no {missing}: give a username and a password, or a token")
+    if username is not None and token is not None:
+        raise ConfigError("the credentials are given twice: a username and a password, or a token")
+    if username is not None:
+        secret = base64.b64encode(f"{username}:{password}".encode()).decode()
+        return {"auth_method": "Basic", "auth_token": secret}
+    return {} if token is None else {"auth_method": "Bearer", "auth_token": token}
+
+
+def _environment_layer(environment: Mapping[str, str]) -> _Layer:
+    found = {name: environment.get(variable) for name, (_, variable, _) in _SOURCES.items()}
+    if environment.get("pravega_client_auth_loadDynamic") == "true" and not found["keycloak_file"]:
+        # Java's client finds its credentials on the class path then: with pravega-keycloak there, this file.
+        found["keycloak_file"] = environment.get("KEYCLOAK_SERVICE_ACCOUNT_FILE")
+    return _layer(found, 1)
+
+
+def _properties_layer(source: str | os.PathLike[str] | Mapping[str, Any]) -> _Layer:
+    entries = source if isinstance(source, Mapping) else _read_properties(source)
+    found = {}
+    for name, (key, _, _) in _SOURCES.items():
+        found[name] = entries.get(key, entries.get(f"spark.{key}"))
+    return _layer(found, 0)
+
+
+def _arguments_layer(argv: Sequence[str]) -> tuple[_Layer, list[str]]:
+    flags = {flag: name for name, (_, _, flag) in _SOURCES.items() if flag}
+    found: dict[str, Any] = {}
+    rest: list[str] = []
+    remaining = iter(argv)
+    for argument in remaining:
+        if argument == "--":  # the rest belongs to others
+            rest += [argument, *remaining]
+            break
+        flag, equals, value = argument.partition("=")
+        if flag not in flags:
+            rest.append(argument)
+            continue
+        value = value if equals else next(remaining, "")
+        if not value or (not equals and value.startswith("-")):
+            raise ConfigError(f"{flag} needs a value: {flag} {'tcp://host:port' if flag == '--controller' else 'name'}")
+        found[flags[flag]] = value
+    return found, rest
+
+
+def _layer(found: Mapping[str, Any], source: int) -> _Layer:
+    """Settings that have a value. An empty one has none: shells and templates leave settings out in this way."""
+    layer: _Layer = {name: value for name, value in found.items() if value not in (None, "")}
+    if "keycloak_file" in layer and layer.get("auth_method") == "Bearer" and "auth_token" not in layer:
+        del layer["auth_method"]  # other clients want to be told
+    validate = layer.get("tls_validate_hostname")
+    if validate is not None:
+        layer["tls_validate_hostname"] = _boolean(str(_SOURCES["tls_validate_hostname"][source]), validate)
+    return layer
+
+
+def _boolean(name: str, value: object) -> bool:
+    parsed = _BOOLEANS.get(str(value).strip().lower())
+    if parsed is None:
+        raise ConfigError(f"{name} must be true or false, not {value!r}")
+    return parsed
+
+
+def _read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"the properties file {os.fspath(path)} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"invalid UTF-8 in the properties file {os.fspath(path)}") from None
+
+
+def _parse_uri(uri: str) -> tuple[str, list[tuple[str, int]]]:
+    """Scheme and endpoints of a URI; ``host:port`` is ``tcp://host:port``, as in Java."""
+    if not isinstance(uri, str):
+        raise ConfigError(f"the controller URI must be a str like {DEFAULT_CONTROLLER}, not {type(uri).__name__}")
+    if "@" in uri:  # never repeated in the error: it may hold a password
+        raise ConfigError(
+            "the controller URI must not hold credentials: give them by with_credentials or pravega.client.auth.*"
+        )
+    scheme, separator, authority = uri.strip().rpartition("://")
+    scheme = scheme.lower() if separator else "tcp"
+    if scheme not in PLAIN_SCHEMES + TLS_SCHEMES:
+        raise ConfigError(
+            f"the controller URI {uri!r} must begin with tcp:// or tls:// (or pravega://, pravegas://, ssl://)"
+        )
+    return scheme, [_parse_endpoint(uri, part) for part in authority.removesuffix("/").split(",")]
+
+
+def _parse_endpoint(uri: str, text: str) -> tuple[str, int]:
+    match = _ENDPOINT.fullmatch(text.strip())
+    port = int(match["port"] or DEFAULT_PORT) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise ConfigError(
+            f"the controller URI {uri!r} has no valid host and port in {text!r}: write it like {DEFAULT_CONTROLLER}"
+        )
+    return match["v6"] or match["host"], port
+
+
+def _endpoint_text(endpoint: tuple[str, int]) -> str:
+    host, port = endpoint
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# ---- Java's .properties files ----
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|$)")
+# The key ends at the first '=', ':' or blank that no backslash precedes.
+_ENTRY: Final = re.compile(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Keys and values of a ``.properties`` file, as ``java.util.Properties.load`` reads it; of equal keys the last.
+
+    But a lone backslash on the last line makes no entry; in Java it makes one with an empty key.
+    """
+    entries = {}
+    for line in _logical_lines(text):
+        match = _ENTRY.fullmatch(line)
+        if match is not None:
+            entries[_unescape(match[1])] = _unescape(match[2])
+    return entries
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and leading blanks, each joined with its continuations after an odd backslash."""
+    pending = ""
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = pending + natural.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            pending = line[:-1]
+            continue
+        pending = ""
+        yield line
+    if pending:
+        yield pending
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2] or ""), text)

@@ -1,0 +1,146 @@
+"""Dead letters: events that could not be decoded, with their place and error, in a stream or in files, each once.
+
+:class:`StreamLetters` and :class:`FileLetters` take the letters of one reading of a slice (:class:`SliceReading`) from
+any number of attempts, one after the other or at a time, and store each letter once: the stream by numbers that its
+segments remember, the folder by a file name for each slice, which a whole file takes in one step.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Protocol, Self
+
+from pravega_connector.client import (
+    MAX_EVENT_SIZE,
+    EventBatch,
+    NumberedAppender,
+    SegmentSlice,
+    SegmentStores,
+    StreamName,
+)
+from pravega_connector.whole_file import WholeFile
+from pravega_serde import DeserializationError
+
+__all__ = ["LETTER_SCHEMA", "FileLetters", "LetterBox", "SliceReading", "StreamLetters", "letters_of"]
+
+#: The fields of a letter as Spark's ``.schema(…)`` names them.
+LETTER_SCHEMA: Final = (
+    "scope STRING, stream STRING, segment_id BIGINT, offset BIGINT, encoding_id INT, code STRING, error STRING, "
+    "field STRING, size BIGINT, event BINARY"
+)
+# A random one, made for this purpose.
+_NAMESPACE: Final = uuid.UUID("6f1d8e0e-3f0a-4f0e-9a53-6d0f6a1f8b57")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReading:
+    """A part of a segment as one reader reads it: equal readings find the same bad events.
+
+    ``reader`` stands for all that decides which events are bad, and for the query, if it has an id.
+    """
+
+    slice: SegmentSlice
+    reader: str
+
+    @property
+    def key(self) -> str:
+        """Routing key of the letters: those of one segment stay in order."""
+        return f"{self.slice.stream}/{self.slice.segment_id}"
+
+    @property
+    def id(self) -> uuid.UUID:
+        """Id of the reading, the same for every repetition and for one that reads further."""
+        return uuid.uuid5(_NAMESPACE, f"{self.key}/{self.slice.start}/{self.reader}")
+
+
+def letters_of(batch: EventBatch, errors: Sequence[DeserializationError]) -> Iterator[tuple[int, bytes]]:
+    """(offset of the event, letter) for each bad row of a batch, in their order; a letter is JSON text."""
+    by_row = {error.row: error for error in reversed(errors) if error.row is not None}
+    for row in sorted(by_row):
+        offset = int(batch.offsets[row])
+        yield offset, _letter(batch, offset, batch.events[row].as_py(), by_row[row])
+
+
+def _letter(batch: EventBatch, offset: int, event: bytes, error: DeserializationError) -> bytes:
+    fields: dict[str, Any] = {
+        "scope": batch.stream.scope,
+        "stream": batch.stream.stream,
+        "segment_id": batch.segment_id,
+        "offset": offset,
+        "encoding_id": error.encoding_id,
+        "code": error.code,
+        "error": error.reason,
+        "field": error.field_path,
+        "size": len(event),
+        "event": base64.b64encode(event).decode(),
+    }
+    letter = _text(fields)
+    # Larger than any writer takes: without the event, which can be read at its offset.
+    return letter if len(letter) <= MAX_EVENT_SIZE else _text(fields | {"event": None})
+
+
+def _text(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+class LetterBox(Protocol):
+    """Store of the letters of one reading of a slice; the ``with`` block is the reading."""
+
+    def write(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
+        """Take the bad events of a batch."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
+
+
+class StreamLetters:
+    """Letters as events of a stream, which must exist; durable when :meth:`write` returns."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, reading: SliceReading) -> None:
+        self._appender = NumberedAppender(stores, stream, reading.key, reading.id.bytes)
+
+    def write(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
+        """Take the bad events of a batch. Raises StreamNotFoundError, StreamSealedError, retriable errors."""
+        self._appender.append(list(letters_of(batch, errors)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._appender.close()
+
+
+class FileLetters:
+    """Letters as lines of a file, which appears when the slice was read to its end; no file without letters."""
+
+    def __init__(self, folder: Path, reading: SliceReading) -> None:
+        piece = reading.slice
+        self._path = folder / (
+            f"{piece.stream.scope}.{piece.stream.stream}-{piece.segment_id}-{piece.start}-{piece.end}-{reading.id}.jsonl"
+        )
+        self._stack = ExitStack()
+        self._file: BinaryIO | None = None
+
+    def write(self, batch: EventBatch, errors: Sequence[DeserializationError]) -> None:
+        """Take the bad events of a batch. Raises OutputFileError."""
+        if self._file is None:
+            self._file = self._stack.enter_context(WholeFile(self._path))
+        for _, letter in letters_of(batch, errors):
+            self._file.write(letter + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        # A reader that stops early (LIMIT) leaves no file: a shorter one could replace a whole one.
+        self._stack.__exit__(kind, error, tb)

@@ -1,0 +1,433 @@
+"""Events of a stream as a file: Parquet, JSON lines or Avro.
+
+:func:`export_stream` fixes a range of the stream, finds the columns of its events (those of the Spark source, or, for
+JSON without a schema, those that the events have) and writes record batches to a file, never with more than a row group
+in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pravega_connector.client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.options import parse_options
+from pravega_connector.source import (
+    Decoder,
+    Positions,
+    RowBuilder,
+    SourceOptions,
+    columns_in,
+    decoded_fields,
+    serializer_of,
+)
+from pravega_connector.whole_file import WholeFile
+from pravega_serde import SchemaError
+from pravega_serde.avro import AvroSerializer, avro_schema_of
+from pravega_serde.json import JsonSerializer
+from pravega_serde.serializer import FORMATS
+
+__all__ = ["FILE_FORMATS", "ExportSummary", "export_stream", "file_format"]
+
+#: Takes the bytes of the stream that are done, and all.
+Progress = Callable[[int, int], object]
+# Name of the Avro record of single values, and of columns without a schema.
+_RECORD_NAME: Final = "pravega.export.Event"
+Events = Callable[[], Generator[EventBatch, None, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """Result of an export: the events between two cuts of a stream, and the rows of the file."""
+
+    path: Path
+    format: str
+    start: StreamCut
+    end: StreamCut
+    events: int
+    rows: int
+    size: int
+    seconds: float
+
+    @property
+    def left_out(self) -> int:
+        """Number of events without a row: bad ones in mode DROPMALFORMED, other types of a registry."""
+        return self.events - self.rows
+
+
+def export_stream(
+    stream: str,
+    path: Path | str,
+    *,
+    to: str | None = None,
+    compression: str | None = None,
+    schema: pa.Schema | None = None,
+    overwrite: bool = False,
+    on_progress: Progress | None = None,
+    **options: Any,
+) -> ExportSummary:
+    """Write the events between two cuts of a stream to one file, in constant memory.
+
+    ``to`` is ``parquet``, ``jsonl`` or ``avro`` if the file's name does not tell; ``compression`` a codec of it.
+    ``options`` are those of the Spark source and give the same columns: ``format="avro"``, ``registry="…"``,
+    ``start_stream_cut="…"``, ``columns="…"``, ``mode="PERMISSIVE"``; without a format the events stay bytes. ``schema``
+    has the decoded columns to export, as Spark's ``.schema(…)``. An Avro file of Avro events has their
+    schema, with the other columns behind its fields, and each field nullable in mode PERMISSIVE.
+
+    On return the file is whole and durable; before, and after an error, its name has what it had before. Rows are in
+    the order of each segment, predecessors before successors. The same cuts give the same rows again: repeat a failed
+    export.
+
+    Raises ConfigError (also for an existing file, unless ``overwrite``), ColumnTypeError, OutputFileError,
+    StreamNotFoundError, DataLossError, DeserializationError, RegistryErrors.
+    """
+    chosen = parse_options(
+        SourceOptions, {"path": stream, **{k: _text(v) for k, v in options.items() if v is not None}}
+    )
+    if chosen.has_dead_letters:
+        raise ConfigError(
+            "dead letters are for Spark queries: option 'mode' is what treats the bad events of an export"
+        )
+    target = Path(path)
+    name, codec = file_format(target, to, compression)
+    if target.exists() and not overwrite:
+        raise ConfigError(f"the file {target} exists: choose another name, or allow to overwrite it")
+    first, going_on = chosen.timeout_ms / 1000, chosen.failover_timeout_ms / 1000
+    with PravegaClient(chosen.config(), timeout=first, failover_timeout=going_on) as client:
+        job = _Export(client, chosen, schema, target, format=name, codec=codec)
+        return job.run(on_progress or (lambda _done, _total: None))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class _Export:
+    """One export, of a range fixed at its creation."""
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        options: SourceOptions,
+        schema: pa.Schema | None,
+        path: Path,
+        *,
+        format: str,  # noqa: A002 - the usual word
+        codec: str,
+    ) -> None:
+        self._client, self._path, self._format, self._codec = client, path, format, codec
+        self._start, self._end = _range(client, options)
+        self._slices = slices_between(client.stores, self._start, self._end)
+        self._schema, decoder = columns_of(options, schema, self._events)
+        self._rows = RowBuilder(self._schema, options, decoder)
+        nullable = decoder is not None and options.mode == "PERMISSIVE"
+        self._avro = None if format != "avro" else avro_schema_of_rows(self._schema, decoder, nullable=nullable)
+
+    def run(self, on_progress: Progress) -> ExportSummary:
+        begun = time.monotonic()
+        with WholeFile(self._path) as sink:
+            writer = open_writer(sink, self._schema, self._format, self._codec, self._notes(), avro_schema=self._avro)
+            try:
+                events, rows = self._copy(writer, on_progress)
+                writer.finish()
+            except BaseException:
+                writer.abandon()
+                raise
+            size = sink.tell()
+        seconds = time.monotonic() - begun
+        return ExportSummary(self._path, self._format, self._start, self._end, events, rows, size, seconds)
+
+    def _copy(self, writer: FileWriter, on_progress: Progress) -> tuple[int, int]:
+        events = rows = done = 0
+        total = sum(piece.end - piece.start for piece in self._slices)
+        on_progress(0, total)
+        with closing(self._events()) as batches:
+            for batch in batches:
+                for built in self._rows.build_all(batch):
+                    if built.num_rows:
+                        writer.write(built)
+                    rows += built.num_rows
+                events += len(batch.events)
+                done += batch.end - int(batch.offsets[0])
+                on_progress(done, total)
+        return events, rows
+
+    def _events(self) -> Generator[EventBatch, None, None]:
+        return read_slices(self._client.stores, self._slices)
+
+    def _notes(self) -> dict[str, str]:
+        """Origin of the rows, for formats with a place for it."""
+        return {
+            "pravega.stream": str(self._start.stream),
+            "pravega.start": self._start.to_text(),
+            "pravega.end": self._end.to_text(),
+        }
+
+
+def _range(client: PravegaClient, options: SourceOptions) -> tuple[StreamCut, StreamCut]:
+    """Cuts at the start and the end, fixed now."""
+    stream = options.stream_name()
+    start = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest").bounded(stream)
+    end = Positions(client, "end_stream_cut", options.end_stream_cut, "latest", end=True).bounded(stream)
+    return start, end
+
+
+# ---- columns ----
+
+
+def columns_of(options: SourceOptions, wanted: pa.Schema | None, events: Events) -> tuple[pa.Schema, Decoder]:
+    """Schema of the rows, and their decoder.
+
+    ``wanted`` are the decoded columns, if given. Where a format does not name them but can infer them (JSON, CBOR),
+    without ``wanted`` and without a registry all events of the range are read once to find them.
+
+    Raises ConfigError, SchemaError, RegistryErrors, ColumnTypeError for events that have no columns in common.
+    """
+    if wanted is None and options.format is not None and FORMATS[options.format].infer and not options.from_registry:
+        otherwise = "name the columns (schema=), or leave 'format' out to export their bytes"
+        with closing(events()) as batches:
+            wanted = columns_in(batches, options.format, otherwise)
+    decoder = serializer_of(options, wanted)
+    return pa.schema(decoded_fields(options, decoder)), decoder
+
+
+def avro_schema_of_rows(schema: pa.Schema, decoder: Decoder, *, nullable: bool) -> str | None:
+    """Avro schema of a file of rows: that of the events, followed by the other columns.
+
+    With ``nullable`` each field of the events may be null. None for events without an Avro schema, or of several.
+    """
+    serializer: Any = None if decoder is None else decoder.get()
+    text: str | None = getattr(serializer, "read_schema", None)
+    if text is None:
+        return None
+    definition = json.loads(text)
+    is_record = isinstance(definition, dict) and definition["type"] in ("record", "error")
+    own = [field.name for field in serializer.arrow_type] if is_record else schema.names[:1]
+    others = [field for field in schema if field.name not in own]
+    if is_record and not others and not nullable:
+        return text
+    if not is_record:
+        space, _, name = _RECORD_NAME.rpartition(".")
+        fields = [{"name": schema.names[0], "type": definition}]
+        definition = {"type": "record", "name": name, "namespace": space, "fields": fields}
+    fields = [_optional(field) for field in definition["fields"]] if nullable else definition["fields"]
+    return json.dumps({**definition, "fields": [*fields, *_derived_fields(others)]})
+
+
+def _optional(field: dict[str, Any]) -> dict[str, Any]:
+    kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    if "null" in kinds:
+        return field
+    # A default is a value of the first branch.
+    return {**field, "type": [*kinds, "null"] if "default" in field else ["null", *kinds]}
+
+
+def _derived_fields(columns: list[pa.Field]) -> list[dict[str, Any]]:
+    text = avro_schema_of(pa.schema(columns), _RECORD_NAME)
+    fields: list[dict[str, Any]] = json.loads(text)["fields"]
+    return fields
+
+
+# ---- files ----
+
+# Bytes of columns in one row group: large enough to skip by, small enough to hold.
+_ROW_GROUP_BYTES: Final = 16 << 20
+_NO_CODEC: Final = "none"
+_AVRO_MAGIC: Final = b"Obj\x01"
+
+
+class FileWriter(Protocol):
+    """Writer of one file."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows."""
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+
+    def abandon(self) -> None:
+        """Release resources; the file is dropped."""
+
+
+class ParquetFile:
+    """Row groups of some 16 MiB."""
+
+    def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:
+        self._writer = pq.ParquetWriter(sink, schema.with_metadata(dict(notes)), compression=codec)
+        self._held: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows."""
+        self._held.append(batch)
+        self._size += batch.nbytes
+        if self._size >= _ROW_GROUP_BYTES:
+            self._write_group()
+
+    def finish(self) -> None:
+        """Write the last row group and the footer."""
+        self._write_group()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Close Arrow's writer, which would write its footer later."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
+    def _write_group(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.Table.from_batches(self._held).replace_schema_metadata())
+        self._held, self._size = [], 0
+
+
+class JsonLinesFile:
+    """A JSON object for each row, as the JSON serializer writes it; binary columns are Base64.
+
+    With a codec the pieces are compressed one by one: gzip and zstd files may have many members.
+    """
+
+    def __init__(self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str]) -> None:  # noqa: ARG002
+        self._sink = sink
+        self._json = JsonSerializer()
+        with _as_column_error("JSON"):
+            self._json.check_encodable(pa.struct(list(schema)))
+        self._codec = None if codec == _NO_CODEC else pa.Codec(codec)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows."""
+        lines = _data(pc.binary_join_element_wise(self._json.encode_column(batch), b"", b"\n"))
+        self._sink.write(lines if self._codec is None else self._codec.compress(lines))
+
+    def finish(self) -> None:
+        """Do nothing: the last line is whole."""
+
+    def abandon(self) -> None:
+        """Do nothing: no resources are held."""
+
+
+class AvroFile:
+    """An object container file, a block for each batch."""
+
+    def __init__(
+        self, sink: BinaryIO, schema: pa.Schema, codec: str, notes: Mapping[str, str], text: str | None = None
+    ) -> None:
+        """``text`` is the Avro schema of the rows; None derives one from the columns."""
+        self._sink, self._deflate, self._sync = sink, codec == "deflate", os.urandom(16)
+        with _as_column_error("Avro"):
+            text = avro_schema_of(schema, _RECORD_NAME) if text is None else text
+        self._avro = AvroSerializer(text)
+        with _as_column_error("Avro"):
+            self._avro.check_encodable(pa.struct(list(schema)))
+        header = {"avro.schema": text, "avro.codec": "deflate" if self._deflate else "null", **notes}
+        sink.write(_AVRO_MAGIC + _FILE_HEADER.serialize({key: value.encode() for key, value in header.items()}))
+        sink.write(self._sync)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append the rows as a block."""
+        events = _data(self._avro.encode_column(batch))
+        data = _deflated(events) if self._deflate else events
+        self._sink.write(_LONG.serialize(batch.num_rows) + _LONG.serialize(len(data)))
+        self._sink.write(data)
+        self._sink.write(self._sync)
+
+    def finish(self) -> None:
+        """Do nothing: the last block is whole."""
+
+    def abandon(self) -> None:
+        """Do nothing: no resources are held."""
+
+
+# The frame of an Avro file's data is Avro itself.
+_FILE_HEADER: Final = AvroSerializer('{"type": "map", "values": "bytes"}')
+_LONG: Final = AvroSerializer('"long"')
+
+
+def _deflated(data: memoryview) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+@contextmanager
+def _as_column_error(name: str) -> Iterator[None]:
+    """SchemaError in the block as a ColumnTypeError."""
+    try:
+        yield
+    except SchemaError as error:
+        raise ColumnTypeError(f"the columns cannot be written as {name}: {error.message}") from error
+
+
+def _data(column: pa.Array) -> memoryview:
+    """Bytes of a binary column without nulls, one value after the other."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return memoryview(b"")
+    bounds = np.frombuffer(offsets, np.int64 if pa.types.is_large_binary(column.type) else np.int32)
+    return memoryview(data)[int(bounds[column.offset]) : int(bounds[column.offset + len(column)])]
+
+
+_Open = Callable[[BinaryIO, pa.Schema, str, Mapping[str, str]], FileWriter]
+# Name -> writer, codecs (the first is the default).
+_FORMATS: Final[dict[str, tuple[_Open, tuple[str, ...]]]] = {
+    "parquet": (ParquetFile, ("snappy", "zstd", "gzip", _NO_CODEC)),
+    "jsonl": (JsonLinesFile, (_NO_CODEC, "gzip", "zstd")),
+    "avro": (AvroFile, ("deflate", _NO_CODEC)),
+}
+FILE_FORMATS: Final = tuple(_FORMATS)
+_SUFFIXES: Final = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".avro": "avro"}
+_PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
+
+
+def file_format(path: Path, format: str | None = None, compression: str | None = None) -> tuple[str, str]:  # noqa: A002
+    """Format and codec of a file, by its name if not given; ``.jsonl.gz`` and ``.jsonl.zst`` are compressed.
+
+    Raises ConfigError for a name that tells no format, and for a codec that the format does not have.
+    """
+    packed = _PACKED.get(path.suffix.lower())
+    name = path.with_suffix("") if packed else path
+    found = format or _SUFFIXES.get(name.suffix.lower())
+    if found not in _FORMATS:
+        raise ConfigError(
+            f"unknown file format of {path.name!r}: let the name end in "
+            f"{', '.join(_SUFFIXES)}, or name one of {', '.join(FILE_FORMATS)}"
+        )
+    codecs = _FORMATS[found][1]
+    codec = compression or packed or codecs[0]
+    if codec not in codecs or (packed and (found != "jsonl" or codec != packed)):
+        raise ConfigError(
+            f"the file {path.name!r} cannot be {found} compressed by {codec}: {found} has {', '.join(codecs)}"
+            + (", and only JSON lines end in .gz or .zst" if packed else "")
+        )
+    return found, codec
+
+
+def open_writer(
+    sink: BinaryIO,
+    schema: pa.Schema,
+    format: str,  # noqa: A002 - the usual word
+    codec: str,
+    notes: Mapping[str, str],
+    *,
+    avro_schema: str | None = None,
+) -> FileWriter:
+    """Writer of a file of a format; ``notes`` go into the file if the format has a place for them.
+
+    ``avro_schema`` is the schema of the rows of an Avro file; None derives one from the columns. Raises ColumnTypeError
+    for columns that the format cannot hold.
+    """
+    if format == "avro":
+        return AvroFile(sink, schema, codec, notes, avro_schema)
+    return _FORMATS[format][0](sink, schema, codec, notes)

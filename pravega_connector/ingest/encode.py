@@ -1,0 +1,114 @@
+"""Encoding of records as events: the columns of an ingestion, and the serializer and router of its options."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pravega_connector.errors import BadRecordError, EventError
+from pravega_connector.ingest.replayable import Chunk, ReplayableSource
+from pravega_connector.sink import EventEncoder, SinkOptions, encoder_for
+from pravega_serde.errors import SerializationError
+
+__all__ = ["Columns", "Encoding", "encoding_for", "recorded_schema"]
+
+_EVENT: Final = "event"
+_NOT_IN_NAMES: Final = re.compile(r"^(?=[0-9])|[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Serializer and router of the events, with what is to be told of them."""
+
+    encoder: EventEncoder
+    by_source: bool
+    """Whether an event's key is the name of its source, so that all of one source stay in order."""
+    format: str
+    schema_text: str | None
+    """The schema that was made for the events, if one was."""
+
+    @property
+    def key(self) -> str:
+        """Description of the routing key."""
+        return "the file" if self.by_source else type(self.encoder.router).__name__.removeprefix("By").lower()
+
+    def encode(self, parts: Sequence[tuple[str, Chunk]]) -> tuple[pa.Array, pa.Array | None]:
+        """Events and keys of chunks, each with its source. Raises BadRecordError."""
+        try:
+            events, keys = self.encoder.encode(_joined(parts))
+        except (SerializationError, EventError) as error:
+            if len(parts) > 1:  # find the one that it is in
+                for part in parts:
+                    self.encode([part])
+            ((id_, chunk), *_) = parts
+            bad = BadRecordError(
+                f"among records {chunk.first} to {chunk.first + chunk.records - 1} of {id_} there is one that cannot "
+                f"be written: {error}"
+            )
+            bad.source_id = id_
+            raise bad from error
+        return events, _sources(parts) if self.by_source else keys
+
+
+def _joined(parts: Sequence[tuple[str, Chunk]]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0][1].batch
+    return pa.Table.from_batches([chunk.batch for _, chunk in parts]).combine_chunks().to_batches()[0]
+
+
+def _sources(parts: Sequence[tuple[str, Chunk]]) -> pa.DictionaryArray:
+    """The source of each row; as a dictionary, so that each is hashed once."""
+    rows = np.repeat(np.arange(len(parts), dtype=np.int32), [chunk.batch.num_rows for _, chunk in parts])
+    return pa.DictionaryArray.from_arrays(pa.array(rows), pa.array([id_ for id_, _ in parts], pa.string()))
+
+
+def encoding_for(schema: pa.Schema, options: SinkOptions, *, ordered: bool = True) -> Encoding:
+    """Encoding of records with these columns.
+
+    Without a format, a lone column ``event`` is the event itself, and other columns become JSON. A format that needs a
+    schema (Avro) gets one that follows from the columns, if none is given and there is no registry. Without a key,
+    ``ordered`` keys events by their source. Raises ColumnTypeError, ConfigError, RegistryErrors.
+    """
+    made = None
+    if options.format is None and not options.from_registry and schema.names != [_EVENT]:
+        options = replace(options, format="json")
+    if options.format is not None and (missing := options.derivable()) is not None and not options.from_registry:
+        from pravega_serde.registry import registry_format  # noqa: PLC0415 - its import costs as much as all else here
+
+        name = options.registry_type or _NOT_IN_NAMES.sub("_", options.stream_name().stream)
+        made = registry_format(options.format).derive(schema, name)
+        options = replace(options, **{missing: made})
+    keyed = options.routing_key is not None or options.routing_key_field is not None or "routing_key" in schema.names
+    return Encoding(encoder_for(schema, options), ordered and not keyed, options.format or "raw", made)
+
+
+class Columns:
+    """Columns of an ingestion: the recorded ones, from any run, or the source's until some are recorded."""
+
+    def __init__(self, source: ReplayableSource, make_encoding: Callable[[pa.Schema], Encoding]) -> None:
+        self._source, self._make_encoding = source, make_encoding
+        self._current: tuple[str, Encoding] | None = None
+
+    def agree(self, recorded: str | None) -> tuple[str | None, Encoding]:
+        """Columns, None if they are recorded already, and their encoding.
+
+        Raises SourceError, ColumnTypeError, ConfigError, RegistryErrors.
+        """
+        if self._current is None or recorded not in (None, self._current[0]):
+            if recorded is not None:
+                self._source.fix(recorded_schema(recorded))
+            schema = self._source.schema
+            self._current = base64.b64encode(schema.serialize()).decode(), self._make_encoding(schema)
+        text, encoding = self._current
+        return None if text == recorded else text, encoding
+
+
+def recorded_schema(text: str) -> pa.Schema:
+    """Columns in a state."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,298 @@
+"""Feed of records into the next transaction, in three variants.
+
+``file``: whole sources; their ends are not known when the transaction is recorded.
+``count``: a fixed number of records of one source; so an offset tells where the next transaction begins.
+``length``: as many records as fit; they are read first, and where they end is recorded before they are written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from pravega_connector.errors import ConfigError, SourceChangedError, SourceError
+from pravega_connector.ingest.replayable import Chunk, ReplayableSource
+
+__all__ = ["VARIANTS", "Draft", "Feed", "Piece", "Progress", "Sizes"]
+
+Variant = Literal["file", "count", "length"]
+VARIANTS: Final[tuple[Variant, ...]] = ("file", "count", "length")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Size of a transaction. Raises ConfigError for a number below 1."""
+
+    variant: Variant = "file"
+    files: int = 1
+    """``file``: so many sources at most."""
+    records: int = 100_000
+    """``count``: so many records of one source."""
+    bytes: int = 16 << 20
+    """``length``: about so many bytes of columns, kept in memory. ``file``: no further source is added beyond."""
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ConfigError(f"invalid variant {self.variant!r}; there are: {', '.join(VARIANTS)}")
+        if min(self.files, self.records, self.bytes) < 1:
+            raise ConfigError("files, records and bytes of a transaction are counts, at least 1")
+
+
+class Progress(NamedTuple):
+    """Position of one source: the records of it that are in the stream."""
+
+    mark: str
+    offset: int
+    """Records that are in the stream; -1 for all of an unknown number."""
+    finished: bool
+
+    @classmethod
+    def from_json(cls, value: Sequence[Any]) -> Progress:
+        """Parse the JSON form, which is a list of the three."""
+        mark, offset, finished = value
+        return cls(str(mark), int(offset), bool(finished))
+
+    def to_json(self) -> list[Any]:
+        """Return the JSON form."""
+        return list(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records of one source, from ``offset`` to before ``end``; all that follow if ``end`` is None."""
+
+    source: str
+    offset: int
+    end: int | None
+    mark: str
+
+    @property
+    def after(self) -> Progress:
+        """Position of the source once the piece is in the stream."""
+        return Progress(self.mark, -1 if self.end is None else self.end, self.end is None)
+
+
+@dataclass(slots=True)
+class Draft:
+    """A transaction to be."""
+
+    pieces: tuple[Piece, ...]
+    content: Iterator[tuple[str, Chunk]]
+    """The records, each chunk with the source that it is from."""
+    ended: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Filled while ``content`` is read: sources that were read to their end."""
+
+
+class _Reading:
+    """Source that is being read, and the place in it."""
+
+    def __init__(self, source: ReplayableSource, id_: str, offset: int, mark: str) -> None:
+        self.id, self.offset, self.mark = id_, offset, mark
+        self._chunks = source.read(id_, offset)
+        self._next: Chunk | None = None
+
+    def peek(self) -> Chunk | None:
+        """The next chunk; None at the end. Raises SourceError."""
+        while self._next is None or not self._next.records:
+            self._next = next(self._chunks, None)
+            if self._next is None:
+                return None
+            if self._next.first != self.offset:
+                raise SourceChangedError(f"{self.id} gave record {self._next.first}, expected {self.offset}")
+        return self._next
+
+    def take(self, most: int | None = None) -> Iterator[Chunk]:
+        """Chunks of so many records together, or of all that are left."""
+        end = None if most is None else self.offset + most
+        while (chunk := self.peek()) is not None and (end is None or self.offset < end):
+            self._next = None
+            if end is not None and self.offset + chunk.records > end:
+                chunk, self._next = chunk.split(end - self.offset)
+            self.offset += chunk.records
+            yield chunk
+
+
+class Feed:
+    """Drafts of transactions, in the order of the sources, after what is in the stream already."""
+
+    def __init__(self, source: ReplayableSource, sizes: Sizes, *, skip_changed: bool = False) -> None:
+        self._source, self._sizes, self._skip_changed = source, sizes, skip_changed
+        self._known: Mapping[str, Sequence[Any]] = {}
+        self._pending: deque[str] = deque()
+        self._reading: _Reading | None = None
+        self.ended: dict[str, tuple[int, str]] = {}
+        """Sources found to be at their end since that was last recorded."""
+        self.failed: dict[str, SourceError] = {}
+        """Sources that are left out."""
+        self.changed: dict[str, str] = {}
+        """Sources that were ingested, and are not what they were."""
+
+    def begin(self, known: Mapping[str, Sequence[Any]]) -> None:
+        """Begin again after known positions, in their JSON form. Raises SourceChangedError, and the source's errors."""
+        self._known, self._reading = known, None
+        self.ended = {}
+        self._pending.clear()
+        for id_ in self._source.ids():
+            progress = self._progress(id_)
+            if id_ in self.failed or id_ in self.changed:
+                continue
+            if progress is None or not progress.finished:
+                self._pending.append(id_)
+            else:
+                self._check(id_, progress)
+
+    @property
+    def pending(self) -> list[str]:
+        """Sources of which there is more to ingest, as far as is known."""
+        return ([] if self._reading is None else [self._reading.id]) + list(self._pending)
+
+    def fail(self, id_: str, error: SourceError) -> None:
+        """Leave a source out from now on."""
+        self.failed[id_] = error
+        with suppress(ValueError):
+            self._pending.remove(id_)
+        if self._reading is not None and self._reading.id == id_:
+            self._reading = None
+
+    def next(self) -> Draft | None:
+        """The next transaction; None when there is nothing left. A SourceError has ``source_id`` set."""
+        if self._sizes.variant == "file":
+            return self._whole()
+        reading = self._current()
+        if reading is None:
+            return None
+        return self._counted(reading) if self._sizes.variant == "count" else self._measured(reading)
+
+    # ---------------------------------------------------------------- variants
+
+    def _whole(self) -> Draft | None:
+        pieces: list[Piece] = []
+        size = 0
+        while self._pending and len(pieces) < self._sizes.files and size < self._sizes.bytes:
+            id_ = self._pending[0]
+            try:
+                offset, mark = self._start(id_)
+            except SourceError as error:
+                if pieces:
+                    break  # it is told when its turn comes
+                raise _of(error, id_) from None
+            self._pending.popleft()
+            pieces.append(Piece(id_, offset, None, mark))
+            size += self._source.size(id_)
+        if not pieces:
+            return None
+        draft = Draft(tuple(pieces), iter(()))
+        draft.content = self._read_whole(draft)
+        return draft
+
+    def _read_whole(self, draft: Draft) -> Iterator[tuple[str, Chunk]]:
+        for piece in draft.pieces:
+            reading = _Reading(self._source, piece.source, piece.offset, piece.mark)
+            yield from self._read(reading, None, draft)
+
+    def _counted(self, reading: _Reading) -> Draft:
+        count = self._sizes.records
+        draft = Draft((Piece(reading.id, reading.offset, reading.offset + count, reading.mark),), iter(()))
+        draft.content = self._read(reading, count, draft)
+        return draft
+
+    def _measured(self, reading: _Reading) -> Draft:
+        first, size = reading.offset, 0
+        chunks: list[Chunk] = []
+        while size < self._sizes.bytes:
+            try:
+                chunk = reading.peek()
+            except SourceError as error:
+                self._reading = None  # what comes before it goes first; then it is met again
+                if chunks:
+                    break
+                raise _of(error, reading.id) from None
+            if chunk is None:
+                break
+            taken = list(reading.take(_fitting(chunk, self._sizes.bytes - size)))
+            chunks += taken
+            size += sum(each.batch.nbytes for each in taken)
+        piece = Piece(reading.id, first, reading.offset, reading.mark)
+        if self._reading is None:
+            self._pending.appendleft(reading.id)
+            self._known = {**self._known, reading.id: Progress(reading.mark, reading.offset, finished=False).to_json()}
+        return Draft((piece,), ((reading.id, chunk) for chunk in chunks))
+
+    # ---------------------------------------------------------------- inside
+
+    def _read(self, reading: _Reading, most: int | None, draft: Draft) -> Iterator[tuple[str, Chunk]]:
+        end = None if most is None else reading.offset + most
+        try:
+            for chunk in reading.take(most):
+                yield reading.id, chunk
+        except SourceError as error:
+            raise _of(error, reading.id) from None
+        if end is None or reading.offset < end:
+            draft.ended[reading.id] = (reading.offset, reading.mark)
+
+    def _current(self) -> _Reading | None:
+        """The source to go on with: one that has more records."""
+        while True:
+            if self._reading is None:
+                if not self._pending:
+                    return None
+                id_ = self._pending[0]
+                try:
+                    self._reading = _Reading(self._source, id_, *self._start(id_))
+                except SourceError as error:
+                    raise _of(error, id_) from None
+                self._pending.popleft()
+            reading = self._reading
+            try:
+                if reading.peek() is not None:
+                    return reading
+            except SourceError as error:
+                self._reading = None
+                self._pending.appendleft(reading.id)
+                raise _of(error, reading.id) from None
+            self.ended[reading.id] = (reading.offset, reading.mark)
+            self._reading = None
+
+    def _progress(self, id_: str) -> Progress | None:
+        known = self._known.get(id_)
+        return None if known is None else Progress.from_json(known)
+
+    def _start(self, id_: str) -> tuple[int, str]:
+        """The first record of a source that is not in the stream, and its mark. Raises SourceError."""
+        progress = self._progress(id_)
+        if progress is None or not progress.offset:
+            return 0, self._source.mark(id_)
+        change = self._source.change(id_, progress.mark)
+        if change is not None:
+            raise _changed(id_, change, f"its first {progress.offset} records are")
+        return progress.offset, progress.mark
+
+    def _check(self, id_: str, progress: Progress) -> None:
+        """Raise SourceChangedError for a source that was ingested, and then changed."""
+        change = self._source.change(id_, progress.mark)
+        if change is None:
+            return
+        if not self._skip_changed:
+            raise _of(_changed(id_, change, "it is"), id_)
+        self.changed[id_] = change
+
+
+def _fitting(chunk: Chunk, size: int) -> int:
+    """Number of records of a chunk that go into so many bytes, roughly; one at least."""
+    fitting = size * chunk.records // max(1, int(chunk.batch.nbytes))
+    return max(1, min(chunk.records, fitting))
+
+
+def _changed(id_: str, change: str, what: str) -> SourceChangedError:
+    return SourceChangedError(
+        f"{id_} has changed since {what} in the stream: {change}; put it back as it was, give new data a new name, or "
+        "leave it as it is in the stream with on_change=skip"
+    )
+
+
+def _of(error: SourceError, id_: str) -> SourceError:
+    error.source_id = id_
+    return error

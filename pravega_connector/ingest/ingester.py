@@ -1,0 +1,488 @@
+"""Ingestion in steps: record a transaction, write it, commit it; and wait for another run that may be at work.
+
+The protocol is in :mod:`pravega_connector.steps`. A source is an item, and its position a :class:`~.feed.Progress`. A
+run claims all sources with each step, so that one run at a time makes steps. It records a transaction before it writes
+it: a run that is refused has written nothing, and the open transaction tells other runs that this one is at work.
+
+A step is written while the one before becomes visible, and committed when it is. The record names the step before, for
+the run that has to do the step again.
+
+docs/ingest.md has the rest, case by case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_connector import metrics
+from pravega_connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, TransactionalWriter
+from pravega_connector.errors import (
+    ConnectorError,
+    DeadlineExceededError,
+    IngestError,
+    IngestUndecidedError,
+    NoSuchSegmentError,
+    SegmentSealedError,
+    SourceError,
+    StreamNotFoundError,
+    StreamSealedError,
+    TransactionError,
+)
+from pravega_connector.ingest.content import ContentWriter, Counts, DeadLetters
+from pravega_connector.ingest.encode import Columns, Encoding
+from pravega_connector.ingest.feed import Draft, Feed, Progress
+from pravega_connector.ingest.replayable import ReplayableSource
+from pravega_connector.ingest.takeover import Owner, Resolution, Takeover
+from pravega_connector.steps import ALL, Named, Outcome, Step, StepLog, Turn, Update
+
+__all__ = ["Ingester", "Settings"]
+
+_log: Final = logging.getLogger(__name__)
+
+# Seconds between two looks at a state, or at the sources, while others are to move.
+_POLL: Final = 0.5
+_SHORT_POLL: Final = 0.05
+# Seconds for an abort that nothing depends on: the next run aborts, too, and the lease ends.
+_DROP: Final = 5.0
+# Seconds to record how the last step of a run has ended that is stopped; without it the next run finds out.
+_LEAVE: Final = 3.0
+# Seconds without progress that are worth a line in the log, and between two such lines.
+_WARN_AFTER: Final = 10.0
+_WARN_EVERY: Final = 30.0
+# What a segment store that lost its segments while it was frozen may answer, and the controller knows better.
+_ABOUT_EXISTENCE: Final = (NoSuchSegmentError, SegmentSealedError, StreamNotFoundError, StreamSealedError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of an ingester, for all kinds of sources."""
+
+    lease: float = 30.0
+    """Seconds that a transaction stays open when its ingester is gone."""
+    follow: bool = False
+    """Whether to wait for new sources."""
+    keep_going: bool = False
+    """Whether a bad source is left out instead of ending everything."""
+
+
+class Ingester:
+    """One run. Not thread safe."""
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        target: StreamName,
+        source: ReplayableSource,
+        *,
+        steps: StepLog,
+        feed: Feed,
+        encoding: Callable[[pa.Schema], Encoding],
+        me: Owner,
+        settings: Settings,
+        dead_letters: DeadLetters | None = None,
+        takeover_after: float | None = None,
+        resolution: Resolution | None = None,
+        tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
+    ) -> None:
+        self.counts = Counts()
+        self._client, self._target, self._label = client, target, str(target)
+        self._steps, self._feed = steps, feed
+        self._me, self._settings, self._tell = me, settings, tell
+        self._takeover, self._resolution = Takeover(me, after=takeover_after), resolution
+        self._trouble = _Trouble(target, client.health.failover_timeout)
+        self._columns = Columns(source, encoding)
+        self._transactions: TransactionalWriter[bytes] = client.transactions(target, lease=settings.lease)
+        self._keeper = LeaseKeeper()
+        self._content = ContentWriter(source, self._keeper, dead_letters)
+        self._last: Step | None = None  # committed, which the log does not say yet
+        self._unseen: Step | None = None  # committed, and not yet seen to be visible
+
+    def run(self) -> None:
+        """Ingest until nothing is left (never, with ``follow``). Raises IngestErrors, ConnectorErrors.
+
+        After any error, and any end of the process, another run goes on where this one was. When it is stopped, as by
+        KeyboardInterrupt, the last step is aborted or was committed, and recorded as such, if that can be done soon.
+        """
+        try:
+            self._run()
+        except ConnectorError:
+            raise
+        except BaseException:
+            leaving = threading.Thread(target=self._leave, name="ingestion ends", daemon=True)
+            leaving.start()
+            leaving.join(_LEAVE)
+            raise
+
+    def _run(self) -> None:
+        done = False
+        with self._keeper:
+            while not done:
+                try:
+                    self._await_lead()
+                    done = self._lead()
+                except IngestError:
+                    self._await_visible()  # what was committed before it
+                    raise
+                except ConnectorError as error:
+                    if not self._may_pass(error) or not self._trouble.note(error.message):
+                        raise
+                    self._tell(f"trouble: {error.message}", self.counts)
+                    time.sleep(_POLL)
+
+    def _may_pass(self, error: ConnectorError) -> bool:
+        """Whether a failed step may succeed later. Raises StreamNotFoundError for a deleted stream."""
+        if error.retriable or not isinstance(error, _ABOUT_EXISTENCE):
+            return error.retriable
+        try:
+            for stream in (self._target, self._steps.name):
+                self._client.require_stream(stream)
+                if not self._client.controller.current_segments(stream):
+                    return False
+        except ConnectorError as refusal:
+            if not refusal.retriable:
+                raise
+        return True
+
+    def _leave(self) -> None:
+        """Record the outcome of this run's last step, so that no other run has to wait for it."""
+        # With a separate log: the run may have been stopped in the middle of an update. Errors are left to the next.
+        with contextlib.suppress(Exception), StepLog(self._client.stores, self._steps.name, self._steps.life) as steps:
+            if self._me.run in steps.state.steps:
+                steps.carry_out(self._turn(Update(run=self._me.run, life=steps.life, settled=self._settled())))
+
+    # ---------------------------------------------------------------- who leads
+
+    def _await_lead(self) -> None:
+        """Return when no step is in the way: each is decided, and visible if it is committed."""
+        pause, waited_for = _SHORT_POLL, ""
+        while steps := self._steps.read().steps:
+            run, step = next(iter(steps.items()))
+            owner = Owner.from_json(run, step.note)
+            status = self._steps.status(self._target, step.transaction)
+            lease = float(step.note.get("lease", self._settings.lease))
+            if self._takeover.may_take_over(owner, step.transaction, status, lease):
+                self._take_over(owner, step, was_decided=status.is_aborted)
+                continue
+            if waited_for != run:
+                _log.info("ingestion into %s waits: %s is at work", self._target, owner)
+                waited_for = run
+            self._trouble.is_over()
+            self._tell(f"waiting: {owner} is at work", self.counts)
+            time.sleep(pause)
+            pause = min(2 * pause, _POLL)
+        self._last = self._unseen = None
+
+    def _take_over(self, owner: Owner, step: Step, *, was_decided: bool) -> None:
+        """Decide a step, this run's own or another's, and claim the sources."""
+        mine = owner.run == self._me.run
+        claim = Update(run=self._me.run, life=self._steps.life, claim={ALL: None})
+        turn = self._carry_out(self._turn(claim, deciding=frozenset({step.transaction})))
+        committed = turn.decided.get(step.transaction)
+        if committed is None:
+            return  # another run has decided it
+        if not mine:
+            self.counts.recovered += 1
+            metrics.INGEST_STEPS.add(1, "recovered", self._label)
+            outcome = "committed" if committed else "aborted"
+            _log.info("ingestion into %s taken over from %s: its last step is %s", self._target, owner, outcome)
+            if not was_decided:
+                self._takeover.note(owner, committed=committed)
+        elif not committed:
+            self.counts.redone += 1
+            metrics.INGEST_STEPS.add(1, "redone", self._label)
+            self._trouble.redo()
+
+    def _lead(self) -> bool:
+        """Make step after step; True when all is done, False when another run is in the way."""
+        self._begin_feed()
+        while True:
+            try:
+                draft = self._feed.next()
+            except SourceError as error:
+                self._leave_out(error)
+                continue
+            if draft is not None:
+                if not self._step(draft):
+                    return False
+                continue
+            if not self._rest():
+                return False
+            if not self._settings.follow:
+                return True
+            if not self._await_sources():
+                return False
+
+    def _begin_feed(self) -> None:
+        while True:
+            try:
+                self._feed.begin(self._steps.state.positions)
+            except SourceError as error:
+                self._leave_out(error)
+            else:
+                metrics.INGEST_PENDING.set(len(self._feed.pending), self._label)
+                return
+
+    def _leave_out(self, error: SourceError) -> None:
+        if not self._settings.keep_going or error.source_id is None:
+            raise error
+        self._feed.fail(error.source_id, error)
+
+    def _rest(self) -> bool:
+        """Record that there is no open step. Returns False if another run has taken over."""
+        if self._last is None and not self._feed.ended:
+            return True
+        update = Update(
+            run=self._me.run,
+            life=self._steps.life,
+            decided=self._decided(),
+            claim={ALL: None},
+            settled=self._settled(),
+        )
+        unseen = () if self._last is None else (Named(self._last.stream, self._last.transaction),)
+        done = self._record(self._turn(update, deciding=frozenset(), unseen=unseen)).outcome is Outcome.WRITTEN
+        if done:
+            self._unseen = None
+        return done
+
+    def _await_visible(self) -> None:
+        """Return when readers see what is committed. Raises DeadlineExceededError."""
+        if self._unseen is not None:
+            self._carry_out(self._turn(Update(run=self._me.run, life=self._steps.life, step=self._unseen)).seeing())
+            self._unseen = None
+            self._trouble.is_over()
+
+    def _await_sources(self) -> bool:
+        """Wait for new sources. Returns False if another run has changed the state."""
+        while True:
+            began = time.monotonic()
+            revision = self._steps.revision
+            self._steps.read()
+            if self._steps.revision != revision:
+                return False
+            self._trouble.is_over()
+            self._begin_feed()
+            if self._feed.pending:
+                return True
+            self._tell("waiting for new sources", self.counts)
+            # Looking through many files takes its time, and is not to be all that is done.
+            time.sleep(max(2 * _POLL, 9 * (time.monotonic() - began)))
+
+    # ---------------------------------------------------------------- one step
+
+    def _step(self, draft: Draft) -> bool:
+        """Make a step. Returns False if it came to nothing, or another run is in the way."""
+        columns, encoding = self._columns.agree(self._steps.state.note.get("schema"))
+        transaction = self._transactions.begin()
+        update = self._update(draft, transaction, columns)
+        turn = self._turn(update, deciding=frozenset(), see=False)
+        try:
+            turn = self._record(turn)
+            if turn.outcome is not Outcome.WRITTEN:
+                _drop(transaction)
+                return False
+            done = self._content.write(transaction, draft, encoding, self._tell_content)
+            self._flush(transaction)
+            self._trouble.moves()
+            turn = self._await_before(turn, transaction)
+            self._content.settle(draft)
+        except TransactionError as error:  # its lease has ended, or another run has taken over
+            self._trouble.note(error.message)
+            _drop(transaction)
+            return False
+        except SourceError as error:
+            self._trouble.note(error.message)
+            _drop(transaction)
+            self._leave_out(error)
+            return False
+        except BaseException:
+            _drop(transaction)
+            raise
+        finally:
+            self._keeper.discard(transaction)
+            self._content.forget()
+        # That it is decided is enough for now: the next step can be written before this one is visible.
+        turn = self._carry_out(turn.committing())
+        if turn.outcome is not Outcome.COMMITTED:
+            self._trouble.note(f"transaction {transaction.id} was aborted")
+            return False
+        self._last = self._unseen = update.step
+        self._trouble.is_over()
+        self._count(draft, done)
+        return True
+
+    def _update(self, draft: Draft, transaction: OpenTransaction[bytes], columns: str | None) -> Update:
+        """Return the record of a step, with the outcome of the step before."""
+        settled = self._settled()
+        moves = {}
+        for piece in draft.pieces:
+            before = settled[piece.source][1] if piece.source in settled else self._position(piece.source)
+            moves[piece.source] = before, piece.after.to_json()
+        step = Step(
+            transaction.id,
+            str(self._target),
+            moves,
+            () if self._last is None else (self._last.transaction,),
+            self._me.to_json() | {"lease": self._settings.lease},
+        )
+        return Update(
+            run=self._me.run,
+            life=self._steps.life,
+            decided=self._decided(),
+            claim={ALL: None},
+            settled=settled,
+            step=step,
+            note={} if columns is None else {"schema": columns},
+        )
+
+    def _decided(self) -> dict[uuid.UUID, bool]:
+        return {} if self._last is None else {self._last.transaction: True}
+
+    def _position(self, source: str) -> Any:
+        """Return the position of a source after the last step."""
+        if self._last is not None and source in self._last.moves:
+            return self._last.moves[source][1]
+        return self._steps.state.positions.get(source)
+
+    def _settled(self) -> dict[str, tuple[Any, Any]]:
+        """Return the sources that were found to be at their end: their positions, and those with all their records."""
+        return {
+            source: (self._position(source), Progress(mark, records, finished=True).to_json())
+            for source, (records, mark) in self._feed.ended.items()
+        }
+
+    def _turn(self, update: Update, **options: Any) -> Turn:
+        turn = Turn(update, **options)
+        if self._resolution is None:
+            return turn
+        forgotten = {step.transaction: self._resolution == "committed" for step in self._steps.state.steps.values()}
+        return replace(turn, resolution=forgotten)
+
+    def _record(self, turn: Turn) -> Turn:
+        """Write an update of this run; its outcome is WRITTEN unless another run was faster."""
+        ended = len(self._feed.ended)
+        turn = self._carry_out(turn, known=True)
+        if turn.outcome is Outcome.WRITTEN:
+            self.counts.sources += ended
+            metrics.INGESTED_SOURCES.add(ended, self._label)
+            self._feed.ended, self._last = {}, None
+            self._steps.compact()
+        return turn
+
+    def _carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] | None = None) -> Turn:
+        """Carry out a turn; raise IngestUndecidedError for a transaction that the server has forgotten."""
+        turn = self._steps.carry_out(turn, known=known, waiting=waiting or self._note_waiting)
+        if turn.outcome is Outcome.UNDECIDED and turn.in_the_way:
+            self._client.require_stream(self._target)
+            raise _undecided(self._target, turn.in_the_way[0])
+        return turn
+
+    def _note_waiting(self) -> None:
+        what = f"a committed transaction of stream {self._target} is not visible"
+        if not self._trouble.note(f"{what} yet"):
+            raise DeadlineExceededError(f"{what} within {self._trouble.limit:g} s")
+
+    def _tell_content(self, id_: str, done: Counts) -> None:
+        self._trouble.moves()
+        self._tell(id_, self.counts.with_content(done))
+
+    def _flush(self, transaction: OpenTransaction[bytes]) -> None:
+        try:
+            transaction.flush(self._settings.lease / 4)
+        except DeadlineExceededError:
+            self._keeper.add(transaction)
+            transaction.flush()
+
+    def _await_before(self, turn: Turn, transaction: OpenTransaction[bytes]) -> Turn:
+        """Return the turn when readers see the step before; the transaction is kept open until then."""
+        began = time.monotonic()
+
+        def keep_open() -> None:
+            self._note_waiting()
+            if time.monotonic() - began > self._settings.lease / 4:
+                self._keeper.add(transaction)
+
+        transaction.detach()
+        turn = self._carry_out(turn.awaiting(), waiting=keep_open)
+        self._unseen = None
+        self._trouble.is_over()
+        return turn
+
+    def _count(self, draft: Draft, done: Counts) -> None:
+        self.counts = self.counts.with_content(done)
+        self.counts.transactions += 1
+        metrics.INGEST_STEPS.add(1, "committed", self._label)
+        metrics.INGESTED_EVENTS.add(done.events, self._label)
+        metrics.INGESTED_BYTES.add(done.bytes, self._label)
+        metrics.BAD_RECORDS.add(done.rejected, "ingest", self._label)
+        metrics.INGEST_PENDING.set(len(self._feed.pending), self._label)
+        self._feed.ended |= draft.ended
+
+
+def _undecided(target: StreamName, step: Step) -> IngestUndecidedError:
+    pieces = []
+    for source, (before, after) in step.moves.items():
+        first = 0 if before is None else Progress.from_json(before).offset
+        end = Progress.from_json(after).offset
+        pieces.append(f"{source} from record {first}{'' if end < 0 else f' to {end}'}")
+    return IngestUndecidedError(
+        f"stream {target} does not know transaction {step.transaction} any more (it forgets after 24 h), so whether it "
+        f"was committed cannot be told; it was to hold {', '.join(pieces)}. Look for these events in the stream, then "
+        "start again once with resolve=committed if they are there, or resolve=aborted if they are not"
+    )
+
+
+def _drop(transaction: OpenTransaction[bytes]) -> None:
+    """Abort a transaction that is not to be committed; if that cannot be done it ends with its lease."""
+    with contextlib.suppress(ConnectorError):
+        transaction.abort(timeout=_DROP)
+
+
+class _Trouble:
+    """Time for which errors have kept a run from making progress, and its log messages."""
+
+    def __init__(self, target: StreamName, failover_timeout: float) -> None:
+        self._what, self.limit = f"ingestion into {target}", failover_timeout
+        self._moved = time.monotonic()  # when something went well last
+        self._since: float | None = None  # what that was before the first error
+        self._reason = ""
+        self._warned = self._redone = -math.inf  # when the log was told last
+        self._told = False  # of trouble that is not over
+
+    def note(self, reason: str) -> bool:
+        """Note that something has failed, or is not done yet. Returns whether there is time left for it."""
+        now = time.monotonic()
+        self._since = self._moved if self._since is None else self._since
+        stands_still, self._reason = now - self._since, reason
+        left = self.limit - stands_still
+        if left > 0 and stands_still >= _WARN_AFTER and now - self._warned >= _WARN_EVERY:
+            _log.warning("%s stands still for %.0f s, %.0f s are left: %s", self._what, stands_still, left, reason)
+            self._warned, self._told = now, True
+        return left > 0
+
+    def moves(self) -> None:
+        """Note a success after which the same may fail again: a step that always fails is trouble that stays."""
+        self._moved = time.monotonic()
+
+    def is_over(self) -> None:
+        """Note that something was brought to an end."""
+        self.moves()
+        if self._told and self._since is not None:
+            _log.warning("%s goes on after %.0f s", self._what, self._moved - self._since)
+        self._since, self._reason, self._told = None, "", False
+
+    def redo(self) -> None:
+        """Note that a step has come to nothing, and is done again."""
+        now = time.monotonic()
+        if now - self._redone >= _WARN_EVERY:
+            _log.warning("%s does a step again: %s", self._what, self._reason or "its transaction was aborted")
+            self._redone = now

@@ -1,0 +1,188 @@
+"""Files of lines: bounds of each record, and the records that do not fit the columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pravega_connector.errors import BadRecordError
+from pravega_connector.ingest.replayable import Chunk, Rejected
+
+__all__ = ["LineReader", "Lines", "NotRecordsError", "lines_of", "reason_of"]
+
+BLOCK: Final = 1 << 20
+# A record that is larger is no event anyway; without a bound one missing quote would read a whole file into memory.
+MAX_RECORD: Final = 64 << 20
+_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+# What pyarrow says of a block says nothing of the file.
+_PLACE: Final = re.compile(r"^(CSV|JSON) parse error: (Row #\d+: )?|In CSV column #\d+: (Row #\d+: )?")
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole records that follow each other."""
+
+    data: bytes
+    starts: npt.NDArray[np.int64]
+    """Start of each record in ``data``; blank lines are left out on request."""
+    ends: npt.NDArray[np.int64]
+    """End of each record, line end not included."""
+    lines: npt.NDArray[np.int64]
+    """The line that it begins in, from 1."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def tail(self, count: int) -> Lines:
+        """Without the first ``count`` records."""
+        return Lines(self.data, self.starts[count:], self.ends[count:], self.lines[count:])
+
+    def part(self, first: int, last: int) -> Lines:
+        """The records from ``first`` to before ``last``."""
+        return Lines(self.data, self.starts[first:last], self.ends[first:last], self.lines[first:last])
+
+    def joined(self) -> memoryview:
+        """The bytes from the first record to the end of the last one. Blank lines among them are there."""
+        return memoryview(self.data)[int(self.starts[0]) : int(self.ends[-1])] if len(self) else memoryview(b"")
+
+    def text(self, record: int) -> str:
+        """A record as text."""
+        return self.data[int(self.starts[record]) : int(self.ends[record])].decode(errors="replace")
+
+
+def lines_of(file: Any, name: str, *, quotes: bool = False, blanks: bool = False) -> Iterator[Lines]:
+    """The records of an open binary file, a mebibyte at a time.
+
+    With ``quotes`` a line end between two double quotes is a part of its record; with ``blanks`` lines that hold
+    nothing are records. Raises BadRecordError for one over 64 MiB, and what the file raises.
+    """
+    rest, line = b"", 1
+    while True:
+        block = file.read(BLOCK)
+        data = rest + block if block else rest
+        if not block and not data:
+            return
+        ends = _record_ends(data, quotes=quotes)
+        if not block and (not len(ends) or ends[-1] != len(data) - 1):
+            ends = np.append(ends, len(data))  # the last line has no end
+        if not len(ends):
+            rest = data
+            _check_length(name, line, rest)
+            continue
+        used = min(int(ends[-1]) + 1, len(data))
+        found, line = _cut(data, ends, line, quotes=quotes, blanks=blanks)
+        if len(found):
+            yield found
+        rest = data[used:]
+        if not block:
+            return
+
+
+def _check_length(name: str, line: int, rest: bytes) -> None:
+    if len(rest) > MAX_RECORD:
+        raise BadRecordError(
+            f"{name}, line {line}: a record of more than {MAX_RECORD} bytes; is a quote missing, or is it binary?"
+        )
+
+
+def _record_ends(data: bytes, *, quotes: bool) -> npt.NDArray[np.int64]:
+    """Positions of the line ends that end a record."""
+    view = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(view == _NEWLINE)
+    if not quotes or b'"' not in data:
+        return ends
+    # Outside of quotes an even number of them comes before the line end; a doubled quote counts as two.
+    marks = np.flatnonzero(view == _QUOTE)
+    outside: npt.NDArray[np.int64] = ends[np.searchsorted(marks, ends) % 2 == 0]
+    return outside
+
+
+def _cut(data: bytes, ends: npt.NDArray[np.int64], line: int, *, quotes: bool, blanks: bool) -> tuple[Lines, int]:
+    """The records that end there, the first of them in line number ``line``, and the number of the line after them."""
+    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+    numbers, after = _line_numbers(data, starts, ends, line, quotes=quotes)
+    view = np.frombuffer(data, np.uint8)
+    ends = ends - ((ends > starts) & (view[np.maximum(ends - 1, 0)] == _RETURN))
+    if not blanks:
+        kept = ends > starts
+        starts, ends, numbers = starts[kept], ends[kept], numbers[kept]
+    return Lines(data, starts, ends, numbers), after
+
+
+def _line_numbers(
+    data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], line: int, *, quotes: bool
+) -> tuple[npt.NDArray[np.int64], int]:
+    if not quotes:
+        return np.arange(line, line + len(starts), dtype=np.int64), line + len(starts)
+    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    numbers = line + np.searchsorted(newlines, starts)
+    return numbers, line + int(np.searchsorted(newlines, int(ends[-1]) + 1))
+
+
+class NotRecordsError(ValueError):
+    """The lines do not hold one record each."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineReader:
+    """Reads the chunks of one file of lines."""
+
+    name: str
+    parse: Callable[[Lines], pa.RecordBatch]
+    """One row for each record. Raises ArrowInvalid or NotRecordsError for an invalid record."""
+    reject: bool
+    """Whether bad records are handed over, instead of raising BadRecordError."""
+
+    def chunks(self, blocks: Iterator[Lines], offset: int) -> Iterator[Chunk]:
+        """The records from number ``offset`` on."""
+        first = 0
+        for block in blocks:
+            end = first + len(block)
+            if end > offset:
+                yield self._chunk(block.tail(max(0, offset - first)), max(first, offset))
+            first = end
+
+    def _chunk(self, lines: Lines, first: int) -> Chunk:
+        size = len(lines.joined())
+        try:
+            return Chunk(self.parse(lines), first, len(lines), bytes=size)
+        except (pa.ArrowInvalid, NotRecordsError):
+            pass
+        good: list[pa.RecordBatch] = []
+        bad: list[Rejected] = []
+        self._sieve(lines, first, good, bad)
+        table = pa.Table.from_batches(good).combine_chunks()
+        batches = table.to_batches()
+        batch = batches[0] if batches else good[0]
+        return Chunk(batch, first, len(lines), tuple(bad), size)
+
+    def _sieve(self, lines: Lines, first: int, good: list[pa.RecordBatch], bad: list[Rejected]) -> None:
+        """Parse halves until what cannot be parsed is one record."""
+        try:
+            good.append(self.parse(lines))
+        except (pa.ArrowInvalid, NotRecordsError) as error:
+            if len(lines) > 1:
+                middle = len(lines) // 2
+                self._sieve(lines.part(0, middle), first, good, bad)
+                self._sieve(lines.part(middle, len(lines)), first + middle, good, bad)
+                return
+            bad.append(self._rejected(lines, first, error))
+            good.append(self.parse(lines.part(0, 0)))
+
+    def _rejected(self, lines: Lines, record: int, error: Exception) -> Rejected:
+        reason, line, text = reason_of(error), int(lines.lines[0]), lines.text(0)
+        if not self.reject:
+            raise BadRecordError(f"{self.name}, line {line}: {reason}: {text[:_SHOWN]!r}") from None
+        return Rejected(record, line, reason, text)
+
+
+def reason_of(error: Exception) -> str:
+    """Text of an error, without positions within a block."""
+    return _PLACE.sub("", str(error).partition("\n")[0]).strip()

@@ -1,0 +1,187 @@
+"""``ingest``: files, or any source that can be read again, into a stream, exactly once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import SourceError, StepsStateError
+from pravega_connector.ingest.content import Counts, DeadLetters
+from pravega_connector.ingest.encode import Encoding, encoding_for, recorded_schema
+from pravega_connector.ingest.feed import Feed, Progress, Sizes
+from pravega_connector.ingest.file_source import FileSource
+from pravega_connector.ingest.ingester import Ingester, Settings
+from pravega_connector.ingest.replayable import ReplayableSource
+from pravega_connector.ingest.takeover import Resolution, this_run
+from pravega_connector.options import parse_options
+from pravega_connector.sink import SinkOptions
+from pravega_connector.steps import Life, StepLog
+
+__all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSummary:
+    """Outcome of one run."""
+
+    counts: Counts
+    failed: Mapping[str, SourceError] = field(default_factory=dict)
+    """Sources that were left out (``keep_going``)."""
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """Sources that are in the stream as they were before they changed (``on_change=skip``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """Outline of what a run would do."""
+
+    schema: pa.Schema
+    encoding: Encoding
+    pending: Sequence[str]
+    """Sources of which there is more to ingest."""
+    bytes: int
+    done: int
+    """Sources that are in the stream."""
+    open_step: bool
+    """Whether a run was interrupted, or is at work."""
+
+
+def ingest(
+    source: ReplayableSource | Paths,
+    stream: StreamName | str,
+    *,
+    client: PravegaClient | PravegaConfig | None = None,
+    options: Mapping[str, str] | None = None,
+    sizes: Sizes | None = None,
+    settings: Settings | None = None,
+    state: str | None = None,
+    ordered: bool = True,
+    skip_changed: bool = False,
+    dead_letters: str | os.PathLike[str] | None = None,
+    takeover_after: float | None = None,
+    resolve: Resolution | None = None,
+    tell: Callable[[str, Counts], None] = lambda _what, _counts: None,
+) -> IngestSummary:
+    """Ingest what is in the source and not in the stream yet: each record becomes one event, once.
+
+    ``source`` is a FileSource or another ReplayableSource; paths make a FileSource. ``options`` are those of the Spark
+    sink by the same names: ``format``, ``avro_schema``, ``registry``, ``routing_key_field`` and so on. ``state`` names
+    the stream of the state. Without a routing key, ``ordered`` keeps the events of one source in order by its name.
+    ``resolve`` is the operator's word on a transaction that the server has forgotten. ``tell`` is called with what is
+    being done, and the counts so far.
+
+    On return all events are durable and committed. Whatever ends it before, the next run goes on from there. Raises
+    SourceErrors, IngestUndecidedError, StepsStateError, ConfigErrors, and the client's errors.
+    """
+    with _Parts(source, stream, client, options, state) as parts:
+        parts.require_stream()
+        feed = Feed(parts.source, sizes or Sizes(), skip_changed=skip_changed)
+        with this_run() as me, open_steps(parts.client, parts.target, parts.state) as steps:
+            ingester = Ingester(
+                parts.client,
+                parts.target,
+                parts.source,
+                steps=steps,
+                feed=feed,
+                encoding=lambda schema: encoding_for(schema, parts.options, ordered=ordered),
+                me=me,
+                takeover_after=takeover_after,
+                resolution=resolve,
+                settings=settings or Settings(),
+                dead_letters=None if dead_letters is None else DeadLetters(dead_letters),
+                tell=tell,
+            )
+            ingester.run()
+    return IngestSummary(ingester.counts, feed.failed, feed.changed)
+
+
+def plan(
+    source: ReplayableSource | Paths,
+    stream: StreamName | str,
+    *,
+    client: PravegaClient | PravegaConfig | None = None,
+    options: Mapping[str, str] | None = None,
+    state: str | None = None,
+    ordered: bool = True,
+) -> IngestPlan:
+    """Show what :func:`ingest` would do. Creates and writes nothing; raises what it would raise before it writes."""
+    with _Parts(source, stream, client, options, state) as parts:
+        known: Mapping[str, Sequence[Any]] = {}
+        schema, open_step = None, False
+        if parts.client.controller.stream_exists(parts.state):
+            with open_steps(parts.client, parts.target, parts.state) as steps:
+                now = steps.read()
+                known, schema, open_step = now.positions, now.note.get("schema"), bool(now.steps)
+        if schema is not None:
+            parts.source.fix(recorded_schema(schema))
+        feed = Feed(parts.source, Sizes(), skip_changed=True)
+        feed.begin(known)
+        pending = feed.pending
+        columns = parts.source.schema
+        encoding = encoding_for(columns, parts.options, ordered=ordered)
+        size = sum(parts.source.size(id_) for id_ in pending)
+        done = sum(Progress.from_json(position).finished for position in known.values())
+        return IngestPlan(columns, encoding, pending, size, done, open_step)
+
+
+def state_name(target: StreamName, name: str | None = None) -> StreamName:
+    """Return the stream of an ingestion's log: next to the target, by default with ``-ingest`` after its name."""
+    return StreamName(target.scope, name or f"{target.stream}-ingest")
+
+
+def open_steps(client: PravegaClient, target: StreamName, name: StreamName) -> StepLog:
+    """Open the log of an ingestion. Raises StepsStateError if it belongs to another target."""
+    steps = StepLog(client.stores, name, Life(str(target)))
+    if steps.life.id != str(target):
+        steps.close()
+        raise StepsStateError(
+            f"stream {name} keeps the state of {steps.life.id}, not of {target}: name another one for it"
+        )
+    return steps
+
+
+class _Parts:
+    """Client, source, target and options of a run. Context manager: closes the client if it was made here."""
+
+    def __init__(
+        self,
+        source: ReplayableSource | Paths,
+        stream: StreamName | str,
+        client: PravegaClient | PravegaConfig | None,
+        options: Mapping[str, str] | None,
+        state: str | None,
+    ) -> None:
+        self._own = not isinstance(client, PravegaClient)
+        self.client = client if isinstance(client, PravegaClient) else PravegaClient(client)
+        self.source: ReplayableSource = _source(source)
+        self.target = self.client.name(stream)
+        self.options = parse_options(SinkOptions, {**(options or {}), "stream": str(self.target)})
+        self.state = state_name(self.target, state)
+
+    def __enter__(self) -> _Parts:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._own:
+            self.client.close()
+
+    def require_stream(self) -> None:
+        """Create the stream if the options say so. Raises StreamNotFoundError."""
+        if self.options.allow_create_stream:
+            self.client.controller.create_scope(self.target.scope)
+            self.client.controller.create_stream(self.target, self.options.scaling(), self.options.retention())
+        self.client.require_stream(self.target)
+
+
+def _source(source: ReplayableSource | Paths) -> ReplayableSource:
+    if isinstance(source, (str, os.PathLike)):
+        return FileSource([source])
+    return FileSource(source) if isinstance(source, Sequence) else source

@@ -1,0 +1,44 @@
+"""Embedded servers: a real Pravega and schema registry on this machine, started from Python, ended with it.
+
+``embedded`` has them as context managers, ``detached`` those that outlive a command. ``server`` (the Pravega
+standalone, the schema registry) and ``cluster`` (a Pravega of several processes) start them by ``launch``, each under a
+program of ``supervisor``, which is run by path; ``process`` is its other end. ``jvm`` finds Java and writes its command
+lines, ``jars`` and ``download`` bring what it runs, ``security`` makes users and certificates.
+"""
+
+from pravega_connector.local.cluster import ClusterOptions, ClusterProcess
+from pravega_connector.local.detached import (
+    DetachedServer,
+    detached_registry,
+    detached_server,
+    start_detached,
+    start_detached_registry,
+    stop_detached,
+    stop_detached_registry,
+)
+from pravega_connector.local.download import REPOSITORY_VARIABLE
+from pravega_connector.local.embedded import LocalPravega, LocalSchemaRegistry
+from pravega_connector.local.jars import PRAVEGA_VERSION, REGISTRY_VERSION, pravega_jars, registry_jars
+from pravega_connector.local.server import RegistryOptions, RegistryUser, ServerOptions
+
+__all__ = [
+    "PRAVEGA_VERSION",
+    "REGISTRY_VERSION",
+    "REPOSITORY_VARIABLE",
+    "ClusterOptions",
+    "ClusterProcess",
+    "DetachedServer",
+    "LocalPravega",
+    "LocalSchemaRegistry",
+    "RegistryOptions",
+    "RegistryUser",
+    "ServerOptions",
+    "detached_registry",
+    "detached_server",
+    "pravega_jars",
+    "registry_jars",
+    "start_detached",
+    "start_detached_registry",
+    "stop_detached",
+    "stop_detached_registry",
+]

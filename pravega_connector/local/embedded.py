@@ -1,0 +1,220 @@
+"""Servers of one's own, as context managers: Pravega and the schema registry."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError, LocalServerError
+from pravega_connector.local.cluster import Cluster, ClusterOptions, ClusterProcess, launch_cluster
+from pravega_connector.local.launch import Launched
+from pravega_connector.local.server import (
+    RegistryOptions,
+    RegistryServer,
+    RegistryUser,
+    Server,
+    ServerOptions,
+    launch_registry,
+    launch_server,
+)
+
+__all__ = ["LocalPravega", "LocalSchemaRegistry", "OwnedServer"]
+
+
+S = TypeVar("S", bound=Launched)
+
+
+class OwnedServer(Generic[S]):
+    """A server that lives as long as a ``with`` block, or from :meth:`start` to :meth:`close`."""
+
+    _what: ClassVar[str]
+    _server: S | None = None
+
+    @abstractmethod
+    def _launch(self) -> S:
+        """Start the server and wait until it answers."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'not running' if self._server is None else self._server.uri})"
+
+    def start(self) -> None:
+        """Start the server and wait until it is ready.
+
+        Raises JavaNotFoundError, JarDownloadError (the jars are fetched on first use), LocalServerError.
+        """
+        if self._server is not None:
+            raise LocalServerError(f"this {self._what} is running already, at {self._server.uri}")
+        self._server = self._launch()
+
+    def close(self) -> None:
+        """End the server and forget all that it kept itself."""
+        if self._server is not None:
+            self._server.process.close()
+            self._server = None
+
+    @property
+    def log(self) -> Path:
+        """The server's log: warnings and errors. It goes when the server is closed."""
+        return self._running().log
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server's JVM."""
+        return int((self._running().folder / "pid").read_text())
+
+    def _running(self) -> S:
+        if self._server is None:
+            raise LocalServerError(f"this {self._what} is not running; call start() or use it in a with statement")
+        return self._server
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class LocalPravega(OwnedServer[Server | Cluster]):
+    """A Pravega server on this machine, for tests, demos and trying things out.
+
+    ::
+
+        with LocalPravega() as server:
+            client = PravegaClient(server.controller_uri)
+
+    It ends with this process, however that ends, and what it stored goes with it: events lie in a temporary folder
+    (``TMPDIR``). ``heap_mb`` and ``cache_mb`` bound its memory in MiB (see ServerOptions), ``port`` is the controller's
+    (0: any free one), ``start_timeout`` is in seconds and does not count the time for fetching the jars. With
+    ``username`` and ``password`` no other user is let in, and delegation tokens live for ``token_seconds`` (None: 600);
+    ``tls`` makes a certificate, which ``config`` trusts. ``quick_scaling`` has streams scale by their policies after
+    two minutes instead of ten and twenty. Several servers may run at once.
+
+    ``cluster=True`` starts separate processes instead: ZooKeeper, three bookies, ``controllers`` (1 or 2, say) and two
+    segment stores, which ``processes`` stops, kills, pauses and starts again by name (see ClusterOptions; heap and
+    cache are those of each segment store). A cluster has no TLS.
+    """
+
+    _what = "server"
+
+    def __init__(
+        self,
+        *,
+        cluster: bool = False,
+        controllers: int = 1,
+        heap_mb: int | None = None,
+        cache_mb: int | None = None,
+        port: int = 0,
+        start_timeout: float | None = None,
+        java_options: tuple[str, ...] = (),
+        username: str | None = None,
+        password: str | None = None,
+        tls: bool = False,
+        token_seconds: int | None = None,
+        quick_scaling: bool = False,
+    ) -> None:
+        given: dict[str, Any] = {"heap_mb": heap_mb, "cache_mb": cache_mb, "start_timeout": start_timeout}
+        common = {name: value for name, value in given.items() if value is not None}
+        common |= {"port": port, "java_options": java_options}
+        common |= {"username": username, "password": password, "token_seconds": token_seconds}
+        common |= {"quick_scaling": quick_scaling}
+        self._options: ServerOptions | ClusterOptions
+        if cluster:
+            if tls:
+                raise ConfigError("a local cluster has no TLS; use a server without cluster=True")
+            self._options = ClusterOptions(controllers=controllers, **common)
+        else:
+            if controllers != 1:
+                raise ConfigError(f"{controllers} controllers need cluster=True")
+            self._options = ServerOptions(tls=tls, **common)
+
+    def _launch(self) -> Server | Cluster:
+        if isinstance(self._options, ClusterOptions):
+            return launch_cluster(self._options)
+        return launch_server(self._options)
+
+    @property
+    def controller_uri(self) -> str:
+        """``tcp://127.0.0.1:<port>``, or ``tls://``; raises LocalServerError before :meth:`start`."""
+        return self._running().uri
+
+    @property
+    def config(self) -> PravegaConfig:
+        """The address, with the credentials and the certificate if the server wants them."""
+        return self._running().config
+
+    @property
+    def processes(self) -> Mapping[str, ClusterProcess]:
+        """The processes of a cluster by name: ``zookeeper``, ``bookie-1``, ``controller-1``, ``store-1`` and so on.
+
+        Raises LocalServerError for a server that is one process.
+        """
+        return self.cluster.processes
+
+    @property
+    def cluster(self) -> Cluster:
+        """Ports, folder and segment stores of a cluster; raises LocalServerError for a server that is one process."""
+        running = self._running()
+        if not isinstance(running, Cluster):
+            raise LocalServerError("this server is one process; use LocalPravega(cluster=True) for several")
+        return running
+
+    def await_ready(self, timeout: float = 180.0) -> None:
+        """Wait until every segment store of a cluster works, after a restart say; raises LocalServerError."""
+        self.cluster.await_ready(timeout)
+
+
+class LocalSchemaRegistry(OwnedServer[RegistryServer]):
+    """A schema registry on this machine, for tests, demos and trying things out.
+
+    ::
+
+        with LocalSchemaRegistry() as registry:
+            client = SchemaRegistryClient(registry.uri)
+
+    It ends with this process, however that ends. Its groups are in memory and go with it, or in the Pravega server
+    that ``controller`` names (an address or a PravegaConfig). The other arguments are those of RegistryOptions. Several
+    registries may run at once.
+    """
+
+    _what = "schema registry"
+
+    def __init__(
+        self,
+        *,
+        controller: str | PravegaConfig | None = None,
+        port: int = 0,
+        heap_mb: int = 256,
+        users: Iterable[RegistryUser] = (),
+        tls: bool = False,
+        start_timeout: float = 60.0,
+        java_options: tuple[str, ...] = (),
+    ) -> None:
+        self._options = RegistryOptions(
+            controller=controller,
+            port=port,
+            heap_mb=heap_mb,
+            users=tuple(users),
+            tls=tls,
+            start_timeout=start_timeout,
+            java_options=java_options,
+        )
+
+    def _launch(self) -> RegistryServer:
+        return launch_registry(self._options)
+
+    @property
+    def uri(self) -> str:
+        """``http://127.0.0.1:<port>``, or ``https://``; raises LocalServerError before :meth:`start`."""
+        return self._running().uri
+
+    @property
+    def ca_file(self) -> Path | None:
+        """Certificate that clients have to trust, None without TLS."""
+        return self._running().ca_file

@@ -1,0 +1,228 @@
+"""Jars of the servers in the user's cache, fetched once: complete, or not there at all.
+
+A lock file beside this module has the coordinates, size and SHA-256 of each jar of a server's class path, so that no
+published description is searched and no jar that differs from the one tested is ever run; ``tools/relock.py`` makes it.
+Jars arrive in a folder ``KEY.partial``, which gets its name when all are there, with a manifest. Whatever ends a fetch,
+the next one goes on with what had arrived. A jar whose bytes have changed since is fetched again: each use compares
+size and time with those at which its digest was right, and the digest where they differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pwd
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+from rich.filesize import decimal
+
+from pravega_connector.errors import JarDownloadError
+from pravega_connector.local.download import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, JarProgress, Repository, download
+
+__all__ = [
+    "CACHE_VARIABLE",
+    "PRAVEGA_JARS",
+    "PRAVEGA_VERSION",
+    "REGISTRY_JARS",
+    "REGISTRY_VERSION",
+    "JarSet",
+    "cache_dir",
+    "ensure_jars",
+    "pravega_jars",
+    "registry_jars",
+]
+
+_MANIFEST: Final = "manifest.json"
+_CHECKED: Final = "checked.json"  # jar -> size, time of its last change, and digest, when its bytes were compared
+_LOCK_SECONDS: Final = 3600.0
+_FETCH_SECONDS: Final = 1800.0
+_READ_SECONDS: Final = 30.0
+PRAVEGA_VERSION: Final = "0.13.0"
+REGISTRY_VERSION: Final = "0.6.0"
+CACHE_VARIABLE: Final = "PRAVEGA_SERDE_CACHE"
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Class path of a server."""
+
+    name: str
+    version: str
+    jars: tuple[Jar, ...]
+
+    @classmethod
+    def load(cls, name: str, version: str) -> JarSet:
+        """Read the lock file that ships with this package."""
+        lines = cls.lock_file(name, version).read_text().splitlines()
+        return cls(name, version, tuple(Jar.from_line(line) for line in lines if not line.startswith("#")))
+
+    @staticmethod
+    def lock_file(name: str, version: str) -> Path:
+        """Path of the lock file of a set."""
+        return Path(__file__).with_name(f"{name}-{version}.lock")
+
+    @property
+    def key(self) -> str:
+        """Name of the set's folder in the cache: it changes with every jar."""
+        text = "\n".join(jar.identity for jar in self.jars)
+        return f"{self.name}-{self.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all jars."""
+        return sum(jar.size for jar in self.jars)
+
+
+PRAVEGA_JARS: Final = JarSet.load("pravega-standalone", PRAVEGA_VERSION)
+# A folder of their own: their versions of what both servers use differ.
+REGISTRY_JARS: Final = JarSet.load("schemaregistry", REGISTRY_VERSION)
+
+
+def pravega_jars(repository: str | None = None) -> Path:
+    """Folder with the jars of the Pravega server and the Java client, fetched now if they are not there yet.
+
+    ``repository`` is the root URL of a mirror of Maven Central; if None, PRAVEGA_SERDE_MAVEN_REPOSITORY says so, else
+    it is Maven Central. Raises JarDownloadError; ConfigError for an invalid URL.
+    """
+    return ensure_jars(PRAVEGA_JARS, repository)
+
+
+def registry_jars(repository: str | None = None) -> Path:
+    """As :func:`pravega_jars`, for the schema registry's server, Java client and Java serializers."""
+    return ensure_jars(REGISTRY_JARS, repository)
+
+
+def ensure_jars(
+    jars: JarSet,
+    repository: str | None = None,
+    *,
+    seconds: float = _FETCH_SECONDS,
+    read_seconds: float = _READ_SECONDS,
+) -> Path:
+    """Folder with the set's jars, fetched now if they are not there yet.
+
+    Several processes may call this at once: one fetches, the others wait. ``seconds`` bounds the whole fetch,
+    ``read_seconds`` the wait for a connection or for the next bytes of an answer. Raises as :func:`pravega_jars`.
+    """
+    home = cache_dir() / "jars"
+    folder = home / jars.key
+    if _is_complete(jars, folder):
+        return folder
+    source = Repository(repository or os.environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL, read_seconds)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with (
+            JarProgress(f"Server jars ({jars.name} {jars.version})") as progress,
+            _acquire(home / f"{jars.key}.lock", progress),
+        ):
+            # Another process may have fetched them while this one waited.
+            if not _is_complete(jars, folder):
+                _fetch(jars, source, folder, progress, seconds)
+    except OSError as error:
+        raise JarDownloadError(
+            f"cannot write the server's jars to {home}: {error.strerror or error}; make room for {decimal(jars.size)} "
+            f"there, or name another folder in {CACHE_VARIABLE}"
+        ) from error
+    return folder
+
+
+def _acquire(path: Path, progress: JarProgress) -> FileLock:
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress.say("Another process is fetching the server's jars; waiting for it")
+        try:
+            lock.acquire(timeout=_LOCK_SECONDS)
+        except Timeout as error:
+            raise JarDownloadError(
+                f"another process has held {path} for {_LOCK_SECONDS:.0f} s; end it and try again"
+            ) from error
+    return lock
+
+
+def _is_complete(jars: JarSet, folder: Path) -> bool:
+    """Whether all jars are in the folder, byte for byte."""
+    if _read(folder / _MANIFEST) != {jar.file_name: jar.size for jar in jars.jars}:
+        return False
+    checked = _read(folder / _CHECKED)
+    now: dict[str, list[int | str]] = {}
+    for jar in jars.jars:
+        path = folder / jar.file_name
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        # Not st_mtime, which a copy or an archive sets as it likes.
+        stamp = now[jar.file_name] = [found.st_size, found.st_ctime_ns, jar.sha256]
+        if checked.get(jar.file_name) != stamp and not (found.st_size == jar.size and jar.is_at(path)):
+            return False
+    if now != checked:
+        _write(folder / _CHECKED, now)
+    return True
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write(path: Path, content: dict[str, list[int | str]]) -> None:
+    """Write as a whole, if the folder can be written: others may use it at the same time."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        new.write_text(json.dumps(content))
+        new.replace(path)
+
+
+def _fetch(jars: JarSet, source: Repository, folder: Path, progress: JarProgress, seconds: float) -> None:
+    partial = folder.with_name(f"{folder.name}.partial")
+    partial.mkdir(exist_ok=True)
+    missing = _remove_unusable(jars, partial)
+    arrived = jars.size - sum(jar.size for jar in missing)
+    arrived += sum(path.stat().st_size for path in partial.glob("*.part"))
+    progress.begin(jars.size, arrived, source.root)
+    download(missing, partial, source, progress, seconds)
+    progress.end()
+    (partial / _MANIFEST).write_text(json.dumps({jar.file_name: jar.size for jar in jars.jars}, indent=1))
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+    # What a version that fetched with Ivy may have left when it was killed.
+    shutil.rmtree(folder.with_name(f"{folder.name}.ivy"), ignore_errors=True)
+
+
+def _remove_unusable(jars: JarSet, partial: Path) -> list[Jar]:
+    """Leave only whole jars and beginnings of the others in the folder; return the others."""
+    missing = [jar for jar in jars.jars if not jar.is_at(partial / jar.file_name)]
+    usable = {f"{jar.file_name}.part" for jar in missing} | {jar.file_name for jar in set(jars.jars) - set(missing)}
+    for path in list(partial.iterdir()):
+        if path.name not in usable:
+            path.unlink()
+    return missing
+
+
+def cache_dir() -> Path:
+    """The folder of this user: ``PRAVEGA_SERDE_CACHE``, else ``XDG_CACHE_HOME/pravega-serde``, else ``~/.cache/…``.
+
+    The folder may not exist yet.
+    """
+    explicit = os.environ.get(CACHE_VARIABLE)
+    if explicit:
+        return Path(explicit).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification says that a relative path is to be ignored.
+    return (Path(base) if os.path.isabs(base) else _home() / ".cache") / "pravega-serde"
+
+
+def _home() -> Path:
+    # HOME may be set and empty, which pathlib would take for the root folder.
+    return Path(os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)

@@ -1,0 +1,540 @@
+"""Counts of what happens in this process, and the ways to see them: a snapshot, OpenTelemetry, Prometheus.
+
+The instruments are declared here and nowhere else: docs/metrics.md is made of them, and the dashboard is checked by
+them. Names are those of OpenTelemetry's conventions for messaging where there are some, else begin with ``pravega.``.
+
+Counts are of the process, whatever number of clients it has, and a forked process begins with none. Who counts does so
+for a batch, a block or a call, never for an event. The numbers are kept here, and looked up when somebody asks for
+them, so counting costs the same with and without an exporter; only durations are handed to OpenTelemetry one by one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+import sys
+import threading
+import weakref
+from abc import ABC
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+
+from pravega_connector.errors import ConfigError
+from pravega_serde.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
+__all__ = [
+    "INSTRUMENTS",
+    "Instrument",
+    "MetricsServer",
+    "PrometheusCollector",
+    "attach_if_loaded",
+    "export_to_opentelemetry",
+    "serve_metrics",
+    "snapshot",
+]
+
+#: Most combinations of attributes that an instrument keeps apart; what comes on top is one more, of this name.
+MAX_SERIES: Final = 2000
+OTHERS: Final = "(others)"
+#: Upper bounds of the durations' buckets, in seconds: those of OpenTelemetry's convention, and up to a failover's.
+BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
+_METER: Final = "pravega_serde"
+_SYSTEM: Final = ("messaging.system", "pravega")
+
+Kind = Literal["counter", "up-down counter", "gauge", "histogram"]
+_Values = tuple[str, ...]
+# Garbage collection may end what is counted, on any line that holds it.
+_lock = threading.RLock()
+# Apart from it: OpenTelemetry asks for numbers while it holds locks of its own.
+_exporting = threading.Lock()
+
+
+# ---- kinds of instruments ----
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Durations so far: how many in each bucket (and above the last), and their sum in seconds."""
+
+    buckets: tuple[int, ...]
+    sum: float
+
+    @property
+    def count(self) -> int:
+        """Number of durations."""
+        return sum(self.buckets)
+
+    def cumulated(self) -> list[tuple[float, int]]:
+        """How many durations there are up to each bound; infinity is the last."""
+        total, found = 0, []
+        for bound, count in zip((*BOUNDS, float("inf")), self.buckets, strict=True):
+            total += count
+            found.append((bound, total))
+        return found
+
+
+class Instrument(ABC):
+    """One metric: its declaration, and its numbers by the values of its attributes. Thread safe."""
+
+    kind: Kind
+
+    def __init__(
+        self,
+        name: str,
+        unit: str,
+        text: str,
+        attributes: tuple[str, ...] = (),
+        *,
+        fixed: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """``fixed`` are attributes that have always the same value."""
+        self.name, self.unit, self.text = name, unit, text
+        self.attributes, self.fixed = attributes, fixed
+        self._held: dict[_Values, Any] = {}
+        INSTRUMENTS[name] = self
+
+    def _key(self, values: _Values) -> _Values:
+        assert len(values) == len(self.attributes)
+        if values in self._held or len(self._held) < MAX_SERIES:
+            return values
+        return (OTHERS,) * len(values)
+
+    def named(self, values: _Values) -> dict[str, str]:
+        """The attributes of a series by name; those without a value are left out."""
+        return {**dict(self.fixed), **{n: v for n, v in zip(self.attributes, values, strict=True) if v}}
+
+    def series(self) -> list[tuple[_Values, Any]]:
+        """The numbers now; one without attributes has always one."""
+        with _lock:
+            found = list(self._held.items())
+        if not found and not self.attributes:
+            return [((), self._none())]
+        return [(values, self._told(held)) for values, held in found]
+
+    def reset(self) -> None:
+        """Forget all numbers."""
+        with _lock:
+            self._held.clear()
+
+    def _told(self, held: Any) -> Any:
+        return held
+
+    def _none(self) -> Any:
+        return 0
+
+
+class _Sum(Instrument):
+    def add(self, amount: float, *values: str) -> None:
+        """Count so many more, for the values of the attributes."""
+        with _lock:
+            key = self._key(values)
+            self._held[key] = self._held.get(key, 0) + amount
+
+
+class Counter(_Sum):
+    """Number that only grows."""
+
+    kind = "counter"
+
+
+class UpDownCounter(_Sum):
+    """Number that grows and shrinks by what is added."""
+
+    kind = "up-down counter"
+
+
+class Outage(Protocol):
+    """Something that has trouble, or had it."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is in trouble now."""
+        ...
+
+
+class Outages(Instrument):
+    """Number of those that are in trouble, who are asked when somebody looks; one that was dropped is none of them."""
+
+    kind = "up-down counter"
+
+    def __init__(self, name: str, unit: str, text: str) -> None:
+        super().__init__(name, unit, text)
+        self._watched = weakref.WeakSet[Outage]()
+
+    def watch(self, outage: Outage) -> None:
+        """Count it for as long as it goes on."""
+        with _lock:
+            self._watched.add(outage)
+
+    def series(self) -> list[tuple[_Values, Any]]:
+        """The number now."""
+        with _lock:
+            watched = list(self._watched)
+        return [((), sum(each.goes_on for each in watched))]
+
+    def reset(self) -> None:
+        """Watch nothing."""
+        with _lock:
+            self._watched.clear()
+
+
+class Gauge(Instrument):
+    """Number as it was when it was looked at last."""
+
+    kind = "gauge"
+
+    def set(self, value: float, *values: str) -> None:
+        """Set the number, for the values of the attributes."""
+        with _lock:
+            self._held[self._key(values)] = value
+
+    def forget(self, *values: str) -> None:
+        """Have no number, because it is not known any more."""
+        with _lock:
+            self._held.pop(values, None)
+
+
+class Histogram(Instrument):
+    """Durations in seconds."""
+
+    kind = "histogram"
+
+    def record(self, seconds: float, *values: str) -> None:
+        """Add a duration."""
+        with _lock:
+            key = self._key(values)
+            held = self._held.get(key)
+            if held is None:
+                held = self._held[key] = [[0] * (len(BOUNDS) + 1), 0.0]
+            held[0][bisect.bisect_left(BOUNDS, seconds)] += 1
+            held[1] += seconds
+        for _, histograms in _exports:
+            histograms[self.name].record(seconds, self.named(key))
+
+    def _told(self, held: Any) -> Distribution:
+        return Distribution(tuple(held[0]), held[1])
+
+    def _none(self) -> Distribution:
+        return Distribution((0,) * (len(BOUNDS) + 1), 0.0)
+
+
+#: The table: every metric that there is, by its name, in the order of the declarations below.
+INSTRUMENTS: Final[dict[str, Instrument]] = {}
+
+# ---- the table ----
+
+STREAM: Final = "messaging.destination.name"
+READER: Final = "messaging.consumer.group.name"
+OPERATION: Final = "messaging.operation.name"
+OUTCOME: Final = "pravega.outcome"
+COMPONENT: Final = "pravega.component"
+QUERY: Final = "pravega.query"
+PHASE: Final = "pravega.phase"
+DIRECTION: Final = "pravega.direction"
+
+SENT_EVENTS: Final = Counter(
+    "messaging.client.sent.messages",
+    "{message}",
+    "Events that writers have made durable, in a stream or in a transaction.",
+    (STREAM,),
+    fixed=(_SYSTEM, (OPERATION, "send")),
+)
+SENT_BYTES: Final = Counter(
+    "pravega.client.sent.size", "By", "Bytes of these events in the stream, 8 for each event included.", (STREAM,)
+)
+CONSUMED_EVENTS: Final = Counter(
+    "messaging.client.consumed.messages",
+    "{message}",
+    "Events that were received, also those of which less was wanted in the end.",
+    (STREAM,),
+    fixed=(_SYSTEM, (OPERATION, "receive")),
+)
+CONSUMED_BYTES: Final = Counter(
+    "pravega.client.consumed.size", "By", "Bytes of these events in the stream, 8 for each event included.", (STREAM,)
+)
+OPERATION_SECONDS: Final = Histogram(
+    "messaging.client.operation.duration",
+    "s",
+    "Time of calls that have succeeded: `flush` of a writer with events that were not durable, `commit` of a "
+    "transaction (its flush not included).",
+    (OPERATION, STREAM),
+    fixed=(_SYSTEM,),
+)
+RETRIES: Final = Counter("pravega.client.retries", "{attempt}", "Attempts that failed and were repeated.")
+RECONNECTS: Final = Counter(
+    "pravega.client.reconnects", "{connection}", "Connections to segment stores that were lost and opened anew."
+)
+SEGMENT_MOVES: Final = Counter(
+    "pravega.client.segment_moves", "{segment}", "Segments that were found at another segment store than before."
+)
+TOKEN_REFRESHES: Final = Counter("pravega.client.token_refreshes", "{token}", "Tokens that were renewed.")
+REPEATED_COMMITS: Final = Counter(
+    "pravega.client.repeated_commits",
+    "{commit}",
+    "Commits that were asked for again, because a decided transaction did not become visible.",
+)
+OUTAGES: Final = Counter("pravega.client.outages", "{outage}", "Times of trouble of 10 s and more.")
+OUTAGES_NOW: Final = Outages("pravega.client.outage.active", "{outage}", "Clients that are in such trouble now.")
+OUTAGE_SECONDS: Final = Counter("pravega.client.outage.time", "s", "Duration of the outages that are over.")
+TRANSACTIONS: Final = Counter(
+    "pravega.transactions",
+    "{transaction}",
+    "Transactions by what was done: `begun`, `committed`, `aborted`. A commit that a program repeats counts again.",
+    (OUTCOME, STREAM),
+)
+TRANSACTIONS_OPEN: Final = UpDownCounter(
+    "pravega.transaction.open", "{transaction}", "Transactions into which this process writes now.", (STREAM,)
+)
+LAG: Final = Gauge(
+    "pravega.consumer.lag",
+    "By",
+    "Bytes from a reader's position to the end of its stream, 8 for each event included.",
+    (STREAM, READER),
+)
+MISSING: Final = Gauge(
+    "pravega.consumer.missing",
+    "By",
+    "Bytes that are gone though the reader has not read them, as far as it is known how many.",
+    (STREAM, READER),
+)
+LOSSES: Final = Counter(
+    "pravega.losses", "{loss}", "Gaps that a Spark query has passed over (`fail_on_data_loss=false`).", (STREAM,)
+)
+LOST_BYTES: Final = Counter(
+    "pravega.loss.size", "By", "Bytes in these gaps, as far as it is known how many.", (STREAM,)
+)
+BAD_RECORDS: Final = Counter(
+    "pravega.bad_records",
+    "{record}",
+    "What could not be decoded, or was no event: by `client`, `source`, `ingest`, `pipe`.",
+    (COMPONENT, STREAM),
+)
+INGESTED_EVENTS: Final = Counter("pravega.ingest.events", "{event}", "Events that were committed.", (STREAM,))
+INGESTED_BYTES: Final = Counter(
+    "pravega.ingest.read.size", "By", "Bytes of the sources that these events were made of.", (STREAM,)
+)
+INGESTED_SOURCES: Final = Counter(
+    "pravega.ingest.sources", "{source}", "Sources that were brought to their end.", (STREAM,)
+)
+INGEST_STEPS: Final = Counter(
+    "pravega.ingest.steps",
+    "{step}",
+    "Steps by how they ended: `committed`, `redone`, `recovered` from another run.",
+    (OUTCOME, STREAM),
+)
+INGEST_PENDING: Final = Gauge(
+    "pravega.ingest.pending", "{source}", "Sources of which there is more to ingest.", (STREAM,)
+)
+QUERY_ROWS: Final = Counter(
+    "pravega.query.rows",
+    "{row}",
+    "Rows of a query: `read` from Pravega, and `written` to its sink, where Spark knows how many.",
+    (DIRECTION, QUERY),
+)
+QUERY_BATCHES: Final = Counter("pravega.query.batches", "{batch}", "Micro-batches that are done.", (QUERY,))
+QUERY_SECONDS: Final = Histogram(
+    "pravega.query.batch.duration",
+    "s",
+    "Time of a micro-batch by Spark's phases: `triggerExecution` is all of it, `addBatch` has the tasks and the sink's "
+    "commit.",
+    (PHASE, QUERY),
+)
+QUERY_TROUBLE: Final = Gauge(
+    "pravega.query.trouble", "{query}", "1 while the servers do not answer a query's source, else 0.", (QUERY,)
+)
+QUERIES: Final = UpDownCounter("pravega.query.active", "{query}", "Queries that run.", (QUERY,))
+QUERY_FAILURES: Final = Counter("pravega.query.failures", "{query}", "Queries that have ended with an error.", (QUERY,))
+
+
+def _begin_anew() -> None:
+    """Count from nothing in a forked process, whose parent goes on counting its own."""
+    global _lock, _exporting
+    _lock, _exporting = threading.RLock(), threading.Lock()
+    for each in INSTRUMENTS.values():
+        each.reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+# ---- a snapshot ----
+
+
+def snapshot() -> dict[str, list[dict[str, Any]]]:
+    """All numbers now, by metric: a list with ``attributes`` and ``value`` for each combination; it can be JSON.
+
+    A histogram has ``count``, ``sum`` (seconds) and ``buckets`` (how many up to each bound) instead of a value.
+    """
+    return {name: [_point(each, *series) for series in each.series()] for name, each in INSTRUMENTS.items()}
+
+
+def _point(each: Instrument, values: _Values, value: Any) -> dict[str, Any]:
+    attributes = each.named(values)
+    if not isinstance(value, Distribution):
+        return {"attributes": attributes, "value": value}
+    buckets = {str(bound): count for bound, count in value.cumulated()}
+    return {"attributes": attributes, "count": value.count, "sum": value.sum, "buckets": buckets}
+
+
+# ---- OpenTelemetry ----
+
+# Providers that get all numbers, and their histograms.
+_exports: Final[list[tuple[Any, dict[str, Any]]]] = []
+
+
+def export_to_opentelemetry(provider: MeterProvider | None = None) -> None:
+    """Let OpenTelemetry have all metrics of this process: by a MeterProvider, or the global one.
+
+    Clients call it by themselves where ``opentelemetry.metrics`` is imported before them. Called again for the same
+    provider it does nothing. Raises MissingExtraError.
+    """
+    try:
+        from opentelemetry import metrics as api  # noqa: PLC0415 - a process without it stays so
+    except ImportError:
+        raise MissingExtraError("opentelemetry-api", "metrics", purpose="the export to OpenTelemetry") from None
+    # The global one may be set later: until then its meter stands for it.
+    key = provider if provider is not None else api
+    with _exporting:
+        if any(known is key for known, _ in _exports):
+            return
+        histograms: dict[str, Any] = {}
+        meter = api.get_meter(_METER) if provider is None else provider.get_meter(_METER)
+        for each in INSTRUMENTS.values():
+            if isinstance(each, Histogram):
+                histograms[each.name] = _histogram(meter, each)
+                continue
+            make = {
+                "counter": meter.create_observable_counter,
+                "up-down counter": meter.create_observable_up_down_counter,
+                "gauge": meter.create_observable_gauge,
+            }[each.kind]
+            make(each.name, [_observer(each, api.Observation)], each.unit, _plain(each.text))
+        _exports.append((key, histograms))
+
+
+def attach_if_loaded() -> None:
+    """Export to OpenTelemetry if the program has imported its metrics."""
+    if "opentelemetry.metrics" in sys.modules:
+        export_to_opentelemetry()
+
+
+def _histogram(meter: Any, each: Instrument) -> Any:
+    try:
+        return meter.create_histogram(
+            each.name, each.unit, _plain(each.text), explicit_bucket_boundaries_advisory=list(BOUNDS)
+        )
+    except TypeError:  # an API from before 1.30 takes no advice: the program's view has to say the bounds
+        return meter.create_histogram(each.name, each.unit, _plain(each.text))
+
+
+def _observer(each: Instrument, observation: Any) -> Any:
+    def observe(_options: Any) -> Iterator[Any]:
+        for values, value in each.series():
+            yield observation(value, each.named(values))
+
+    return observe
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
+
+
+# ---- Prometheus ----
+
+_UNITS: Final = {"By": "bytes", "s": "seconds"}
+
+
+def prometheus_name(each: Instrument) -> str:
+    """Name of a metric in Prometheus, also by OpenTelemetry's exporter; a counter's samples add ``_total``."""
+    name, unit = each.name.replace(".", "_"), _UNITS.get(each.unit)
+    return name if unit is None else f"{name}_{unit}"
+
+
+class PrometheusCollector:
+    """The metrics for a registry of prometheus_client: ``REGISTRY.register(PrometheusCollector())``."""
+
+    def __init__(self) -> None:
+        """Raises MissingExtraError."""
+        try:
+            from prometheus_client import core  # noqa: PLC0415 - a process without it stays so
+        except ImportError:
+            raise MissingExtraError("prometheus-client", "metrics", purpose="the Prometheus endpoint") from None
+        self._families = {
+            "counter": core.CounterMetricFamily,
+            "up-down counter": core.GaugeMetricFamily,
+            "gauge": core.GaugeMetricFamily,
+            "histogram": core.HistogramMetricFamily,
+        }
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metrics as they are now."""
+        for each in INSTRUMENTS.values():
+            labels = [*dict(each.fixed), *each.attributes]
+            family = self._families[each.kind](
+                prometheus_name(each), _plain(each.text), labels=[name.replace(".", "_") for name in labels]
+            )
+            for values, value in each.series():
+                given = [*dict(each.fixed).values(), *values]
+                if isinstance(value, Distribution):
+                    buckets = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in value.cumulated()]
+                    family.add_metric(given, buckets, value.sum)
+                else:
+                    family.add_metric(given, value)
+            yield family
+
+
+class MetricsServer:
+    """An endpoint that Prometheus asks; one thread of the process. As a context it is closed at the end."""
+
+    def __init__(self, server: Any, thread: threading.Thread, host: str) -> None:
+        self._server, self._thread = server, thread
+        self.host = host
+        self.port: int = server.server_port
+
+    @property
+    def url(self) -> str:
+        """Address of the metrics."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}/metrics"
+
+    def close(self) -> None:
+        """End it, and free its port. Idempotent."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def serve_metrics(port: int = 9464, host: str = "127.0.0.1") -> MetricsServer:
+    """Serve the metrics of this process to Prometheus, at ``http://host:port/metrics``; port 0 takes any that is free.
+
+    Only this machine can ask, unless ``host`` is another of its addresses, or ``0.0.0.0`` for all of them. Raises
+    ConfigError where it cannot listen, MissingExtraError.
+    """
+    from pravega_connector.ports import check_port_number  # noqa: PLC0415 - most processes serve none
+
+    check_port_number(port)
+    if not isinstance(host, str) or not host:
+        raise ConfigError(f"the host of the metrics must be a name or an address, not {host!r}")
+    collector = PrometheusCollector()
+    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - it is there, as just seen
+
+    registry = CollectorRegistry()
+    registry.register(collector)
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise ConfigError(
+            f"the metrics cannot be served at {host}:{port}: {error.strerror or error}; choose another port"
+        ) from None
+    return MetricsServer(server, thread, host)

@@ -1,0 +1,172 @@
+"""Declaration and parsing of options: a dataclass field with a description and a parser is an option."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import Field, field, fields
+from typing import Any, Final, TypeVar
+
+from pravega_connector.errors import ConfigError, UnknownOptionError
+from pravega_serde.guesses import did_you_mean
+
+__all__ = [
+    "PravegaOptionWarning",
+    "choice",
+    "flag",
+    "known_names",
+    "misspelt",
+    "number",
+    "option",
+    "parse_options",
+    "text",
+]
+
+T = TypeVar("T")
+
+# Options that Spark itself adds (tables, checkpoints, names of queries).
+_SPARKS_OWN: Final = frozenset({"checkpointlocation", "provider", "owner", "queryname", "serialization.format"})
+# What Kafka's users write, in the spelling that Spark hands on, and what it is called here.
+_KAFKAS: Final = {
+    "kafka.bootstrap.servers": "controller",
+    "bootstrap.servers": "controller",
+    "bootstrap_servers": "controller",
+    "schema.registry.url": "registry",
+    "topic": "stream",
+    "subscribe": "stream",
+    "subscribepattern": "stream_pattern",
+    "startingoffsets": "start_stream_cut",
+    "endingoffsets": "end_stream_cut",
+    "startingtimestamp": "start_stream_cut",
+    "endingtimestamp": "end_stream_cut",
+    "maxoffsetspertrigger": "max_rows_per_trigger",
+}
+# The option by which misspelt names have no effect.
+_IGNORE: Final = "ignore_unknown_options"
+# A name of so many letters may have two edits; a shorter one has one, and the shortest none: 'host' is not 'path'.
+_TWO_EDITS: Final = 8
+_ONE_EDIT: Final = 4
+_TRUE: Final = frozenset({"true", "1", "yes"})
+_FALSE: Final = frozenset({"false", "0", "no"})
+
+
+class PravegaOptionWarning(UserWarning):
+    """An unknown option, which has no effect."""
+
+
+def text(name: str, value: str) -> str:
+    """Parse a text, which must not be empty."""
+    if not value.strip():
+        raise ConfigError(f"option {name!r} is empty")
+    return value
+
+
+def flag(name: str, value: str) -> bool:
+    """Parse ``true`` or ``false``."""
+    if (lowered := value.strip().lower()) in _TRUE:
+        return True
+    if lowered in _FALSE:
+        return False
+    raise ConfigError(f"option {name!r} must be true or false, not {value!r}{did_you_mean(value, ('true', 'false'))}")
+
+
+def number(least: int, most: int) -> Callable[[str, str], int]:
+    """Parser of a whole number within bounds."""
+
+    def parse(name: str, value: str) -> int:
+        try:
+            parsed = int(value)
+        except ValueError:
+            parsed = least - 1
+        if not least <= parsed <= most:
+            raise ConfigError(f"option {name!r} must be a whole number from {least} to {most}, not {value!r}")
+        return parsed
+
+    return parse
+
+
+def choice(*allowed: str) -> Callable[[str, str], str]:
+    """Parser of one of some words, in upper or lower case."""
+
+    def parse(name: str, value: str) -> str:
+        for word in allowed:
+            if value.strip().lower() == word.lower():
+                return word
+        hint = did_you_mean(value, allowed)
+        raise ConfigError(f"option {name!r} must be one of {', '.join(allowed)}, not {value!r}{hint}")
+
+    return parse
+
+
+def option(default: Any, doc: str, parse: Callable[[str, str], Any] = text, *, alias: str = "", **more: Any) -> Any:
+    """Declare a dataclass field as an option; ``alias`` is another name for it, ``more`` goes into its metadata."""
+    return field(default=default, metadata={"doc": doc, "parse": parse, "alias": alias.lower(), **more})
+
+
+def parse_options(kind: type[T], raw: Mapping[str, str], *, also_known: Collection[str] = ()) -> T:
+    """Parse the options of a source or a sink as Spark passes them; names are not case sensitive.
+
+    ``also_known`` are names of the other side: a table has the options of both. Raises ConfigError for an invalid
+    value, UnknownOptionError for a misspelt name. Any other unknown name is a PravegaOptionWarning, because Spark and
+    its users add options that are for others; with the option ``ignore_unknown_options`` a misspelt one is, too.
+    """
+    known = _known(kind)
+    values: dict[str, Any] = {}
+    unknown: list[str] = []
+    for name, value in sorted((key.lower(), value) for key, value in raw.items()):
+        if name in known:
+            values[known[name].name] = known[name].metadata["parse"](name, value)
+        elif name not in _SPARKS_OWN and name not in also_known and not name.startswith("option."):
+            unknown.append(name)
+    for name in unknown:
+        meant = misspelt(name, {*known, *also_known})
+        if meant is not None and not values.get(_IGNORE, False):
+            raise UnknownOptionError(
+                f"unknown option {name!r}: did you mean {meant!r}? If it is for others, set {_IGNORE}=true"
+            )
+        hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
+        warnings.warn(str(UnknownOptionError(f"unknown option {name!r} has no effect{hint}")), PravegaOptionWarning, 2)
+    return kind(**values)
+
+
+def known_names(kind: type[Any]) -> frozenset[str]:
+    """Names and aliases of the options, in lower case."""
+    return frozenset(_known(kind))
+
+
+def _known(kind: type[Any]) -> dict[str, Field[Any]]:
+    declared = fields(kind)
+    return {f.name: f for f in declared} | {f.metadata["alias"]: f for f in declared if f.metadata.get("alias")}
+
+
+def misspelt(name: str, known: Collection[str]) -> str | None:
+    """Known option that an unknown name, in lower case, certainly means; None if there is none.
+
+    It differs by an edit or two, or by underscores alone (Spark hands on ``startStreamCut`` in lower case), or is what
+    Kafka's source calls it. This ends in an error, so nearness, as in hints, is not enough: ``dateFormat`` is near to
+    ``format``, and is for others.
+    """
+    if name in _KAFKAS:
+        return _KAFKAS[name] if _KAFKAS[name] in known else None
+    plain = _letters(name)
+    allowed = (len(plain) >= _ONE_EDIT) + (len(plain) >= _TWO_EDITS)
+    edits, near = min(((_edits(plain, _letters(each)), each) for each in known), default=(allowed + 1, None))
+    return near if edits <= allowed else None
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").replace("-", "").replace(".", "")
+
+
+def _edits(one: str, other: str) -> int:
+    """Letters to add, to drop, to replace, or to swap with their neighbour, to make one word of another."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            row.append(min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted)))
+            if i > 1 and j > 1 and one[i - 2 : i] == wanted + other[j - 2]:
+                row[-1] = min(row[-1], before[j - 2] + 1)
+        before, last = last, row
+    return last[-1]

@@ -1,0 +1,300 @@
+"""Ends of micro-batches and tasks inside segments: always between two events.
+
+The server cannot say where an event begins. But every length that a segment has had is the end of an event, and so is
+every place that a walk from one event to the next has passed: what is known is kept (:class:`Boundaries`), so that a
+walk begins near its goal, and nothing is read twice to find boundaries. Of large events only the headers are read.
+
+A limit on micro-batches (:class:`Admission`) therefore makes the driver walk the frames of what it admits, as far as it
+does not know them yet. Without a limit nothing is read here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pravega_connector.client import SegmentSlice, SegmentStores, StreamName, read_chunks
+from pravega_connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, segment_name, walk_frames
+
+__all__ = ["UNLIMITED", "Admission", "Backlog", "Boundaries", "Limits", "divide"]
+
+T = TypeVar("T")
+Place = tuple[StreamName, int]
+# Above this mean size a request for each header is faster than reading what lies between them.
+_LARGE_EVENT: Final = 64 * 1024
+# Read beyond a goal, so that one request finds the event that crosses it.
+_MARGIN: Final = 4096
+# Boundaries kept of each segment: at one for each mebibyte walked, 4 GiB of it before they get sparser.
+_MAX_KNOWN: Final = 4096
+# Size of an event, frame included, as long as none was seen.
+_USUAL_EVENT: Final = 128
+# A third, three times, is one.
+_ROUNDING: Final = 1e-6
+
+
+class Boundaries:
+    """Known ends of events in the segments of a query. Forgetting them changes how much is read, nothing else."""
+
+    def __init__(self, stores: SegmentStores) -> None:
+        self._stores = stores
+        self._known: dict[Place, list[int]] = {}
+
+    def note(self, stream: StreamName, segment_id: int, offset: int) -> None:
+        """Remember that an event ends there."""
+        known = self._known.setdefault((stream, segment_id), [])
+        at = bisect_left(known, offset)
+        if at == len(known) or known[at] != offset:
+            known.insert(at, offset)
+            if len(known) > _MAX_KNOWN:
+                del known[::2]
+
+    def keep_only(self, places: Collection[Place]) -> None:
+        """Forget all other segments."""
+        for place in self._known.keys() - set(places):
+            del self._known[place]
+
+    def nearest(self, piece: SegmentSlice, goal: int) -> int:
+        """Last known boundary up to ``goal``; the slice's start if no boundary is within it."""
+        known = self._known.get((piece.stream, piece.segment_id), [])
+        del known[: bisect_left(known, piece.start)]
+        at = bisect_right(known, min(goal, piece.end))
+        return known[at - 1] if at else piece.start
+
+    def walk(self, piece: SegmentSlice, window: int = READ_CHUNK) -> Generator[npt.NDArray[np.int64], None, None]:
+        """Yield the offsets at which the events of a slice end, some at a time; the last one may lie beyond its end.
+
+        ``window`` is how many bytes are worth reading at first. Raises DataLossError, ProtocolError.
+        """
+        name = segment_name(piece.stream, piece.segment_id)
+        at = piece.start
+        window = min(max(window, EVENT_HEADER_SIZE), READ_CHUNK)
+        while at < piece.end:
+            data = self._read(piece, at, window)
+            ends = walk_frames(data, offset=at, segment=name)[1:] + at
+            if not len(ends):  # less than a header: the reader of the slice will say so
+                return
+            window = EVENT_HEADER_SIZE if (ends[-1] - at) > _LARGE_EVENT * len(ends) else READ_CHUNK
+            at = int(ends[-1])
+            if at <= piece.end:
+                self.note(piece.stream, piece.segment_id, at)
+            yield ends
+
+    def ends_near(self, piece: SegmentSlice, goals: list[int]) -> list[int]:
+        """First boundary at or behind each of the rising goals; without those of the slice."""
+        found: list[int] = []
+        for goal in goals:
+            if found and found[-1] >= goal:
+                continue
+            start = max([self.nearest(piece, goal), *found[-1:]])
+            end = start if start >= goal else self._first_from(piece, start, goal)
+            if piece.start < end < piece.end:
+                found.append(end)
+        return found
+
+    def _first_from(self, piece: SegmentSlice, start: int, goal: int) -> int:
+        rest = SegmentSlice(piece.stream, piece.segment_id, start, piece.end)
+        with closing(self.walk(rest, goal - start + _MARGIN)) as walk:
+            for ends in walk:
+                at = int(ends.searchsorted(goal))
+                if at < len(ends):
+                    return int(ends[at])
+        return piece.end
+
+    def _read(self, piece: SegmentSlice, start: int, length: int) -> bytearray:
+        data = bytearray()
+        end = min(start + length, piece.end)
+        with closing(read_chunks(self._stores, SegmentSlice(piece.stream, piece.segment_id, start, end))) as chunks:
+            for chunk in chunks:
+                data += chunk
+        return data
+
+
+def divide(
+    boundaries: Boundaries, slices: Sequence[SegmentSlice], least: int | None
+) -> Iterable[tuple[SegmentSlice, tuple[int, ...]]]:
+    """Yield slices and the places between events that divide them into at least so many in all, of about equal size."""
+    if least is None or len(slices) >= least:
+        return
+    size = sum(piece.end - piece.start for piece in slices) / least
+    for piece in slices:
+        count = -(-(piece.end - piece.start) // max(size, 1))
+        goals = [piece.start + int((piece.end - piece.start) * i / count) for i in range(1, int(count))]
+        if places := boundaries.ends_near(piece, goals):
+            yield piece, tuple(places)
+
+
+# ---- limits of a micro-batch -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Most bytes (frames included) and most events of one micro-batch; None is no limit."""
+
+    max_bytes: int | None = None
+    max_rows: int | None = None
+
+    def share(self, part: float) -> Limits:
+        """A part of it, rounded down."""
+        return Limits(
+            None if self.max_bytes is None else int(self.max_bytes * part + _ROUNDING),
+            None if self.max_rows is None else int(self.max_rows * part + _ROUNDING),
+        )
+
+    def less(self, size: int, rows: int) -> Limits:
+        """Limits that are left."""
+        return Limits(
+            None if self.max_bytes is None else max(0, self.max_bytes - size),
+            None if self.max_rows is None else max(0, self.max_rows - rows),
+        )
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the limits are used up: no further event fits."""
+        return self.max_bytes == 0 or self.max_rows == 0
+
+
+UNLIMITED: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Readable part of one stream: from ``starts`` to ``ends``, offsets of the same segments."""
+
+    stream: StreamName
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A segment that waits for its share; ``weight`` makes streams equal, not their segments together."""
+
+    stream: StreamName
+    id: int
+    at: int
+    end: int
+    weight: float
+
+    @property
+    def claim(self) -> float:
+        return (self.end - self.at) / self.weight
+
+
+class Admission:
+    """Shares the limits of a micro-batch among streams, and a stream's share among its segments.
+
+    What one does not use goes to the others. Who comes first changes from batch to batch, so that a limit smaller than
+    one event for everybody starves no segment. A batch exceeds its limits only if its first event does so alone.
+    """
+
+    def __init__(self, boundaries: Boundaries, limits: Limits) -> None:
+        self._boundaries, self.limits = boundaries, limits
+        self._turn = -1
+        self._event_size = float(_USUAL_EVENT)
+
+    def admit(self, backlogs: Sequence[Backlog]) -> dict[StreamName, dict[int, int]]:
+        """End offsets for each stream, each between two events; at least one event of a backlog is admitted."""
+        if self.limits == UNLIMITED:
+            return {backlog.stream: dict(backlog.ends) for backlog in backlogs}
+        ends = {backlog.stream: dict(backlog.starts) for backlog in backlogs}
+        waiting = self._in_turn(backlogs)
+        left, passed_over = self.limits, 0
+        while not left.is_used_up and passed_over < len(waiting):
+            places = self._places(left, len(waiting))
+            group, waiting = _by_claim(waiting[:places]), waiting[places:]
+            before = left
+            left = self._serve(group, left)
+            passed_over = passed_over + len(group) if left == before else 0
+            waiting += [segment for segment in group if segment.at < segment.end]
+            for segment in group:
+                ends[segment.stream][segment.id] = segment.at
+        return ends
+
+    def _serve(self, group: list[_Segment], left: Limits) -> Limits:
+        """Move each of the group on by its share of what is left; what is left then."""
+        weights = sum(segment.weight for segment in group)
+        for segment in group:
+            share = left.share(min(1.0, segment.weight / weights))
+            left = left.less(*self._take(segment, share, left))
+            weights -= segment.weight
+        return left
+
+    def _in_turn(self, backlogs: Sequence[Backlog]) -> list[_Segment]:
+        """The segments with a backlog: one of each stream, then the next ones; every batch begins elsewhere."""
+        queues = []
+        for backlog in backlogs:
+            ids = sorted(i for i, end in backlog.ends.items() if backlog.starts[i] < end)
+            weight = 1 / len(ids) if ids else 1.0
+            queues.append([_Segment(backlog.stream, i, backlog.starts[i], backlog.ends[i], weight) for i in ids])
+        queues = [queue for queue in queues if queue]
+        self._turn += 1
+        turn, round_ = self._turn % max(len(queues), 1), self._turn // max(len(queues), 1)
+        queues = [_rotated(queue, round_) for queue in _rotated(queues, turn)]
+        longest = max(map(len, queues), default=0)
+        return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+
+    def _places(self, left: Limits, waiting: int) -> int:
+        """Number of segments that can get an event each."""
+        by_bytes = waiting if left.max_bytes is None else int(left.max_bytes / self._event_size)
+        by_rows = waiting if left.max_rows is None else left.max_rows
+        return max(1, min(waiting, by_bytes, by_rows))
+
+    def _take(self, segment: _Segment, share: Limits, left: Limits) -> tuple[int, int]:
+        """Move the segment on by its share. Returns (bytes, events), with events 0 if they are not counted.
+
+        One event that does not fit the share is taken if it fits what is left, or if it is the batch's first.
+        """
+        piece = SegmentSlice(segment.stream, segment.id, segment.at, segment.end)
+        size = piece.end - piece.start
+        limit = piece.end if share.max_bytes is None else piece.start + min(size, share.max_bytes)
+        if share.max_rows is not None:
+            stop, rows = self._walk(piece, piece.start, limit, share.max_rows)
+        elif limit == piece.end:
+            stop, rows = limit, 0
+        else:
+            stop, rows = self._walk(piece, self._boundaries.nearest(piece, limit), limit, None)
+        if stop == piece.start and not left.is_used_up:
+            stop, rows = self._first_event(piece, left)
+        segment.at = stop
+        return stop - piece.start, rows
+
+    def _walk(self, piece: SegmentSlice, begin: int, limit: int, rows: int | None) -> tuple[int, int]:
+        """The last boundary up to ``limit``, and to so many events, from the boundary ``begin`` on; events passed."""
+        stop, count = begin, 0
+        wanted = limit - begin if rows is None else min(limit - begin, int(rows * self._event_size * 1.2))
+        rest = SegmentSlice(piece.stream, piece.segment_id, begin, min(limit + EVENT_HEADER_SIZE, piece.end))
+        with closing(self._boundaries.walk(rest, wanted)) as walk:
+            while limit - stop >= EVENT_HEADER_SIZE and count != rows and (ends := next(walk, None)) is not None:
+                self._event_size = (self._event_size + float(ends[-1] - stop) / len(ends)) / 2
+                fit = int(ends.searchsorted(limit, side="right"))
+                fit = fit if rows is None else min(fit, rows - count)
+                if fit:
+                    stop, count = int(ends[fit - 1]), count + fit
+                if fit < len(ends):
+                    break
+        return stop, count
+
+    def _first_event(self, piece: SegmentSlice, left: Limits) -> tuple[int, int]:
+        """The slice's first event, if it may be taken."""
+        with closing(self._boundaries.walk(piece, 0)) as walk:
+            ends = next(walk, None)
+        # Bytes that are no event are for the reader to complain about.
+        stop = piece.end if ends is None else min(int(ends[0]), piece.end)
+        fits = left.max_bytes is None or stop - piece.start <= left.max_bytes
+        return (stop, 1) if fits or left == self.limits else (piece.start, 0)
+
+
+def _by_claim(segments: list[_Segment]) -> list[_Segment]:
+    """The first one first, since it is its turn; then those that need least, whose rest is for the others."""
+    return segments[:1] + sorted(segments[1:], key=lambda segment: segment.claim)
+
+
+def _rotated(items: list[T], places: int) -> list[T]:
+    places %= max(len(items), 1)
+    return items[places:] + items[:places]

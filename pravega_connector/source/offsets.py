@@ -1,0 +1,156 @@
+"""The source's offset: where a micro-batch ends, as the JSON value that Spark keeps in its checkpoint.
+
+::
+
+    {"streams": {"scope/stream": {"0.#epoch.0": 1234, …}, …},  a position in each stream
+     "from":    {"scope/stream": {"0.#epoch.0": 500, …}, …},   where it began, if not where the batch before ended
+     "parts":   {"scope/stream": {"0.#epoch.0": [700, 900]}},  where segments are divided among tasks
+     "tasks":   262144,                                        bytes up to which segments share a task
+     "marks":   {"scope/stream": 339, …},                      how far the watermarks went, if columns come of them
+     "version": 2}
+
+What a batch reads follows from the offset before it and its own, and from nothing else: so a replay after a crash
+reads the same bytes in the same parts, whatever has changed since. ``from`` holds streams that are new to the query,
+and those that lost data and go on elsewhere. Without ``tasks`` each segment has a task of its own. An offset of
+``streams`` alone is of version 1.
+
+Spark compares offsets as text, so keys are sorted and numbers canonical: the same position is always the same text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from pravega_connector.client import SegmentSlice
+from pravega_connector.errors import ConfigError
+from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
+from pravega_serde import PravegaError
+
+__all__ = ["TASK_BYTES", "Offset", "cut_of", "from_offset", "shared_tasks", "slices_of"]
+
+_VERSION: Final = 2
+_READABLE: Final = (1, 2)
+
+#: Bytes of several segments that one task reads: less is read before Spark has begun a task for it.
+TASK_BYTES: Final = 256 * 1024
+# What asking for a segment counts as, so that a task has at most 16 of them.
+_SEGMENT_BYTES: Final = 16 * 1024
+
+Cuts = Mapping[StreamName, StreamCut]
+Parts = Mapping[StreamName, Mapping[int, tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The end of a batch: positions, the streams that it began elsewhere than at the last end, divided segments.
+
+    ``marks`` is how far the streams' watermarks went, ``task_bytes`` up to how many bytes segments share a task (0:
+    each has its own).
+    """
+
+    cuts: Cuts
+    begins: Cuts = field(default_factory=dict)
+    parts: Parts = field(default_factory=dict)
+    marks: Mapping[StreamName, int] = field(default_factory=dict)
+    task_bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON value."""
+        value: dict[str, Any] = {"streams": _cuts_json(self.cuts)}
+        if self.begins:
+            value["from"] = _cuts_json(self.begins)
+        parts = {
+            str(name): {_short(name, i): list(places) for i, places in sorted(segments.items())}
+            for name, segments in sorted(self.parts.items())
+            if segments
+        }
+        if parts:
+            value["parts"] = parts
+        if self.task_bytes and sum(len(cut.positions) for cut in self.cuts.values()) > 1:
+            value["tasks"] = self.task_bytes
+        if self.marks:
+            value["marks"] = {str(name): end for name, end in sorted(self.marks.items())}
+        return value | {"version": _VERSION if len(value) > 1 else 1}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Offset:
+        """The offset that a JSON value stands for. Raises ConfigError for what no version up to this one wrote."""
+        if value.get("version") not in _READABLE:
+            raise ConfigError(
+                f"the checkpoint holds an offset of version {value.get('version')!r}, this connector reads versions "
+                f"up to {_VERSION}: use the connector that wrote it, or a new checkpoint"
+            )
+        try:
+            cuts, begins = _cuts(value["streams"]), _cuts(value.get("from", {}))
+            parts = {StreamName.parse(text): _places(text, of) for text, of in value.get("parts", {}).items()}
+            marks = {StreamName.parse(text): int(end) for text, end in value.get("marks", {}).items()}
+            task_bytes = int(value.get("tasks", 0))
+        except (KeyError, AttributeError, TypeError, ValueError, PravegaError) as error:
+            raise ConfigError(f"the checkpoint holds an offset that is not one of this connector: {error}") from error
+        return cls(cuts, begins, parts, marks, task_bytes)
+
+    def slices_from(self, start: Offset) -> Iterator[SegmentSlice]:
+        """Yield the slices of the batch between two offsets, in the order of its tasks; no server is asked."""
+        for stream, cut in sorted(self.cuts.items()):
+            begin = self.begins.get(stream) or start.cuts.get(stream)
+            if begin is not None:
+                yield from slices_of(begin, cut, self.parts.get(stream, {}))
+
+
+def shared_tasks(slices: Iterable[SegmentSlice], task_bytes: int) -> list[list[SegmentSlice]]:
+    """The slices of each task: neighbours that are small share one, in order; all have their own if the bytes are 0."""
+    tasks: list[list[SegmentSlice]] = []
+    room = 0
+    for piece in slices:
+        size = piece.end - piece.start + _SEGMENT_BYTES
+        if tasks and size <= room:
+            tasks[-1].append(piece)
+        else:
+            tasks.append([piece])
+            room = task_bytes
+        room -= size
+    return tasks
+
+
+def slices_of(
+    start: StreamCut, end: StreamCut, parts: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+) -> Iterator[SegmentSlice]:
+    """The ranges of segments between two cuts of which no segment of the one follows another of the other's."""
+    for segment_id, stop in end.positions.items():
+        bounds = [max(start.positions.get(segment_id, 0), 0), *parts.get(segment_id, ()), stop]
+        for begin, until in itertools.pairwise(bounds):
+            if begin < until:
+                yield SegmentSlice(end.stream, segment_id, begin, until)
+
+
+def from_offset(value: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
+    """The position in each stream. Raises ConfigError for what no version up to this one wrote."""
+    return dict(Offset.from_json(value).cuts)
+
+
+def cut_of(name: StreamName, positions: Mapping[str, Any]) -> StreamCut:
+    """A cut from its segments' short names, ``{"0.#epoch.0": 1234}``. Raises ConfigError, TypeError, ValueError."""
+    return StreamCut(name, {parse_segment_name(f"{name}/{segment}")[1]: int(at) for segment, at in positions.items()})
+
+
+def _cuts(value: Mapping[str, Any]) -> dict[StreamName, StreamCut]:
+    return {name: cut_of(name, positions) for name, positions in ((StreamName.parse(t), p) for t, p in value.items())}
+
+
+def _places(text: str, value: Mapping[str, Any]) -> dict[int, tuple[int, ...]]:
+    return {parse_segment_name(f"{text}/{short}")[1]: tuple(map(int, places)) for short, places in value.items()}
+
+
+def _cuts_json(cuts: Cuts) -> dict[str, dict[str, int]]:
+    return {
+        str(name): dict(sorted((_short(name, i), at) for i, at in cut.positions.items()))
+        for name, cut in sorted(cuts.items())
+    }
+
+
+def _short(name: StreamName, segment_id: int) -> str:
+    return segment_name(name, segment_id).rsplit("/", 1)[1]

@@ -1,0 +1,300 @@
+"""State of work that proceeds in steps: positions of items, owners of units, and the steps that are not decided.
+
+A log of updates makes the state. Each update is written conditionally, by one run: one life of one program. Initial
+value and updates are JSON objects in a Pravega state synchronizer, so that Java clients can take part.
+
+An *item* has a position: a segment and an offset, or a file and its records. A *unit* is what a run claims: one item,
+or :data:`ALL` items. Positions are JSON values; nothing here interprets them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from pravega_connector.errors import StepsStateError
+from pravega_serde.errors import DeserializationError
+
+__all__ = ["ALL", "Life", "Position", "Step", "StepsJson", "StepsState", "Update", "Verdict", "check", "undecided"]
+
+_VERSION: Final = 1
+#: The unit that stands for every item, also for those that come later.
+ALL: Final = "*"
+
+Position = Any
+
+
+class Life(NamedTuple):
+    """What the log belongs to, and which of its lives: a later life begins without the positions of the earlier."""
+
+    id: str
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One recorded transaction, and the items that its commit moves."""
+
+    transaction: uuid.UUID
+    stream: str
+    """Stream of the transaction, as ``scope/stream``."""
+    moves: Mapping[str, tuple[Position, Position]]
+    """Positions of each item before and after the step; None before the first one."""
+    after: tuple[uuid.UUID, ...] = ()
+    """Committed transactions of the same stream that may not be visible yet: this one is committed after them."""
+    note: Mapping[str, Any] = field(default_factory=dict)
+    """Facts of the program that recorded it, such as its host and process."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form within an update."""
+        value: dict[str, Any] = {
+            "transaction": str(self.transaction),
+            "stream": self.stream,
+            "moves": {item: list(move) for item, move in self.moves.items()},
+        }
+        if self.after:
+            value["after"] = list(map(str, self.after))
+        return value | ({"note": dict(self.note)} if self.note else {})
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Step:
+        """Parse the JSON form."""
+        return cls(
+            uuid.UUID(value["transaction"]),
+            str(value["stream"]),
+            {item: (before, after) for item, (before, after) in value["moves"].items()},
+            tuple(map(uuid.UUID, value.get("after", ()))),
+            dict(value.get("note", {})),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """All that one run writes at once."""
+
+    run: str
+    life: Life
+    decided: Mapping[uuid.UUID, bool] = field(default_factory=dict)
+    """Recorded transactions whose outcome is known: whether each is committed."""
+    claim: Mapping[str, Position] = field(default_factory=dict)
+    """Units that the run owns from now on, with the position of an item that the log does not know yet."""
+    settled: Mapping[str, tuple[Position, Position]] = field(default_factory=dict)
+    """Positions before and after of items that move without a transaction, because nothing is written for them."""
+    forget: tuple[str, ...] = ()
+    """Items that are done with, and that the log drops."""
+    step: Step | None = None
+    note: Mapping[str, Any] = field(default_factory=dict)
+    """Facts of the program for the whole log, such as a schema; they replace those of the same name."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form; empty parts are left out."""
+        value: dict[str, Any] = {"run": self.run, "life": list(self.life)}
+        if self.decided:
+            value["decided"] = {str(transaction): committed for transaction, committed in self.decided.items()}
+        for name in ("claim", "note"):
+            if part := getattr(self, name):
+                value[name] = dict(part)
+        if self.settled:
+            value["settled"] = {item: list(move) for item, move in self.settled.items()}
+        if self.forget:
+            value["forget"] = list(self.forget)
+        if self.step is not None:
+            value["step"] = self.step.to_json()
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Update:
+        """Parse the JSON form."""
+        return cls(
+            run=str(value["run"]),
+            life=_life(value["life"]),
+            decided={uuid.UUID(id_): bool(committed) for id_, committed in value.get("decided", {}).items()},
+            claim=dict(value.get("claim", {})),
+            settled={item: (before, after) for item, (before, after) in value.get("settled", {}).items()},
+            forget=tuple(value.get("forget", ())),
+            step=Step.from_json(value["step"]) if "step" in value else None,
+            note=dict(value.get("note", {})),
+        )
+
+
+@dataclass(slots=True)
+class StepsState:
+    """State of the log. :meth:`apply` changes it in place; applying one update twice is the same as once."""
+
+    life: Life
+    former: frozenset[str] = frozenset()
+    """Earlier owners of the log's name: their runs may come late."""
+    positions: dict[str, Position] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, Step] = field(default_factory=dict)
+    """The undecided step of each run."""
+    note: dict[str, Any] = field(default_factory=dict)
+
+    def is_over(self, life: Life) -> bool:
+        """Return whether the log knows that a life has ended."""
+        return life.id in self.former or (life.id == self.life.id and life.generation < self.life.generation)
+
+    def owner(self, item: str) -> str | None:
+        """Return the run that owns an item."""
+        return self.owners.get(item, self.owners.get(ALL))
+
+    def copy(self) -> StepsState:
+        """Return an independent copy."""
+        return replace(
+            self,
+            positions=dict(self.positions),
+            owners=dict(self.owners),
+            steps=dict(self.steps),
+            note=dict(self.note),
+        )
+
+    def apply(self, update: Update) -> StepsState:
+        """Apply an update, and return the state itself."""
+        if update.life != self.life:
+            self._begin(update.life)
+        # In this order, an update that was interrupted half-way can be applied again.
+        for run, step in list(self.steps.items()):
+            if (committed := update.decided.get(step.transaction)) is None:
+                continue
+            if committed:
+                self.positions.update({item: after for item, (_, after) in step.moves.items()})
+            del self.steps[run]
+        if ALL in update.claim:
+            self.owners = {ALL: update.run}
+        else:
+            self.owners.update(dict.fromkeys(update.claim, update.run))
+            for item, position in update.claim.items():
+                self.positions.setdefault(item, position)
+        self.positions.update({item: after for item, (_, after) in update.settled.items()})
+        for item in update.forget:
+            self.positions.pop(item, None)
+            self.owners.pop(item, None)
+        self.note.update(update.note)
+        if update.step is not None:
+            self.steps[update.run] = update.step
+        return self
+
+    def _begin(self, life: Life) -> None:
+        if life.id != self.life.id:
+            self.former |= {self.life.id}
+        self.life, self.positions, self.owners, self.steps, self.note = life, {}, {}, {}, {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form of an initial value: items by folders, because their names repeat."""
+        folders: dict[str, dict[str, Position]] = {}
+        for item, position in self.positions.items():
+            folder, slash, name = item.rpartition("/")
+            folders.setdefault(folder + slash, {})[name] = position
+        return {
+            "version": _VERSION,
+            "life": list(self.life),
+            "former": sorted(self.former),
+            "positions": folders,
+            "owners": self.owners,
+            "steps": {run: step.to_json() for run, step in self.steps.items()},
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> StepsState:
+        """Parse an initial value. Raises StepsStateError for the form of another release."""
+        if value.get("version") != _VERSION:
+            raise StepsStateError(f"the state has version {value.get('version')!r}; this release reads {_VERSION}")
+        return cls(
+            _life(value["life"]),
+            frozenset(map(str, value["former"])),
+            {folder + name: at for folder, names in value["positions"].items() for name, at in names.items()},
+            {str(unit): str(run) for unit, run in value["owners"].items()},
+            {str(run): Step.from_json(step) for run, step in value["steps"].items()},
+            dict(value["note"]),
+        )
+
+
+def _life(value: Any) -> Life:
+    id_, generation = value
+    return Life(str(id_), int(generation))
+
+
+class StepsJson:
+    """Serializer of initial values or updates, as UTF-8 JSON."""
+
+    def __init__(self, kind: type[StepsState] | type[Update]) -> None:
+        self._kind = kind
+
+    def serialize(self, value: Any, /) -> bytes:
+        """Return the text, without needless spaces."""
+        return json.dumps(value.to_json(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    def deserialize(self, data: bytes, /) -> Any:
+        """Parse the text. Raises DeserializationError, StepsStateError."""
+        try:
+            return self._kind.from_json(json.loads(data))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DeserializationError(
+                f"invalid entry of a log of steps ({type(error).__name__}: {error}): {data[:200]!r}"
+            ) from None
+
+
+# ---- what a run may write --------------------------------------------------------------------------------------------
+
+
+class Verdict(Enum):
+    """Whether an update may follow a state."""
+
+    WRITE = "the update may be appended"
+    DONE = "its step is recorded already"
+    UNDECIDED = "a recorded step must be decided first"
+    LOST = "another run has taken over, or the log has begun a later life"
+
+
+def undecided(state: StepsState, update: Update) -> list[Step]:
+    """Return the recorded steps that must be decided before the update may be appended.
+
+    These are the run's own step, those on the units that it claims, and all of them if a later life begins.
+    """
+    pending = []
+    for run, step in state.steps.items():
+        if step == update.step or step.transaction in update.decided:
+            continue
+        mine = run == update.run or ALL in update.claim or not update.claim.keys().isdisjoint(step.moves)
+        if mine or update.life != state.life:
+            pending.append(step)
+    return pending
+
+
+def check(state: StepsState, update: Update) -> tuple[Verdict, str]:
+    """Decide whether an update may follow a state, and say why not."""
+    if state.is_over(update.life):
+        return Verdict.LOST, "its log has begun a later life"
+    if update.step is not None and state.steps.get(update.run) == update.step:
+        return Verdict.DONE, ""  # the answer to the append was lost
+    if undecided(state, update):
+        return Verdict.UNDECIDED, ""
+    moves = update.step.moves if update.step is not None else {}
+    for item in [*moves, *update.settled]:
+        owner = state.owner(item) if update.life == state.life else None
+        if item not in update.claim and ALL not in update.claim and owner != update.run:
+            return Verdict.LOST, f"run {owner} owns {item}"
+    # What is settled comes after the decided steps, and the new step after both.
+    positions = _decided_positions(state, update, [*moves, *update.settled])
+    for changes in (update.settled, moves):
+        for item, (before, after) in changes.items():
+            if positions[item] != before:
+                return Verdict.LOST, f"{item} is at {positions[item]!r} in the log, not at {before!r}"
+            positions[item] = after
+    return Verdict.WRITE, ""
+
+
+def _decided_positions(state: StepsState, update: Update, items: Iterable[str]) -> dict[str, Position]:
+    """Return the positions of items once the update's decisions are applied."""
+    known = {} if update.life != state.life else state.positions
+    found = {item: known.get(item, update.claim.get(item)) for item in items}
+    if update.life == state.life:
+        for step in state.steps.values():
+            if update.decided.get(step.transaction):
+                found |= {item: after for item, (_, after) in step.moves.items() if item in found}
+    return found

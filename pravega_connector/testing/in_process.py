@@ -1,0 +1,113 @@
+"""A whole Pravega in this process: controller, segment store, and the clock that ends leases."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+from pravega_connector.client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import LocalServerError
+from pravega_connector.testing.cluster import SHORTEST_LEASE, Cluster
+from pravega_connector.testing.controller import Controller
+from pravega_connector.testing.faults import Faults
+from pravega_connector.testing.store import SegmentStore
+
+__all__ = ["InProcessPravega"]
+
+# Seconds between two looks at leases and event times.
+_TICK: Final = 0.02
+
+
+class InProcessPravega:
+    """Pravega for tests, in this process and in memory, reached over sockets of loopback by any process.
+
+    It lives as long as a ``with`` block, or from :meth:`start` to :meth:`close`. ``shortest_lease`` is in seconds: a
+    server takes no transaction for less than ten, which is long to wait for one that ends.
+    """
+
+    def __init__(self, *, shortest_lease: float = SHORTEST_LEASE / 1000) -> None:
+        self._shortest_lease = round(shortest_lease * 1000)
+        self._running: _Parts | None = None
+
+    def start(self) -> None:
+        """Start it; it is ready on return."""
+        if self._running is not None:
+            raise LocalServerError(f"this in-process Pravega is running already, at {self.uri}")
+        self._running = _Parts(self._shortest_lease)
+
+    def close(self) -> None:
+        """End it and forget all that it kept."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    @property
+    def uri(self) -> str:
+        """Address of the controller."""
+        return f"tcp://127.0.0.1:{self._parts.controller.port}"
+
+    @property
+    def config(self) -> PravegaConfig:
+        """Address as clients take it."""
+        return PravegaConfig(controller=self.uri)
+
+    def client(self) -> PravegaClient:
+        """A new client. Close it."""
+        return PravegaClient(self.config)
+
+    @property
+    def faults(self) -> Faults:
+        """What can be made to go wrong."""
+        return self._parts.faults
+
+    @property
+    def store(self) -> SegmentStore:
+        """The segment store."""
+        return self._parts.store
+
+    @property
+    def controller(self) -> Controller:
+        """The controller; it counts its calls."""
+        return self._parts.controller
+
+    @property
+    def _parts(self) -> _Parts:
+        if self._running is None:
+            raise LocalServerError("this in-process Pravega is not running; call start() or use it in a with statement")
+        return self._running
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Parts:
+    """What runs."""
+
+    def __init__(self, shortest_lease: int) -> None:
+        self.store = SegmentStore()
+        self.cluster = Cluster(self.store, shortest_lease=shortest_lease)
+        self.controller = Controller(self.cluster)
+        self.faults = Faults(self.store, self.controller)
+        self._ended = threading.Event()
+        self._clock = threading.Thread(target=self._tick, name="pravega-clock", daemon=True)
+        self._clock.start()
+
+    def _tick(self) -> None:
+        while not self._ended.wait(_TICK):
+            with self.store.changing():
+                self.cluster.tick()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._clock.join()
+        self.faults.clear()
+        self.controller.close()
+        self.store.close()

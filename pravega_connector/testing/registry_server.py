@@ -1,0 +1,110 @@
+"""A schema registry in this process that answers over HTTP, so that other processes reach it: Spark's workers, say."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from pravega_connector.errors import LocalServerError
+from pravega_serde.registry.memory import MemoryRegistry
+
+__all__ = ["InProcessRegistry"]
+
+_BASE: Final = "/v1"
+_POLL_SECONDS: Final = 0.02
+
+
+class InProcessRegistry:
+    """Schema registry for tests, in this process and in memory. With ``username`` it lets nobody else in.
+
+    It lives as long as a ``with`` block, or from :meth:`start` to :meth:`close`. ``registry`` is what it answers from,
+    and can be told to fail.
+    """
+
+    def __init__(self, *, username: str | None = None, password: str | None = None) -> None:
+        self.registry = MemoryRegistry()
+        self._authorization = None
+        if username is not None:
+            self._authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start it; it answers on return."""
+        if self._server is not None:
+            raise LocalServerError(f"this in-process registry is running already, at {self.uri}")
+        self._server = _Server(self.registry, self._authorization)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="schema-registry", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it. What it kept is there again when it is started again."""
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+            self._server = None
+
+    @property
+    def uri(self) -> str:
+        """Address, as serializers and clients take it."""
+        if self._server is None:
+            raise LocalServerError(
+                "this in-process registry is not running; call start() or use it in a with statement"
+            )
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, registry: MemoryRegistry, authorization: str | None) -> None:
+        self.registry, self.authorization = registry, authorization
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def _serve(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, body = self._answer(content or None)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json" if body[:1] == b"{" else "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve  # noqa: N815 - names of the base class
+
+    def _answer(self, content: bytes | None) -> tuple[int, bytes]:
+        if self.server.authorization not in (None, self.headers.get("Authorization")):
+            return 401, b""
+        parts = urlsplit(self.path)
+        if parts.path == "/ping":
+            return 200, b""
+        if not parts.path.startswith(f"{_BASE}/"):
+            return 404, b""
+        path = parts.path.removeprefix(_BASE)
+        return self.server.registry.answer(self.command, path, dict(parse_qsl(parts.query)), content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""

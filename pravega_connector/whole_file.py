@@ -1,0 +1,76 @@
+"""Output files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from pravega_connector.errors import OutputFileError
+
+__all__ = ["WholeFile"]
+
+# Bytes of one write to the file, however small the pieces of the format are.
+_BUFFER: Final = 1 << 20
+
+
+class WholeFile:
+    """A file under construction; at the end of the ``with`` block it is durable and takes its name.
+
+    Until then it is a hidden file beside it (``.name.….part``), which a failing block removes and a killed process
+    leaves. Concurrent writers of one file do not meet: the last one to end replaces the others.
+
+    Raises OutputFileError for a missing folder, missing permission, a full disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+
+    def __enter__(self) -> BinaryIO:
+        try:
+            self._file = self._part.open("xb", buffering=_BUFFER)
+        except OSError as error:
+            raise self._refused(error) from error
+        return self._file
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if error is not None:
+            self.drop()
+            if isinstance(error, OSError):
+                raise self._refused(error) from error
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._part.replace(self.path)
+            _sync_folder(self.path.parent)
+        except OSError as refusal:
+            self.drop()
+            raise self._refused(refusal) from refusal
+
+    def drop(self) -> None:
+        """Remove the unfinished file. Only after entering."""
+        # Closing flushes the buffer, which a full disk refuses once more.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._part.unlink(missing_ok=True)
+
+    def _refused(self, error: OSError) -> OutputFileError:
+        return OutputFileError(
+            f"the file {self.path} cannot be written: {error.strerror or error}; nothing of it is left; "
+            "repeat the command when there is room and permission"
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

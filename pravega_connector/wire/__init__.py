@@ -1,0 +1,97 @@
+"""Pravega's wire protocol without any input or output.
+
+``names`` has streams and segments, ``cuts`` stream cuts as Java writes them. ``messages`` declares each message of the
+segment store's protocol once and ``codec`` turns them into bytes and back; ``replies`` says which reply belongs to
+which request, ``append_session`` and ``range_read`` are the two conversations with a segment that take more than one
+question. ``frames`` turns columns of events into what a segment holds and back, ``frame_walk`` finds where events begin
+in it. ``versioned`` reads and writes Java's VersionedSerializer, ``internal_records`` the records that Pravega keeps in
+that form: watermarks, states of reader groups, lengths of sealed segments.
+"""
+
+from pravega_connector.wire import messages
+from pravega_connector.wire.append_session import AppendSession, AppendState, Block
+from pravega_connector.wire.codec import MAX_FRAME_SIZE, MessageDecoder, decode, encode, parse_header
+from pravega_connector.wire.cuts import StreamCut
+from pravega_connector.wire.frame_walk import EVENT_HEADER_SIZE, MAX_EVENT_SIZE, walk_frames
+from pravega_connector.wire.frames import (
+    EventColumn,
+    FramedColumn,
+    FrameParser,
+    ReceiveBuffer,
+    frame_column,
+    frame_events,
+)
+from pravega_connector.wire.internal_records import (
+    MARK_PREFIX,
+    SCOPES_TABLE,
+    TABLES,
+    Watermark,
+    decode_sealed_lengths,
+    decode_watermark,
+    mark_stream,
+    metadata_table,
+    read_table,
+    sealed_key,
+    streams_table,
+)
+from pravega_connector.wire.messages import *  # noqa: F403 - a message is declared in its module alone
+from pravega_connector.wire.names import (
+    SegmentRange,
+    StreamName,
+    parse_segment_name,
+    segment_epoch,
+    segment_id,
+    segment_name,
+    segment_number,
+    split_transaction,
+    transaction_segment_name,
+    validate_scope_name,
+)
+from pravega_connector.wire.range_read import READ_CHUNK, RangeRead
+from pravega_connector.wire.replies import answers
+
+__all__ = [
+    "EVENT_HEADER_SIZE",
+    "MARK_PREFIX",
+    "MAX_EVENT_SIZE",
+    "MAX_FRAME_SIZE",
+    "READ_CHUNK",
+    "SCOPES_TABLE",
+    "TABLES",
+    "AppendSession",
+    "AppendState",
+    "Block",
+    "EventColumn",
+    "FrameParser",
+    "FramedColumn",
+    "MessageDecoder",
+    "RangeRead",
+    "ReceiveBuffer",
+    "SegmentRange",
+    "StreamCut",
+    "StreamName",
+    "Watermark",
+    "answers",
+    "decode",
+    "decode_sealed_lengths",
+    "decode_watermark",
+    "encode",
+    "frame_column",
+    "frame_events",
+    "mark_stream",
+    "metadata_table",
+    "parse_header",
+    "parse_segment_name",
+    "read_table",
+    "sealed_key",
+    "segment_epoch",
+    "segment_id",
+    "segment_name",
+    "segment_number",
+    "split_transaction",
+    "streams_table",
+    "transaction_segment_name",
+    "validate_scope_name",
+    "walk_frames",
+]
+__all__ += messages.__all__

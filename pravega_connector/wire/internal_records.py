@@ -1,0 +1,129 @@
+"""Records of Pravega's own streams and tables: watermarks, lengths of sealed segments.
+
+Watermarks are written by the controller into the stream ``_MARK<stream>`` (Watermark.java, a VersionedSerializer)::
+
+    0 0 1 0 length | i64 low, i64 high, compact count, then for each segment:
+                         0 0 1 0 length | i64 id, f64 low, f64 high
+                         i64 offset
+
+Lengths of sealed segments are only in the controller's private tables, segments of keys and values
+(``PravegaTablesScope``, ``PravegaTablesStream``, ``SealedSegmentsMapShard`` of 0.13). Another version may store them
+differently, and a server with authorization shows them to few clients: callers must do without them.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pravega_connector.errors import ConnectorError
+from pravega_connector.wire.cuts import StreamCut
+from pravega_connector.wire.messages import ReadTable
+from pravega_connector.wire.names import SegmentRange, StreamName, segment_epoch
+from pravega_connector.wire.versioned import CompactReader
+from pravega_serde.errors import DeserializationError
+
+__all__ = [
+    "MARK_PREFIX",
+    "SCOPES_TABLE",
+    "TABLES",
+    "Watermark",
+    "decode_sealed_lengths",
+    "decode_watermark",
+    "mark_stream",
+    "metadata_table",
+    "read_table",
+    "sealed_key",
+    "streams_table",
+]
+
+# ---- watermarks ----
+
+MARK_PREFIX: Final = "_MARK"  # NameUtils.MARK_PREFIX
+_TIMES: Final = struct.Struct(">qq")
+_RANGE: Final = struct.Struct(">qdd")
+_OFFSET: Final = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Times that the writers of a stream have noted, together, and a cut behind the events of those times.
+
+    Times are milliseconds as the writers count them. What a writer wrote before it noted its time lies before ``cut``.
+    """
+
+    low: int
+    """Earliest of the writers' latest noted times: every writer had noted it or a later one."""
+    high: int
+    """Latest time that any writer had noted."""
+    cut: StreamCut
+    """A cut behind all positions at which the writers noted these times."""
+    ranges: tuple[SegmentRange, ...]
+    """Segments of the cut with their key ranges, by id."""
+
+
+def mark_stream(stream: StreamName) -> StreamName:
+    """Stream with the watermarks of a stream."""
+    return StreamName(stream.scope, MARK_PREFIX + stream.stream)
+
+
+def decode_watermark(data: bytes, stream: StreamName) -> Watermark:
+    """Decode a watermark of a stream. Raises DeserializationError."""
+    try:
+        _, (body, *_) = CompactReader(data).versioned()
+        low, high = _TIMES.unpack(body.take(_TIMES.size))
+        entries = dict(_entries(body, body.compact_int()))
+        if low > high or not entries:
+            raise ValueError(f"times {low} to {high}, {len(entries)} segments")
+        ranges = tuple(sorted(entries, key=lambda segment: segment.id))
+        return Watermark(low, high, StreamCut(stream, {r.id: at for r, at in entries.items()}), ranges)
+    except (ValueError, ConnectorError) as error:
+        raise DeserializationError(f"invalid watermark of stream {stream} ({len(data)} bytes): {error}") from None
+
+
+def _entries(body: CompactReader, count: int) -> Iterator[tuple[SegmentRange, int]]:
+    for _ in range(count):
+        _, (inner, *_) = body.versioned()
+        segment = SegmentRange(*_RANGE.unpack(inner.take(_RANGE.size)))
+        (offset,) = _OFFSET.unpack(body.take(_OFFSET.size))
+        yield segment, max(0, offset)  # -1: Java's writers have not written to the segment
+
+
+# ---- tables of the controller ----
+
+#: Stream that the tables belong to in a request for a delegation token.
+TABLES: Final = StreamName("_system", "_tables")
+#: Scope -> its UUID.
+SCOPES_TABLE: Final = "_system/_tables/scopes"
+_EPOCHS_OF_SHARD: Final = 1000  # SealedSegmentsMapShard.SHARD_SIZE
+_ANY_VERSION: Final = -(2**63)  # TableKey.NO_VERSION
+
+
+def streams_table(scope: str, scope_id: uuid.UUID) -> str:
+    """Table of a scope's streams: name -> UUID."""
+    return f"_system/_tables/{scope}/streamsInScope.#.{scope_id}"
+
+
+def metadata_table(stream: StreamName, stream_id: uuid.UUID) -> str:
+    """Table of a stream's records."""
+    return f"_system/_tables/{stream}/metadata.#.{stream_id}"
+
+
+def sealed_key(segment_id: int) -> str:
+    """Key of the record with the lengths of the sealed segments of a thousand epochs, this one's included."""
+    return f"segmentsSealedSizeMapShard-{segment_epoch(segment_id) // _EPOCHS_OF_SHARD}"
+
+
+def read_table(request_id: int, table: str, token: str, key: str) -> ReadTable:
+    """Request for the value of one key."""
+    encoded = key.encode()
+    return ReadTable(request_id, table, token, 1, 4 + len(encoded) + 8, encoded, _ANY_VERSION)
+
+
+def decode_sealed_lengths(value: bytes) -> dict[int, int]:
+    """Decode a record of sealed lengths: segment id -> length in bytes. Raises ValueError."""
+    _, (body, *_) = CompactReader(value).versioned()
+    return {body.fixed(8): body.fixed(8) for _ in range(body.compact_int())}
