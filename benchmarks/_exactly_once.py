@@ -15,9 +15,21 @@ import pyarrow as pa
 
 from benchmarks._alternate import Case, run_case
 from benchmarks._stats import Result
-from pravega_connector.client import EventWriter, OpenTransaction, PravegaClient, StreamName
-from pravega_connector.ledger import Ask, Commit, Job, Ledger, Part, Prepared, Request, Servers, carry_out, ledger_name
+from pravega_connector.client import EventWriter, PravegaClient, StreamName
+from pravega_connector.exactly_once.batches import (
+    Ask,
+    Commit,
+    Job,
+    Ledger,
+    Part,
+    Prepared,
+    Request,
+    Servers,
+    carry_out,
+    ledger_name,
+)
 from pravega_connector.sink.contents import RowTotal
+from pravega_connector.writer.transactions import OpenTransaction
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]
 

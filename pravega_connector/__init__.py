@@ -6,7 +6,7 @@ Each public name is loaded on first access. The package ``connector`` offers the
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pravega_connector.client import AsyncPravegaClient as AsyncPravegaClient
+    from pravega_connector.aio import AsyncPravegaClient as AsyncPravegaClient
     from pravega_connector.client import EventBatch as EventBatch
     from pravega_connector.client import EventColumns as EventColumns
     from pravega_connector.client import EventWriter as EventWriter
@@ -54,9 +54,10 @@ else:
     __getattr__, __dir__, __all__ = public_names(
         __name__,
         {
+            "aio": "AsyncPravegaClient",
             "checkpoint": "",
             "client": (
-                "AsyncPravegaClient EventBatch EventColumns EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
+                "EventBatch EventColumns EventWriter ExactlyOnceReader GroupCheckpoint GroupEvent "
                 "GroupReader LeaseKeeper PravegaClient ReaderGroup RetentionPolicy Revision RevisionedStreamClient "
                 "ScalingPolicy StateSynchronizer StreamConfig StreamCut StreamDescription StreamName "
                 "StreamsReader Subscriber TailReader TimeWindow Transaction TransactionalWriter TransactionStatus "

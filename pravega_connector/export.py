@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pravega_connector.client import EventBatch, PravegaClient, StreamCut, read_slices, slices_between
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
 from pravega_connector.options import parse_options
+from pravega_connector.reader.slices import EventBatch, read_slices, slices_between
 from pravega_connector.source import (
     Decoder,
     Positions,
@@ -36,6 +37,7 @@ from pravega_connector.source import (
     serializer_of,
 )
 from pravega_connector.whole_file import WholeFile
+from pravega_connector.wire import StreamCut
 from pravega_serde import SchemaError
 from pravega_serde.avro import AvroSerializer, avro_schema_of
 from pravega_serde.json import JsonSerializer

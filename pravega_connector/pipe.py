@@ -35,7 +35,6 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from pravega_connector import metrics
-from pravega_connector.client import EventWriter
 from pravega_connector.errors import (
     ConfigError,
     ConnectorError,
@@ -44,6 +43,7 @@ from pravega_connector.errors import (
     EventTooLargeError,
     InputLostError,
 )
+from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde import SerdeError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByField, EventRouter

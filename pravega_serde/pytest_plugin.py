@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pravega_connector.client import PravegaClient, StreamName
+    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_connector.wire import StreamName
     from pravega_serde.testing import InProcessPravega, InProcessRegistry
 
 _SEGMENTS = "pravega_segments"

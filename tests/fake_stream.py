@@ -11,9 +11,10 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 
-from pravega_connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from pravega_connector.client.controller_values import status_error
-from pravega_connector.client.deadline import Deadline
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.values import CreatedTransaction, Successor, status_error
 from pravega_connector.errors import StreamNotFoundError
 from pravega_connector.testing.requests import Append, Request, split_events
 from pravega_connector.testing.store import SegmentStore, Session

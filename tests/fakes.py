@@ -12,8 +12,8 @@ from typing import Any, Self
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.rpc import grpc
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.rpc import grpc
 
 SERVICE = pb.DESCRIPTOR.services_by_name["ControllerService"]
 Step = Message | grpc.StatusCode | Callable[[Any], Message]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 
+from pravega_connector.exactly_once.steps import ALL, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.ingest import FileSource
 from pravega_connector.ingest.takeover import Owner, _host
-from pravega_connector.steps import ALL, Outcome, Step, StepLog, Turn, Update
 
 #: A run of this machine whose process id no Linux gives, and one that nothing is known of.
 ENDED = Owner("gone", _host(), 2**22 + 1, 0)

@@ -15,7 +15,7 @@ from typing import Final
 
 # Its code runs on protobuf 6.31.1 and up, below 8 (pyproject.toml).
 COMPILER: Final = "grpcio-tools==1.75.1"
-PACKAGE: Final = "pravega_connector/client/_proto"
+PACKAGE: Final = "pravega_connector/controller/_proto"
 LENIENT: Final = '# mypy: disable-error-code="type-arg, no-untyped-def"\n'  # protoc's stubs are not strict
 ROOT: Final = Path(__file__).parents[1]
 

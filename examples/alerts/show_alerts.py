@@ -13,7 +13,8 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 
-from pravega_connector.client import AsyncPravegaClient, PravegaClient
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_serde import Serializer, typed
 from pravega_serde.registry import deserializer
 

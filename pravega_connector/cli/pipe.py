@@ -13,7 +13,8 @@ import click
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.exit_codes import exit_code
-from pravega_connector.client import MAX_EVENT_SIZE, PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.errors import ConfigError
 from pravega_connector.pipe import (
     FRAMES,

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from pravega_connector.client import PravegaClient, StreamCut, StreamName, parse_place, valid_cut
+from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
 from pravega_connector.insight import parse_time, read_cut
+from pravega_connector.reader.positions import parse_place, valid_cut
 
 __all__ = ["PLACES", "place", "read_cut_file"]
 

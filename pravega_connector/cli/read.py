@@ -17,17 +17,11 @@ import click
 from pravega_connector.cli import arguments
 from pravega_connector.cli.place_argument import PLACES, place, read_cut_file
 from pravega_connector.cli.progress import progress_bar
-from pravega_connector.client import (
-    EventBatch,
-    Lineage,
-    PravegaClient,
-    SegmentSlice,
-    StreamCut,
-    read_slice,
-    slices_between,
-)
+from pravega_connector.client import EventBatch, PravegaClient, StreamCut
 from pravega_connector.insight import segment_label
 from pravega_connector.options import CommonOptions
+from pravega_connector.reader.slices import SegmentSlice, read_slice, slices_between
+from pravega_connector.stores.segments import Lineage
 from pravega_connector.whole_file import WholeFile
 from pravega_serde.errors import DeserializationError
 from pravega_serde.json import JsonSerializer

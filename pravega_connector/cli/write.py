@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from pravega_connector.cli import arguments
 from pravega_connector.cli.exit_codes import SIGNAL
-from pravega_connector.client import DEFAULT_LEASE, MAX_EVENT_SIZE, LeaseKeeper, OpenTransaction, PravegaClient
+from pravega_connector.client import LeaseKeeper, PravegaClient
+from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.errors import BadRecordError
 from pravega_connector.pipe import ByJsonField, LineFrames
 from pravega_connector.sink.options import SinkOptions
+from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.json import JsonSerializer
 from pravega_serde.routing import ByConstant, EventRouter

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from pravega_connector.client import arguments
-from pravega_connector.client.arguments import IfExists, Stream
-from pravega_connector.client.controller_values import RetentionPolicy, ScalingPolicy, StreamConfig
-from pravega_connector.client.lineage import tail_cut
-from pravega_connector.client.slices import slices_between
-from pravega_connector.client.stores import SegmentStores
 from pravega_connector.config import PravegaConfig
+from pravega_connector.core import arguments
+from pravega_connector.core.arguments import IfExists, Stream
+from pravega_connector.core.values import RetentionPolicy, ScalingPolicy, StreamConfig
 from pravega_connector.errors import (
     ConfigError,
     ScopeExistsError,
@@ -22,10 +19,13 @@ from pravega_connector.errors import (
 )
 from pravega_connector.hints import HintedNames
 from pravega_connector.notebook import table
+from pravega_connector.reader.slices import slices_between
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName, segment_epoch, segment_number
 
 if TYPE_CHECKING:
-    from pravega_connector.client.controller import ControllerClient
+    from pravega_connector.controller.service import ControllerClient
 
 __all__ = ["Administration", "StreamChanges", "StreamDescription"]
 

@@ -12,30 +12,30 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 from weakref import WeakSet
 
-from pravega_connector.client import arguments
 from pravega_connector.client.administration import Administration
-from pravega_connector.client.arguments import Place, Stream, Streams
-from pravega_connector.client.byte_stream import ByteReader, ByteWriter, RawByteReader, RawByteWriter
-from pravega_connector.client.connection import ConnectionPool, Tls
-from pravega_connector.client.event_columns import EventColumns
-from pravega_connector.client.event_writer import MAX_IN_FLIGHT, EventWriter
-from pravega_connector.client.events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
-from pravega_connector.client.following import StreamsReader, ValueReader
-from pravega_connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
-from pravega_connector.client.lineage import tail_cut
-from pravega_connector.client.places import cuts_of
-from pravega_connector.client.revisioned import RevisionedStreamClient, SupportsBoth
-from pravega_connector.client.slices import EventBatch, slices_between
-from pravega_connector.client.stores import SegmentStores
-from pravega_connector.client.subscriber import Subscriber
-from pravega_connector.client.synchronizer import StateSynchronizer
-from pravega_connector.client.tail import TailReader
-from pravega_connector.client.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
-from pravega_connector.client.watermarks import TimeWindow, WatermarkLog, cut_at
 from pravega_connector.config import PravegaConfig
+from pravega_connector.core import arguments
+from pravega_connector.core.arguments import Place, Stream, Streams
+from pravega_connector.core.connection import ConnectionPool, Tls
+from pravega_connector.core.events import MAX_EVENT_SIZE, RawEvents, SupportsDeserialize, SupportsSerialize
+from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth, Counters
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
+from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.metrics import attach_if_loaded
+from pravega_connector.reader.event_columns import EventColumns
+from pravega_connector.reader.positions import cuts_of
+from pravega_connector.reader.slices import EventBatch, slices_between
+from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
+from pravega_connector.reader.tail import TailReader
+from pravega_connector.reader.watermarks import TimeWindow, WatermarkLog, cut_at
+from pravega_connector.single_segment.byte_stream import ByteReader, ByteWriter, RawByteReader, RawByteWriter
+from pravega_connector.single_segment.revisioned import RevisionedStreamClient, SupportsBoth
+from pravega_connector.single_segment.synchronizer import StateSynchronizer
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.stores.segments import tail_cut
 from pravega_connector.wire import StreamCut, StreamName, Watermark
+from pravega_connector.writer.event_writer import MAX_IN_FLIGHT, EventWriter
+from pravega_connector.writer.transactions import DEFAULT_LEASE, Transaction, TransactionalWriter
 from pravega_serde import OnError, Serializer, forks
 from pravega_serde.routing import EventRouter
 
@@ -577,7 +577,7 @@ class PravegaClient(Administration):
         They are found by the streams of their states: no call of the controller lists them. Subscribers are groups as
         well. Raises ScopeNotFoundError at the first one.
         """
-        from pravega_connector.groups import group_of  # noqa: PLC0415 - most clients have no group
+        from pravega_connector.group_protocol import group_of  # noqa: PLC0415 - most clients have no group
 
         for stream in self.streams(scope, internal=True):
             if (group := group_of(stream)) is not None:

@@ -15,16 +15,11 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
-from pravega_connector.client import arguments, waiting
-from pravega_connector.client.arguments import Place, Stream, Streams
-from pravega_connector.client.controller_values import SubscriberId
-from pravega_connector.client.group_member import GroupMember, init_of
-from pravega_connector.client.group_reader import GroupReader
-from pravega_connector.client.places import cuts_of
-from pravega_connector.client.slices import slices_between
-from pravega_connector.client.synchronizer import StateSynchronizer
+from pravega_connector.core import arguments, io
+from pravega_connector.core.arguments import Place, Stream, Streams
+from pravega_connector.core.values import SubscriberId
 from pravega_connector.errors import ConfigError, DeadlineExceededError, ReaderGroupError, ReaderGroupNotFoundError
-from pravega_connector.groups import (
+from pravega_connector.group_protocol import (
     AddReader,
     Bound,
     CreateCheckpoint,
@@ -47,14 +42,19 @@ from pravega_connector.groups import (
     encode_checkpoint,
     group_stream,
 )
-from pravega_connector.groups import manager as managing
+from pravega_connector.group_protocol import administration as managing
+from pravega_connector.groups.member import GroupMember, init_of
+from pravega_connector.groups.reader import GroupReader
 from pravega_connector.hints import HintedNames
+from pravega_connector.reader.positions import cuts_of
+from pravega_connector.reader.slices import slices_between
+from pravega_connector.single_segment.synchronizer import StateSynchronizer
 from pravega_connector.wire import StreamCut, StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.client.exactly_once import ExactlyOnceReader
     from pravega_connector.client.pravega_client import PravegaClient
-    from pravega_connector.client.watermarks import TimeWindow
+    from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
+    from pravega_connector.reader.watermarks import TimeWindow
 
 __all__ = ["GroupChanges", "GroupCheckpoint", "ReaderGroup", "open_group"]
 
@@ -256,7 +256,7 @@ class ReaderGroup(HintedNames):
         than ``lease`` seconds when its process has died. All readers of the group must be of this kind: of others the
         ledger (the stream ``<group>-positions``) knows nothing. Raises ReaderOnlineError.
         """
-        from pravega_connector.client.exactly_once import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
+        from pravega_connector.exactly_once.group_reader import ExactlyOnceReader  # noqa: PLC0415 - most readers have no output of this kind
 
         arguments.wait("delay", delay)
         arguments.wait("interval", interval)
@@ -352,7 +352,7 @@ class ReaderGroup(HintedNames):
                     f"reader group {self.scope}/{self.name}: its readers have not all taken checkpoint {name} within "
                     f"{timeout:g} s; take those offline that have died"
                 )
-            waiting.sleep(min(_LOOK_SECONDS, left))
+            io.sleep(min(_LOOK_SECONDS, left))
         self._log.update_state(lambda state: [] if _is_first(state, name) else managing.clear_before(name))
         return positions
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pravega_connector.client.health import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT
 from pravega_serde.per_process import PerProcess
 
 __all__ = ["has_answered", "note_answer", "shared_client"]

@@ -1,646 +1,565 @@
-"""Machine of one reader of a group: it says what to ask next, and takes the answer.
+"""Events of the segments that one reader of a group owns, with the group's checkpoints between them.
 
-It does no I/O and never changes: every call gives a new one. A *turn* is what comes before an event is handed out: it
-begins with :meth:`Reader.turn` and goes on with :meth:`Reader.request` and :meth:`Reader.answered` until the machine
-:attr:`~Reader.rests`. It then hands out a checkpoint, or lets its segments be read, or has come to the end of all data.
-Its rules and times are those of Java's clients, so that both kinds share the segments of a group evenly and take each
-other's checkpoints (``ReaderGroupStateManager``, ``EventStreamReaderImpl``):
-
-- A segment changes its reader only right after a checkpoint, when the caller has done with what came before it; so a
-  checkpoint has every segment exactly once, and what a new reader begins with was not delivered before, unless the old
-  one died. A segment that has ended is passed on the same way: its successors wait until all predecessors are done.
-- What is written follows from the state before it, and is refused if that has changed meanwhile: then it is decided
-  anew. Nothing is taken for done that the state does not show.
-- A reader that finds itself offline, or owning other segments than it knows of, has lost its place: another process
-  took it for dead. It must write nothing more.
+Reading is that of :mod:`.tail`, over segments that the group gives and takes. The reader takes its turn in the group
+with each call, and within a long batch whenever something is due: so a slow user does not hold up the others for
+longer than one event takes. A turn for which the servers take longer than the call has time goes on in the background,
+and the next call waits for it: meanwhile nothing is handed out.
 """
 
 from __future__ import annotations
 
-import uuid
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
-from pravega_connector.groups.state import (
-    END_OF_SEGMENT,
-    SILENT,
-    GroupState,
-    KeyRange,
-    Positions,
-    Ranged,
-    Ranges,
-    Retention,
-    Segment,
-    by_stream,
+from pravega_connector import metrics
+from pravega_connector.core import arguments, io
+from pravega_connector.core.connection import wait_ready
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.errors import (
+    ConfigError,
+    DataLossError,
+    NoSuchSegmentError,
+    ReaderOfflineError,
+    SegmentTruncatedError,
 )
-from pravega_connector.groups.updates import (
-    AcquireSegment,
-    AddReader,
-    CheckpointReader,
-    ClearCheckpointsBefore,
-    CreateCheckpoint,
-    Init,
-    ReleaseSegment,
-    RemoveReader,
-    SegmentCompleted,
-    StateUpdate,
-    UpdateCheckpointPublished,
-    UpdateDistanceToTail,
-)
+from pravega_connector.group_protocol import Positions, Ranged, Segment
+from pravega_connector.groups.member import GroupMember
+from pravega_connector.hints import HintedNames
+from pravega_connector.reader.slices import EventBatch, data_loss
+from pravega_connector.reader.tail import TailReader, _SegmentTail
+from pravega_connector.stores.segment_stores import SegmentStores
 from pravega_connector.wire import StreamCut, StreamName
+from pravega_serde import forks
+from pravega_serde.errors import DeserializationError, PravegaError
 
-__all__ = ["Ask", "Now", "Phase", "Reader", "Request", "Succession", "Timers", "should_compact"]
+__all__ = ["GroupEvent", "GroupReader"]
 
-# Seconds: TIME_UNIT, UPDATE_WINDOW and UPDATE_CONFIG_WINDOW of ReaderGroupStateManager.
-_UNIT: Final = 1.0
-_WINDOW: Final = 30.0
-_CONFIG_WINDOW: Final = 10.0
-_COMPACT_BYTES: Final = 512 * 1024
-_COMPACT_PROBABILITY: Final = 0.05
-
-
-class Now(NamedTuple):
-    """The time of a call."""
-
-    seconds: float
-    """Of a clock that only goes forward."""
-    wall_ms: int = 0
-    """Milliseconds since the epoch."""
+T = TypeVar("T")
+V = TypeVar("V")
+_log: Final = logging.getLogger(__name__)
+#: Seconds that a call waits for its turn in the group at least: servers that are well need some milliseconds.
+_TURN_SECONDS: Final = 0.25
 
 
-class Ask(Enum):
-    """Kinds of requests; the answer stands behind each. Whoever answers has the newest state that it knows of."""
+class GroupEvent(NamedTuple, Generic[T]):
+    """What a reader of a group hands out: an event, or a checkpoint, which has no value (Java's ``EventRead``)."""
 
-    FETCH = "fetch"  # None: the state has been read to its end
-    UPDATE = "update"  # None: what ``decide`` makes of the state is written in one entry, if it is anything
-    WRITE = "write"  # None: the updates are written, whatever the state
-    CONFIG = "config"  # Init: the group as the controller has it
-    SUCCESSORS = "successors"  # Succession of a segment
-    PUBLISH = "publish"  # None: the controller knows the cuts
-
-
-class Succession(NamedTuple):
-    """What follows a segment that has ended."""
-
-    predecessors: Mapping[Segment, tuple[int, ...]] = {}
-    """The ids of all predecessors of each successor; no successor where the stream has ended."""
-    ranges: Mapping[Segment, KeyRange] = {}
-    """Key ranges of the successors."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Question to the servers."""
-
-    ask: Ask
-    decide: Callable[[GroupState], Sequence[StateUpdate]] | None = None
-    """Updates that follow from a state; to be called again whenever they were refused. Raises ReaderGroupError."""
-    updates: Sequence[StateUpdate] = ()
+    value: T | None
+    """The event; None for a checkpoint."""
     segment: Segment | None = None
-    cuts: Mapping[StreamName, StreamCut] = field(default_factory=dict)
-
-
-class Phase(Enum):
-    """Where a reader is in its turn."""
-
-    JOIN = "come into the group"
-    LEAVE = "go from the group"
-    GONE = "gone"
-    FETCH = "look at the state"
-    CONFIG = "see whether the configuration is being changed"
-    ASK_CONFIG = "ask the controller for the configuration"
-    RENEW = "write the state that follows from the configuration"
-    REPORT = "say that the checkpoint is taken which was handed out last"
-    COMPLETE = "see whether a segment has ended"
-    ASK_SUCCESSORS = "ask what follows a segment that has ended"
-    COMPLETED = "say that a segment was read to its end"
-    RELEASE = "see whether there are too many segments"
-    RELEASED = "release a segment"
-    PUBLISH = "see whether the last checkpoint is to be told to the controller"
-    TELL_CUTS = "tell the controller the last checkpoint"
-    PUBLISHED = "say that it was told"
-    NEXT = "see whether a checkpoint is to be taken"
-    SILENT = "take a checkpoint without a word"
-    BEGIN = "begin a checkpoint"
-    ACQUIRE = "see whether there are segments to be had"
-    ACQUIRED = "acquire segments"
-    DISTANCE = "see whether the others should know how far it is"
-    TOLD = "tell the others how far it is"
-    SEEN = "see what the others have told"
-    CHECKPOINT = "rest: hand out a checkpoint"
-    READ = "rest: read"
-    END = "rest: all was read"
-
-
-_RESTS: Final = frozenset({Phase.CHECKPOINT, Phase.READ, Phase.END, Phase.GONE})
-
-
-class Timers(NamedTuple):
-    """When things are due next, in seconds."""
-
-    fetch: float
-    config: float
-    checkpoint: float
-    release: float
-    acquire: float
-    distance: float
-
-
-def _uuid() -> str:
-    return str(uuid.uuid4())
-
-
-_Look = Callable[["Reader", GroupState, Now], "Reader"]
-_Decide = Callable[["Reader", GroupState, Now], Sequence[StateUpdate]]
-_Answer = Callable[["Reader", Any, GroupState, Now], "Reader"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """One reader of a group."""
-
-    id: str
-    phase: Phase
-    timers: Timers
-    reading: Positions = field(default_factory=dict)
-    """Segments that it reads, and the offsets behind what it has handed out."""
-    done: Positions = field(default_factory=dict)
-    """Segments that it owns and has read to their ends."""
-    ranges: Ranges = field(default_factory=dict)
-    """Key ranges of all of them."""
-    handed: str | None = None
-    """The checkpoint that was handed out last, while it is not reported."""
-    finished: bool = False
-    """Whether a checkpoint was reported in this turn: segments may be passed on as long as no other is to be taken."""
-    fetched: bool = False
-    """Whether the state was looked at in this turn because it was time."""
-    back: Phase = Phase.NEXT
-    """The phase that asked for a look at the state."""
-    segment: Segment | None = None
-    """What is being completed or released."""
-    pending: StateUpdate | None = None
-    """What is to be written, if it depends on an answer."""
-    checkpoint: str = ""
-    """The checkpoint that is being begun or taken."""
-    telling: Positions = field(default_factory=dict)
-    """Positions of the checkpoint that is being told to the controller."""
-    unsettled: bool = False
-    """Whether it is unknown of a write that acquires segments whether it took effect."""
-    last: int | None = None
-    """Id of the segment of the last event."""
-    new_name: Callable[[], str] = field(default=_uuid, compare=False)
-    """Names of automatic checkpoints."""
-    looks: ClassVar[Mapping[Phase, _Look]]
-    """Phases in which there may be something to ask, or not: what comes next."""
-    decisions: ClassVar[Mapping[Phase, _Decide]]
-    """Phases in which something is written: what follows from the state."""
-    answers: ClassVar[Mapping[Phase, _Answer]]
-    """Phases in which something is asked: what the answer amounts to."""
-
-    # ---- outside of a turn -------------------------------------------------------------------------------------------
-
-    @classmethod
-    def join(cls, reader: str, now: Now, *, delay: float = 0.0, new_name: Callable[[], str] = _uuid) -> Reader:
-        """A reader that comes into the group; it waits ``delay`` seconds until it acquires segments."""
-        at, soon = now.seconds, now.seconds + _UNIT
-        timers = Timers(fetch=at, config=soon, checkpoint=soon, release=soon, acquire=at + delay, distance=soon)
-        return cls(id=reader, phase=Phase.JOIN, timers=timers, new_name=new_name)
+    """Segment that the event is in."""
+    offset: int = -1
+    """Offset in the segment at which the event begins."""
+    checkpoint: str | None = None
+    """Name of the checkpoint; None for an event."""
 
     @property
-    def rests(self) -> bool:
-        """Whether there is nothing to ask."""
-        return self.phase in _RESTS
+    def is_checkpoint(self) -> bool:
+        """Whether this is a checkpoint and no event."""
+        return self.checkpoint is not None
+
+
+class _OwnedSegments(TailReader):
+    """The segments of one stream that a reader owns: it goes on to no successor, which is for the group to do."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName) -> None:
+        super().__init__(stores, StreamCut(stream, {}))
+        self.ended: list[int] = []
+        """Segments that were read to their ends and not told to the group."""
+        self.begins: dict[int, int] = {}
+        """First offsets of segments that were found truncated, and not told to the group."""
+
+    def own(self, positions: Mapping[int, int]) -> None:
+        """Read these segments and no others; one that is being read goes on where it is."""
+        for segment_id in self._tails.keys() - positions.keys():
+            self._drop(self._tails[segment_id])
+        self.ended = [segment_id for segment_id in self.ended if segment_id in positions]
+        for segment_id in positions.keys() - self._tails.keys() - set(self.ended):
+            self._positions[segment_id] = positions[segment_id]
+            self._tails[segment_id] = self._tail(segment_id, positions[segment_id])
+
+    def restart(self) -> None:
+        """Own nothing; what an interrupted call has left is dropped."""
+        self._positions, self.ended, self.begins = {}, [], {}
+        self._restart()
+
+    def _drop(self, tail: _SegmentTail) -> None:
+        del self._tails[tail.id]
+        self._positions.pop(tail.id, None)
+        tail.attempts.close()
+        if tail.asked is None:
+            return
+        # Its answer is still to come, and would be taken for one to a later read of the segment.
+        connection = self._connections.pop(tail.asked, None)
+        self._pinged.pop(tail.asked, None)
+        if connection is not None:
+            connection.close()
+        for other in self._tails.values():
+            if other.asked == tail.asked:
+                other.asked = None
+
+    def _begin(self, kind: str, about: Any, work: Callable[[Deadline], Any], tail: _SegmentTail) -> None:
+        if kind != "end":
+            super()._begin(kind, about, work, tail)
+            return
+        self._finish(tail, followed=False)
+        del self._positions[tail.id]
+        self.ended.append(tail.id)
+
+    def _errand_failed(self, kind: str, about: Any, error: Exception) -> None:
+        tail = self._tails.get(about) if kind not in ("connect", "overdue") else None
+        if tail is not None and isinstance(error, SegmentTruncatedError | NoSuchSegmentError):
+            loss = data_loss(self._stream, tail.id, tail.offset, error)
+            if isinstance(error, NoSuchSegmentError):
+                self.ended.append(tail.id)
+            elif error.start_offset > tail.offset:
+                self.begins[tail.id] = error.start_offset
+            else:
+                return  # it was asked for a read before the segment was given away and came back
+            self._drop(tail)
+            raise loss from error
+        super()._errand_failed(kind, about, error)
+
+
+class _Turn:
+    """What a turn asks the servers, in a thread of its own."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self._free = threading.Lock()  # one thread runs it, though two may be started for it
+        self._started = False
+        self.ended = threading.Event()
+
+    def start(self) -> None:
+        """Start the thread, unless that was done; an interrupt of it may be followed by another call."""
+        if not self._started:
+            io.start(self._run, "pravega-group-turn")
+            self._started = True
+
+    def _run(self) -> None:
+        if not self._free.acquire(blocking=False):
+            return
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - raised where the turn is waited for
+            self._error = error
+        finally:
+            self.ended.set()
+
+    def check(self) -> None:
+        """Raise the error by which it has ended, if there is one."""
+        if self._error is not None:
+            raise self._error
+
+
+class GroupReader(HintedNames, Generic[T]):
+    """Reads what a group gives it. Not thread safe. Context manager, whose end leaves the group.
+
+    With each call all that the calls before handed out counts as done with. A reader whose block ends in an error
+    leaves so that what was handed out last comes again, to another reader. One that is not called for long holds up the
+    group's checkpoints, and with them what changes its reader.
+    """
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        member: GroupMember,
+        serializer: Any = None,
+        *,
+        begin_at: Callable[[Positions], Positions] | None = None,
+    ) -> None:
+        """``begin_at`` is told the segments that it acquires, from where the group says, and gives where to begin."""
+        self._member, self._timeout, self._begin_at = member, stores.timeout, begin_at
+        self._owned: Positions = {}
+        self._deserialize = None if serializer is None else serializer.deserialize
+        self._readers = {stream: _OwnedSegments(stores, stream) for stream in member.state.config.start}
+        self._turns = list(self._readers.values())
+        self._batch: EventBatch | None = None
+        self._segment: Segment | None = None  # of the batch
+        self._events: list[bytes] = []
+        self._row = 0  # the next event of the batch
+        self._began = 0  # the first one that the last call handed out
+        self._passed: str | None = None  # the checkpoint that was handed out, until the next turn
+        self._before: tuple[int, int, str | None] = (0, 0, None)  # those three before the last call
+        self._in_call = False  # True between two calls: the last one was interrupted
+        self._cut = False  # what an interrupted call left is still to be dropped
+        self._due = 0.0
+        self._turning: _Turn | None = None
+        self._closed = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._events = self._member = forks.inherited("GroupReader")
+
+    @property
+    def id(self) -> str:
+        """Name of the reader in its group."""
+        return self._member.reader_id
 
     @property
     def position(self) -> Ranged:
-        """Where it is in all segments that it owns."""
-        return Ranged.of({**self.done, **self.reading}, self.ranges)
+        """Offsets behind what was handed out, in all segments that it owns. Looking counts nothing as done with."""
+        position = self._member.position
+        if self._begin_at is not None:
+            # Where a segment begins that was just acquired is known only at the end of the turn.
+            positions = {segment: at for segment, at in position.positions.items() if segment in self._owned}
+            position = Ranged(positions, position.ranges)
+        if self._batch is None or self._segment is None or self._segment not in position.positions:
+            return position
+        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
+        return Ranged({**position.positions, self._segment: at}, position.ranges)
 
-    def handed_out(self, segment: Segment, offset: int) -> Reader:
-        """The reader after an event, or several, before ``offset`` were handed out."""
-        return replace(self, reading={**self.reading, segment: offset}, last=segment.id)
+    @property
+    def at_end(self) -> bool:
+        """Whether the group has read all there is: its streams were sealed, or it ends where it was told to."""
+        return not self.has_events and self._member.at_end
 
-    def ended(self, segment: Segment, *, sealed: bool = True) -> Reader:
-        """The reader after the end of a segment, or (``sealed`` False) after the offset at which the group ends."""
-        at = END_OF_SEGMENT if sealed else self.reading[segment]
-        return replace(self, reading=_without(self.reading, segment), done={**self.done, segment: at})
+    def poll(self, timeout: float) -> list[GroupEvent[T]]:
+        """The next events, all of one segment, or one checkpoint; none if none came within ``timeout`` seconds.
 
-    def truncated(self, segment: Segment, start: int) -> Reader:
-        """The reader after it was found that a segment begins later than where it is."""
-        return replace(self, reading={**self.reading, segment: start})
+        It takes its turn in the group first: none come either while servers are away that it needs for that. Raises
+        ReaderOfflineError, DeserializationError (the next call goes on behind the event), DataLossError (what comes
+        next was truncated: the next call goes on where the segment begins now), and what :meth:`TailReader.poll` does.
+        """
+        arguments.wait("timeout", timeout)
+        if not self._fetch(timeout):
+            return []
+        if self._checkpoint is not None:
+            return [self._pass_checkpoint()]
+        found: list[GroupEvent[T]] = []
+        row = self._row
+        try:
+            found.extend(map(self._decoded, range(row, len(self._events))))  # those before an error stay in the list
+        except DeserializationError as error:
+            if not found:
+                raise self._refused(error, row) from error
+            # The next call raises it: these events come before it.
+        return self._hand_out(found, row + len(found))
 
-    def moved(self, segment: Segment, offset: int) -> Reader:
-        """The reader, to read a segment that it owns from elsewhere than the group says."""
-        return replace(self, reading={**self.reading, segment: offset}, done=_without(self.done, segment))
+    def poll_columns(self, timeout: float) -> EventBatch | GroupEvent[T] | None:
+        """The next events of one segment as columns, or a checkpoint; None if none came within ``timeout`` seconds.
 
-    def outcome_unknown(self) -> Reader:
-        """The reader while it is unknown whether what it asked to be written was written."""
-        return replace(self, unsettled=True)
+        Raises what :meth:`poll` does, but for DeserializationError.
+        """
+        arguments.wait("timeout", timeout)
+        if not self._fetch(timeout):
+            return None
+        if self._checkpoint is not None:
+            return self._pass_checkpoint()
+        batch, rest = self._batch, slice(self._row, None)
+        assert batch is not None
+        found = EventBatch(batch.stream, batch.segment_id, batch.events[rest], batch.offsets[rest])
+        return self._hand_out(found, len(self._events))
 
-    def leave(self, position: Positions | None = None) -> Reader:
-        """The reader as it goes: what it owns waits for others, from where it is, or was at ``position``."""
-        at = position or {}
-        reading = {segment: at.get(segment, offset) for segment, offset in self.reading.items()}
-        done = {segment: at.get(segment, offset) for segment, offset in self.done.items()}
-        return replace(self, phase=Phase.FETCH, back=Phase.LEAVE, reading=reading, done=done)
+    def __iter__(self) -> Iterator[GroupEvent[T]]:
+        """Yield events and checkpoints until the group has read all there is."""
+        while not self.at_end:
+            while self._fetch(self._timeout):
+                yield self._take()
 
-    def due(self, state: GroupState) -> float:
-        """The time, in seconds, before which another turn has nothing to do unless there is something to read."""
-        timers = self.timers
-        # While one is under way none is begun: then that timer would be due again and again.
-        automatic = [timers.checkpoint] if state.config.checkpoint_ms > 0 and not state.checkpoints.waiting else []
-        free = [timers.acquire] if state.unassigned else []
-        return min(timers.fetch, timers.config, timers.distance, *automatic, *free)
+    @property
+    def has_events(self) -> bool:
+        """Whether the next event is there without waiting for it, unless its segment is given away."""
+        return self._row < len(self._events)
 
-    # ---- a turn ------------------------------------------------------------------------------------------------------
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._timeout
 
-    def turn(self, state: GroupState, now: Now) -> Reader:
-        """Begin a turn. The caller has done with what was handed out before it. Raises ReaderOfflineError."""
-        return replace(self, phase=Phase.CONFIG, fetched=False, finished=False)._passed(state, now)
+    def next_event(self, timeout: float) -> GroupEvent[T] | None:
+        """The next event or checkpoint; None if none came within ``timeout`` seconds. Raises what :meth:`poll` does."""
+        return self._take() if self._fetch(timeout) else None
 
-    def request(self, now: Now) -> Request:
-        """What to ask; invalid while the reader rests."""
-        match self.phase:
-            case Phase.FETCH | Phase.SEEN:
-                return Request(Ask.FETCH)
-            case Phase.ASK_CONFIG:
-                return Request(Ask.CONFIG)
-            case Phase.ASK_SUCCESSORS:
-                return Request(Ask.SUCCESSORS, segment=self.segment)
-            case Phase.TELL_CUTS:
-                return Request(Ask.PUBLISH, cuts=by_stream(self.telling))
-            case Phase.TOLD:
-                return Request(Ask.WRITE, updates=[self._distance(now)])
-        decide = self.decisions[self.phase]
-        return Request(Ask.UPDATE, decide=lambda state: decide(self, state, now))
+    def take_back(self) -> None:
+        """Count what the last call handed out as not handed out."""
+        self._row, self._began, self._passed = self._before
 
-    def answered(self, answer: Any, state: GroupState, now: Now) -> Reader:
-        """The reader after an answer, with the state as it is known then. Raises ReaderOfflineError."""
-        return replace(self.answers[self.phase](self, answer, state, now), unsettled=False)._passed(state, now)
+    def close(self) -> None:
+        """Leave the group: others go on behind what was handed out. Durable on return."""
+        self._leave(None)
 
-    def _passed(self, state: GroupState, now: Now) -> Reader:
-        """The reader in the next phase in which there is something to ask, or in which it rests."""
-        reader = self
-        while (look := reader.looks.get(reader.phase)) is not None:
-            reader = look(reader, state, now)
-        return reader
+    def leave(self, position: Positions) -> None:
+        """Leave the group, whose next readers go on at ``position``, where it has the segment. Durable on return."""
+        if not self._closed and not forks.is_inherited(self._member):
+            try:
+                self._await_turn()
+                self._member.leave(position)
+            finally:
+                self._end()
 
-    def _to(self, phase: Phase, **changes: Any) -> Reader:
-        return replace(self, phase=phase, **changes)
+    def __enter__(self) -> Self:
+        return self
 
-    def _set(self, **times: float) -> Reader:
-        return replace(self, timers=self.timers._replace(**times))
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        elif issubclass(kind, ReaderOfflineError):
+            self._end()  # its place is lost: there is nothing to leave
+        else:
+            self._leave(self._began)
 
-    def _wants_look(self, now: Now) -> bool:
-        return not self.fetched and now.seconds >= self.timers.fetch
+    # ---------------------------------------------------------------- inside
 
-    def _look(self) -> Reader:
-        return self._to(Phase.FETCH, back=self.phase)
+    @property
+    def _checkpoint(self) -> str | None:
+        """The checkpoint that is to be handed out; only where no turn is under way."""
+        name = self._member.checkpoint
+        return None if name == self._passed else name
 
-    def _distance(self, now: Now) -> UpdateDistanceToTail:
-        # Not what it seems to be: Java's readers write this number, and who wrote a true one would seem to have
-        # nothing to do, and be given all segments.
-        behind = 0 if self.last is None else now.wall_ms - self.last
-        return UpdateDistanceToTail(self.id, behind, self.position)
+    def _take(self) -> GroupEvent[T]:
+        # While a checkpoint waits to be handed out, no time is left before the next turn.
+        if self._due == 0.0 and self._checkpoint is not None:
+            return self._pass_checkpoint()
+        row = self._row
+        try:
+            event = self._decoded(row)
+        except DeserializationError as error:
+            raise self._refused(error, row) from error
+        self._before = row, self._began, self._passed
+        try:
+            self._row, self._began = row + 1, row
+            return event
+        except BaseException:
+            self.take_back()
+            raise
 
-    def _place(self, state: GroupState) -> Positions:
-        """The segments that the state says are this reader's. Raises ReaderOfflineError if it has lost its place."""
-        owned = state.assigned.get(self.id)
-        if owned is None:
-            raise ReaderOfflineError(
-                f"reader {self.id} is no longer in its group: it was taken offline or the group was reset; make a new "
-                "reader"
-            )
-        if (owned.keys() - self.reading.keys() - self.done.keys()) and not self.unsettled:
-            raise self._replaced()
-        if any(segment not in owned for segment in (*self.reading, *self.done)):
-            raise self._replaced()
-        return owned
+    def _pass_checkpoint(self) -> GroupEvent[T]:
+        name = self._checkpoint
+        return self._hand_out(GroupEvent[T](None, checkpoint=name), self._row, name)
 
-    def _replaced(self) -> ReaderOfflineError:
-        return ReaderOfflineError(
-            f"reader {self.id} was taken offline, and another process has come under its name: make a new reader with "
-            "another id"
+    def _decoded(self, row: int) -> GroupEvent[T]:
+        value: Any = self._events[row]
+        if self._deserialize is not None:
+            value = self._deserialize(value)
+        assert self._batch is not None
+        return GroupEvent(value, self._segment, int(self._batch.offsets[row]))
+
+    def _hand_out(self, what: V, row: int, checkpoint: str | None = None) -> V:
+        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        self._before = self._row, self._began, self._passed
+        try:
+            self._row, self._began, self._passed = row, self._row, checkpoint or self._passed
+            return what
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the event's place; the next call continues after the event."""
+        assert self._batch is not None
+        metrics.BAD_RECORDS.add(1, "client", str(self._batch.stream))
+        return self._hand_out(self._batch.locate(error, row), row + 1)
+
+    def _fetch(self, timeout: float) -> bool:
+        """Return whether there is something to hand out, after at most ``timeout`` seconds."""
+        if self._closed:
+            raise ConfigError(f"reader {self.id} is closed: make a new one of its group")
+        if self.has_events and time.monotonic() < self._due:
+            return True
+        if self._turning is None and self._checkpoint is not None:
+            self._due = 0.0
+            return True
+        self._cut = self._cut or self._in_call
+        self._in_call = True
+        try:
+            found = self._await(time.monotonic() + timeout)
+        except Exception:
+            self._in_call = False
+            raise
+        self._in_call = False
+        return found
+
+    def _await(self, end: float) -> bool:
+        while self._turn(end):
+            if self._checkpoint is not None or self.has_events:
+                return True
+            if self._member.at_end:
+                return False
+            left = end - time.monotonic()
+            if self._read(max(0.0, min(left, self._member.wait()))):
+                return True
+            if left <= 0:
+                break
+        return False
+
+    def _turn(self, end: float) -> bool:
+        """Take part in the group, and read what is owned after it; False if the servers take longer than to ``end``."""
+        try:
+            if self._turning is None:
+                self._drop_interrupted()
+                self._note()
+                if self._member.begin_turn():
+                    self._begin_turn()
+                self._passed = None
+            if not self._turn_ended(max(end - time.monotonic(), _TURN_SECONDS)):
+                return False
+        except ReaderOfflineError:
+            self._end()  # its place is lost: there is nothing to leave
+            raise
+        self._drop_interrupted()
+        if self._begin_at is not None:
+            owned = self._member.position.positions
+            acquired = {segment: at for segment, at in owned.items() if segment not in self._owned}
+            if acquired:
+                for segment, at in self._begin_at(acquired).items():
+                    if at != acquired[segment]:
+                        self._member.moved(segment, at)
+            self._owned = owned
+        reading = self._member.reading
+        for stream, reader in self._readers.items():
+            reader.own({segment.id: at for segment, at in reading.items() if segment.stream == stream})
+        if self._segment not in reading:  # the rest of the batch is for whoever gets the segment
+            self._forget()
+        # A checkpoint is reported with the call after the one that hands it out.
+        self._due = 0.0 if self._checkpoint is not None else time.monotonic() + self._member.wait()
+        return True
+
+    def _begin_turn(self) -> None:
+        """Have the turn end in the background, or end it here.
+
+        In an event loop the call as a whole goes on behind its caller's time. With ``begin_at`` the caller has to know
+        what it owns before it does anything else.
+        """
+        if self._begin_at is None and io.seam() is None:
+            self._turning = _Turn(self._member.finish_turn)
+        else:
+            self._member.finish_turn()
+
+    def _drop_interrupted(self) -> None:
+        """Drop what an interrupted call has left; the events that were not handed out are read again."""
+        if self._cut:
+            for reader in self._readers.values():
+                reader.restart()
+            self._note_batch()
+            self._forget()
+            self._cut = False
+
+    def _turn_ended(self, seconds: float | None = None) -> bool:
+        """Whether there is no turn in the background, after at most so many seconds. Raises what it has ended by."""
+        turning = self._turning
+        if turning is None:
+            return True
+        turning.start()
+        if not turning.ended.wait(seconds):
+            return False
+        self._turning = None
+        turning.check()
+        return True
+
+    def _note(self) -> None:
+        """Tell the group how far everything was handed out."""
+        if self._note_batch():
+            self._note_ends()
+
+    def _note_batch(self) -> bool:
+        """Note how far the batch was handed out, and forget it if that is all of it; whether there is none left."""
+        segment = self._segment
+        if self._batch is None or segment is None or segment not in self._member.reading:
+            return True
+        at = int(self._batch.offsets[self._row]) if self.has_events else self._batch.end
+        self._member.handed_out(segment, at)
+        if self.has_events:
+            return False
+        end = self._member.state.end.get(segment)
+        if end is not None and at >= end:
+            self._member.ended(segment, sealed=False)
+            reader = self._readers[segment.stream]
+            reader.ended = [one for one in reader.ended if one != segment.id]
+        self._forget()
+        return True
+
+    def _note_ends(self) -> None:
+        for stream, reader in self._readers.items():
+            for segment_id, begin in reader.begins.items():
+                self._member.truncated(Segment(stream, segment_id), begin)
+            for segment_id in reader.ended:
+                self._member.ended(Segment(stream, segment_id))
+            reader.begins.clear()
+            reader.ended.clear()
+
+    def _forget(self) -> None:
+        self._batch, self._segment, self._events, self._row, self._began = None, None, [], 0, 0
+
+    def _read(self, timeout: float) -> bool:
+        """Whether events came within so many seconds. A segment that ends is an end of waiting, too."""
+        end = time.monotonic() + timeout
+        while True:
+            for reader in self._turns:
+                try:
+                    batch = reader.poll(0)
+                except DataLossError:
+                    self._note_ends()
+                    raise
+                if batch is not None and self._begin(batch):
+                    # The others first, next time.
+                    self._turns = [*(other for other in self._turns if other is not reader), reader]
+                    return True
+                if reader.ended:
+                    return False
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            waits = [reader.waits() for reader in self._readers.values() if not reader.at_end]
+            sources = [source for own, _ in waits for source in own]
+            seconds = max(0.0, min([left, *(seconds for _, seconds in waits)]))
+            self._in_call = False  # an interrupt of the wait leaves nothing undone
+            wait_ready(sources, [], seconds)
+            self._in_call = True
+
+    def _begin(self, batch: EventBatch) -> bool:
+        """Take a batch, up to where the group ends; False if all of it lies behind that."""
+        segment = Segment(batch.stream, batch.segment_id)
+        end = self._member.state.end.get(segment)
+        if end is not None and batch.end > end:
+            count = int(batch.offsets.searchsorted(end))
+            batch = EventBatch(batch.stream, batch.segment_id, batch.events[:count], batch.offsets[:count])
+            if not count:  # truncated beyond where the group ends
+                self._member.ended(segment, sealed=False)
+                return False
+        self._batch, self._segment, self._events, self._row, self._began = (
+            batch,
+            segment,
+            batch.events.to_pylist(),
+            0,
+            0,
         )
-
-    def _again(self, state: GroupState, now: Now) -> dict[str, float]:
-        """When to look again for segments to acquire and to release; the busiest acquires last and releases first."""
-        rank = state.rank(self.id)
-        return {
-            "release": now.seconds + _UNIT * (1 + rank),
-            "acquire": now.seconds + _UNIT * max(1, state.readers - rank),
-        }
-
-    def _next_distance(self, state: GroupState, now: Now) -> float:
-        return now.seconds + _UNIT * (state.readers + 1)
-
-    def _without(self, segment: Segment) -> Reader:
-        return replace(
-            self,
-            reading=_without(self.reading, segment),
-            done=_without(self.done, segment),
-            ranges={s: keys for s, keys in self.ranges.items() if s != segment},
-        )
-
-
-def _without(positions: Positions, segment: Segment) -> Positions:
-    return {other: offset for other, offset in positions.items() if other != segment}
-
-
-def should_compact(state: GroupState, size: int, chance: float) -> bool:
-    """Whether a reader that has looked at the state should compact it.
-
-    ``size`` is the number of bytes since the last compaction, ``chance`` a random number within [0, 1). What a later
-    version has written is not understood, and so is not written anew.
-    """
-    return size > _COMPACT_BYTES and chance < _COMPACT_PROBABILITY and not state.later
-
-
-# ---- phases in which there may be something to ask -------------------------------------------------------------------
-
-
-def _look_config(reader: Reader, state: GroupState, now: Now) -> Reader:
-    if now.seconds < reader.timers.config:
-        return reader._to(Phase.REPORT) if reader.handed is not None else reader._to(Phase.NEXT)
-    if reader._wants_look(now):
-        return reader._look()
-    if state.updating:
-        return reader._to(Phase.ASK_CONFIG)
-    return reader._set(config=now.seconds + _CONFIG_WINDOW)
-
-
-def _look_complete(reader: Reader, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    reader._place(state)
-    if not reader.done or state.checkpoints.of(reader.id):
-        return reader._to(Phase.RELEASE)
-    segment = next(iter(reader.done))
-    if segment in state.end:  # the group ends in it
-        return reader._to(Phase.COMPLETED, segment=segment, pending=_completed(reader, segment, Succession()))
-    return reader._to(Phase.ASK_SUCCESSORS, segment=segment)
-
-
-def _completed(reader: Reader, segment: Segment, what: Succession) -> SegmentCompleted:
-    ranges = {segment: reader.ranges.get(segment), **what.ranges}
-    return SegmentCompleted(reader.id, segment, what.predecessors, ranges)
-
-
-def _look_release(reader: Reader, state: GroupState, now: Now) -> Reader:
-    if reader._wants_look(now):
-        return reader._look()
-    reader._place(state)
-    due = now.seconds >= reader.timers.release and not state.checkpoints.of(reader.id)
-    if not due or not reader.reading or not state.has_too_many(reader.id):
-        return reader._to(Phase.PUBLISH)
-    # Which one does not matter, as long as not all readers prefer the same.
-    segment = max(reader.reading, key=lambda s: zlib.crc32(f"{reader.id} {s}".encode()))
-    wait = now.seconds + _WINDOW
-    return reader._set(release=wait, acquire=wait)._to(Phase.RELEASED, segment=segment)
-
-
-def _look_publish(reader: Reader, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    checkpoints = state.checkpoints
-    if state.config.retention is Retention.AUTOMATIC and not checkpoints.published and checkpoints.last:
-        return reader._to(Phase.TELL_CUTS, telling=checkpoints.last)
-    return reader._to(Phase.NEXT)
-
-
-def _look_next(reader: Reader, state: GroupState, now: Now) -> Reader:
-    if reader._wants_look(now):
-        return reader._look()
-    reader._place(state)
-    interval = state.config.checkpoint_ms / 1000
-    if waiting := state.checkpoints.of(reader.id):
-        name = waiting[0]
-        timed = reader._set(checkpoint=now.seconds + interval)
-        if SILENT in name:
-            return timed._to(Phase.SILENT, checkpoint=name)
-        return timed._to(Phase.CHECKPOINT, handed=name)
-    if interval > 0 and now.seconds >= reader.timers.checkpoint and not state.checkpoints.waiting:
-        return reader._to(Phase.BEGIN, checkpoint=reader.new_name())
-    return reader._to(Phase.ACQUIRE)
-
-
-def _look_acquire(reader: Reader, state: GroupState, now: Now) -> Reader:
-    if reader._wants_look(now):
-        return reader._look()
-    reader._place(state)
-    if now.seconds < reader.timers.acquire or state.checkpoints.of(reader.id):
-        return reader._to(Phase.DISTANCE)
-    if not state.unassigned:
-        return reader._set(acquire=reader._again(state, now)["acquire"])._to(Phase.DISTANCE)
-    wait = now.seconds + _WINDOW
-    return reader._set(acquire=wait, release=wait)._to(Phase.ACQUIRED)
-
-
-def _look_distance(reader: Reader, state: GroupState, now: Now) -> Reader:
-    if now.seconds >= reader.timers.distance:
-        return reader._set(distance=reader._next_distance(state, now))._to(Phase.TOLD)
-    return reader._to(Phase.END if not reader.reading and state.is_end_of_data else Phase.READ)
-
-
-Reader.looks = {
-    Phase.CONFIG: _look_config,
-    Phase.COMPLETE: _look_complete,
-    Phase.RELEASE: _look_release,
-    Phase.PUBLISH: _look_publish,
-    Phase.NEXT: _look_next,
-    Phase.ACQUIRE: _look_acquire,
-    Phase.DISTANCE: _look_distance,
-}
-
-
-# ---- what is written, as it follows from the state -------------------------------------------------------------------
-
-
-def _decide_join(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    if reader.id in state.assigned:
-        raise ReaderOnlineError(
-            f"the group has a reader {reader.id} already: choose another id, or take it offline if it has died, by "
-            f"group.reader_offline({reader.id!r}) or pravega-serde group offline"
-        )
-    return [AddReader(reader.id)]
-
-
-def _decide_leave(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    try:
-        reader._place(state)
-    except ReaderOfflineError:  # it has gone, or another process has its name
-        return []
-    return [RemoveReader(reader.id, reader.position.positions)]
-
-
-def _decide_renew(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    init = reader.pending
-    assert isinstance(init, Init)
-    return [init] if state.config.generation < init.config.generation else []
-
-
-def _decide_report(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    reader._place(state)
-    name = reader.handed if reader.phase is Phase.REPORT else reader.checkpoint
-    assert name is not None
-    if name not in state.checkpoints.of(reader.id):
-        return []
-    return [CheckpointReader(name, reader.id, reader.position.positions)]
-
-
-def _decide_completed(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    assert reader.pending is not None
-    owned = _owned(reader, state)
-    return [reader.pending] if reader.segment in owned and not state.checkpoints.of(reader.id) else []
-
-
-def _decide_released(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
-    segment, owned = reader.segment, _owned(reader, state)
-    assert segment is not None
-    if segment not in owned or state.checkpoints.of(reader.id) or not state.has_too_many(reader.id):
-        return []
-    return [ReleaseSegment(reader.id, segment, reader.reading[segment]), reader._distance(now)]
-
-
-def _owned(reader: Reader, state: GroupState) -> Positions:
-    """The same as _place, but for the segment that may have been given up by now. Raises ReaderOfflineError."""
-    assert reader.segment is not None
-    owned = state.assigned.get(reader.id, {})
-    return (reader if reader.segment in owned else reader._without(reader.segment))._place(state)
-
-
-def _decide_published(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    # Not of a later checkpoint: that one is yet to be told.
-    is_told = state.checkpoints.last == reader.telling and not state.checkpoints.published
-    return [UpdateCheckpointPublished(True)] if is_told else []
-
-
-def _decide_begin(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:  # noqa: ARG001
-    if state.checkpoints.waiting or reader.checkpoint in state.checkpoints.positions:
-        return []
-    return [CreateCheckpoint(reader.checkpoint), ClearCheckpointsBefore(reader.checkpoint)]
-
-
-def _decide_acquired(reader: Reader, state: GroupState, now: Now) -> list[StateUpdate]:
-    owned = reader._place(state)
-    if owned.keys() - reader.reading.keys() - reader.done.keys():
-        return []  # it took effect, though nobody said so
-    if state.checkpoints.of(reader.id) or not state.unassigned:
-        return []
-    return [*(AcquireSegment(reader.id, segment) for segment in state.to_acquire(reader.id)), reader._distance(now)]
-
-
-Reader.decisions = {
-    Phase.JOIN: _decide_join,
-    Phase.LEAVE: _decide_leave,
-    Phase.RENEW: _decide_renew,
-    Phase.REPORT: _decide_report,
-    Phase.SILENT: _decide_report,
-    Phase.COMPLETED: _decide_completed,
-    Phase.RELEASED: _decide_released,
-    Phase.PUBLISHED: _decide_published,
-    Phase.BEGIN: _decide_begin,
-    Phase.ACQUIRED: _decide_acquired,
-}
-
-
-# ---- what the answers amount to --------------------------------------------------------------------------------------
-
-
-def _joined(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.READ)
-
-
-def _left(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.GONE, reading={}, done={}, ranges={})
-
-
-def _fetched(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    after = reader._set(fetch=now.seconds + state.config.refresh_ms / 1000)
-    return after._to(Phase.DISTANCE if reader.phase is Phase.SEEN else reader.back, fetched=True)
-
-
-def _configured(reader: Reader, answer: Init, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.RENEW, pending=answer)
-
-
-def _renewed(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    after = reader._set(config=now.seconds + _CONFIG_WINDOW)
-    return after._to(Phase.CONFIG, pending=None)
-
-
-def _reported(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.COMPLETE, handed=None, finished=True)
-
-
-def _taken(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    # It may have held up what was to be passed on after the checkpoint that was reported in this turn.
-    return reader._to(Phase.COMPLETE if reader.finished else Phase.NEXT)
-
-
-def _succeeded(reader: Reader, answer: Succession, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    assert reader.segment is not None
-    return reader._to(Phase.COMPLETED, pending=_completed(reader, reader.segment, answer))
-
-
-def _passed_on(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    segment = reader.segment
-    assert segment is not None
-    after = reader if segment in state.assigned.get(reader.id, {}) else reader._without(segment)
-    return after._set(acquire=now.seconds)._to(Phase.COMPLETE, segment=None, pending=None)
-
-
-def _released(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    segment = reader.segment
-    assert segment is not None
-    after = reader if segment in state.assigned.get(reader.id, {}) else reader._without(segment)
-    timed = after._set(**reader._again(state, now), distance=reader._next_distance(state, now))
-    return timed._to(Phase.PUBLISH, segment=None)
-
-
-def _told_cuts(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.PUBLISHED)
-
-
-def _published(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.NEXT, telling={})
-
-
-def _begun(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._set(checkpoint=now.seconds + state.config.checkpoint_ms / 1000)._to(Phase.NEXT)
-
-
-def _acquired(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    reading, done, ranges = dict(reader.reading), dict(reader.done), dict(reader.ranges)
-    for segment, offset in replace(reader, unsettled=True)._place(state).items():
-        if segment in reading or segment in done:
-            continue
-        is_done = offset < 0 or offset >= state.end.get(segment, offset + 1)
-        (done if is_done else reading)[segment] = offset
-        ranges[segment] = state.ranges.get(segment)
-    timed = reader._set(**reader._again(state, now), distance=reader._next_distance(state, now))
-    return timed._to(Phase.DISTANCE, reading=reading, done=done, ranges=ranges)
-
-
-def _told(reader: Reader, answer: None, state: GroupState, now: Now) -> Reader:  # noqa: ARG001
-    return reader._to(Phase.SEEN)
-
-
-Reader.answers = {
-    Phase.JOIN: _joined,
-    Phase.LEAVE: _left,
-    Phase.FETCH: _fetched,
-    Phase.SEEN: _fetched,
-    Phase.ASK_CONFIG: _configured,
-    Phase.RENEW: _renewed,
-    Phase.REPORT: _reported,
-    Phase.SILENT: _taken,
-    Phase.ASK_SUCCESSORS: _succeeded,
-    Phase.COMPLETED: _passed_on,
-    Phase.RELEASED: _released,
-    Phase.TELL_CUTS: _told_cuts,
-    Phase.PUBLISHED: _published,
-    Phase.BEGIN: _begun,
-    Phase.ACQUIRED: _acquired,
-    Phase.TOLD: _told,
-}
+        return True
+
+    def _leave(self, row: int | None) -> None:
+        """Leave the group; before a row of the batch, or behind what was handed out."""
+        if self._closed or forks.is_inherited(self._member):
+            return
+        try:
+            self._await_turn()
+            at = {}
+            if row is not None and self._batch is not None and self._segment is not None and row < len(self._events):
+                at = {self._segment: int(self._batch.offsets[row])}
+            self._cut = self._cut or self._in_call
+            self._drop_interrupted()
+            self._note()
+            self._member.leave(at)
+        finally:
+            self._end()
+
+    def _await_turn(self) -> None:
+        """Wait for the turn in the background, as long as the servers take: a call before this had no time for it."""
+        try:
+            self._turn_ended()
+        except ReaderOfflineError:
+            raise
+        except PravegaError as error:  # what is left is told by leaving, if it lasts
+            _log.info("reader %s of its group: a turn has failed: %s", self.id, error)
+        if self._segment not in self._member.reading:  # it was given away in that turn
+            self._forget()
+
+    def _end(self) -> None:
+        self._closed = True
+        for reader in self._readers.values():
+            reader.close()
+        self._member.close()

@@ -2,9 +2,9 @@
 
 :func:`ingest` and :func:`plan` are in ``run``. What is ingested: ``replayable`` says what a source gives,
 ``file_source`` has files as one, ``file_kinds`` and ``lines`` read them. How: ``ingester`` makes step
-after step by the protocol of :mod:`pravega_connector.steps`; ``feed`` cuts a source into steps, ``encode`` makes events
-of records, ``content`` writes them into a step's transaction and bad records beside it. Who: ``takeover`` decides
-whether to wait for another run.
+after step by the protocol of :mod:`pravega_connector.exactly_once.steps`; ``feed`` cuts a source into steps, ``encode``
+makes events of records, ``content`` writes them into a step's transaction and bad records beside it. Who: ``takeover``
+decides whether to wait for another run.
 """
 
 from pravega_connector.ingest.content import Counts

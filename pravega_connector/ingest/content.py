@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from pravega_connector.client import LeaseKeeper, OpenTransaction
 from pravega_connector.errors import IngestError, OutputFileError, SourceChangedError
 from pravega_connector.ingest.encode import Encoding
 from pravega_connector.ingest.feed import Draft, Piece
 from pravega_connector.ingest.replayable import Chunk, Rejected, ReplayableSource
 from pravega_connector.whole_file import WholeFile
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction
 
 __all__ = ["ContentWriter", "Counts", "DeadLetters"]
 

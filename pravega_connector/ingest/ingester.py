@@ -1,8 +1,9 @@
 """Ingestion in steps: record a transaction, write it, commit it; and wait for another run that may be at work.
 
-The protocol is in :mod:`pravega_connector.steps`. A source is an item, and its position a :class:`~.feed.Progress`. A
-run claims all sources with each step, so that one run at a time makes steps. It records a transaction before it writes
-it: a run that is refused has written nothing, and the open transaction tells other runs that this one is at work.
+The protocol is in :mod:`pravega_connector.exactly_once.steps`. A source is an item, and its position a
+:class:`~.feed.Progress`. A run claims all sources with each step, so that one run at a time makes steps. It records a
+transaction before it writes it: a run that is refused has written nothing, and the open transaction tells other runs
+that this one is at work.
 
 A step is written while the one before becomes visible, and committed when it is. The record names the step before, for
 the run that has to do the step again.
@@ -25,7 +26,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pravega_connector import metrics
-from pravega_connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, TransactionalWriter
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import (
     ConnectorError,
     DeadlineExceededError,
@@ -38,12 +39,14 @@ from pravega_connector.errors import (
     StreamSealedError,
     TransactionError,
 )
+from pravega_connector.exactly_once.steps import ALL, Named, Outcome, Step, StepLog, Turn, Update
 from pravega_connector.ingest.content import ContentWriter, Counts, DeadLetters
 from pravega_connector.ingest.encode import Columns, Encoding
 from pravega_connector.ingest.feed import Draft, Feed, Progress
 from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.ingest.takeover import Owner, Resolution, Takeover
-from pravega_connector.steps import ALL, Named, Outcome, Step, StepLog, Turn, Update
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
 
 __all__ = ["Ingester", "Settings"]
 

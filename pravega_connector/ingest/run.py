@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import SourceError, StepsStateError
+from pravega_connector.exactly_once.steps import Life, StepLog
 from pravega_connector.ingest.content import Counts, DeadLetters
 from pravega_connector.ingest.encode import Encoding, encoding_for, recorded_schema
 from pravega_connector.ingest.feed import Feed, Progress, Sizes
@@ -21,7 +22,7 @@ from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.ingest.takeover import Resolution, this_run
 from pravega_connector.options import parse_options
 from pravega_connector.sink import SinkOptions
-from pravega_connector.steps import Life, StepLog
+from pravega_connector.wire import StreamName
 
 __all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pravega_connector.client import TransactionStatus
+from pravega_connector.core.values import TransactionStatus
 
 __all__ = ["RESOLUTIONS", "Owner", "Resolution", "Takeover", "has_ended", "this_run"]
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pravega_connector.client import PravegaClient, StreamCut, StreamName
-from pravega_connector.client.slices import slices_between
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
-from pravega_connector.groups import GroupConfig, GroupState, Segment, by_stream
-from pravega_connector.groups.manager import missing_from, told_positions
+from pravega_connector.group_protocol import GroupConfig, GroupState, Segment, by_stream
+from pravega_connector.group_protocol.administration import missing_from, told_positions
 from pravega_connector.insight.lag import SegmentLag, StreamLag, note_lag, stream_lag
+from pravega_connector.reader.slices import slices_between
+from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["GroupView", "group_lag", "group_view"]
 

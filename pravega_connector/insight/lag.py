@@ -13,20 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pravega_connector import metrics
-from pravega_connector.client import (
-    Lineage,
-    PravegaClient,
-    SegmentInfo,
-    SegmentSlice,
-    SegmentStores,
-    StreamCut,
-    StreamName,
-    read_slice,
-    sealed_lengths,
-)
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import StreamNotFoundError
 from pravega_connector.insight.stream_cuts import segment_label
 from pravega_connector.notebook import table
+from pravega_connector.reader.slices import SegmentSlice, read_slice
+from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
+from pravega_connector.stores.segments import Lineage, sealed_lengths
+from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = [
     "Loss",

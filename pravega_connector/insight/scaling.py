@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from xml.sax.saxutils import escape
 
-from pravega_connector.client import PravegaClient, SegmentInfo, StreamName, sealed_lengths
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import (
     AuthenticationError,
     ControllerError,
@@ -19,7 +19,9 @@ from pravega_connector.errors import (
     StreamNotFoundError,
 )
 from pravega_connector.insight.stream_cuts import segment_label
-from pravega_connector.wire import SegmentRange, segment_epoch, segment_number
+from pravega_connector.stores.segment_stores import SegmentInfo
+from pravega_connector.stores.segments import sealed_lengths
+from pravega_connector.wire import SegmentRange, StreamName, segment_epoch, segment_number
 
 __all__ = ["History", "SegmentLife", "draw_history", "scaling_history"]
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pravega_connector.checkpoint import committed_offset
-from pravega_connector.client import PravegaClient, parse_time, sealed_lengths
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import InvalidNameError, MalformedStreamCutError
+from pravega_connector.reader.positions import parse_time
+from pravega_connector.stores.segments import sealed_lengths
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName, parse_segment_name, segment_epoch, segment_name
 from pravega_connector.wire.cuts import malformed_cut
 

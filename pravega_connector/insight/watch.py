@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ReaderGroupError
-from pravega_connector.groups import Segment
+from pravega_connector.group_protocol import Segment
 from pravega_connector.insight.groups import GroupView, group_view
 from pravega_connector.insight.stream_cuts import segment_label
-from pravega_connector.wire import SegmentRange, segment_epoch
+from pravega_connector.wire import SegmentRange, StreamName, segment_epoch
 
 __all__ = ["SegmentView", "StreamView", "StreamWatch"]
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
-from pravega_connector.client import EventWriter, PravegaClient
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import LocalServerError
 from pravega_connector.local.process import SupervisedProcess
 from pravega_connector.ports import listens
 from pravega_connector.wire import StreamName
+from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.errors import PravegaError
 
 __all__ = [

@@ -25,7 +25,7 @@ from pravega_serde.guesses import did_you_mean
 from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
 
 if TYPE_CHECKING:
-    from pravega_connector.client import PravegaClient
+    from pravega_connector.client.pravega_client import PravegaClient
     from pravega_serde.registry import RegistryConfig
 
 __all__ = ["CommonOptions", "FormatOptions", "RegistryOptions", "codec_names", "registry_option"]
@@ -358,7 +358,7 @@ class CommonOptions(RegistryOptions):
         answered before: in this process, lately to this user of the machine, or, by ``service``, as the caller knows.
         It waits ``timeout_ms`` otherwise: a wrong address must be an error soon.
         """
-        from pravega_connector.client import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
+        from pravega_connector.client.shared import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
 
         config = self.config()
         going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout

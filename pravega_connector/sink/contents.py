@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.ledger import Content
+from pravega_connector.exactly_once.batches import Content
 from pravega_serde.columnar import ByteColumn, as_column
 
 __all__ = ["RowTotal"]

@@ -1,8 +1,8 @@
 """Exactly once: transactions that tasks write, and their commit by the driver.
 
 A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
-The driver works through the commit table (:mod:`pravega_connector.ledger`) with the messages. What a task that failed,
-or lost a race, has written is in no message, so it is never committed, and ends with its lease.
+The driver works through the commit table (:mod:`pravega_connector.exactly_once.batches`) with the messages. What a task
+that failed, or lost a race, has written is in no message, so it is never committed, and ends with its lease.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pravega_connector.client import LeaseKeeper, OpenTransaction, PravegaClient, StreamName, Transaction
-from pravega_connector.client.waiting import in_background
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.io import in_background
 from pravega_connector.errors import ConfigError, ConnectorError
-from pravega_connector.exchange import Exchanged
-from pravega_connector.ledger import (
+from pravega_connector.exactly_once.batches import (
     Ask,
     Commit,
     Job,
@@ -44,9 +43,12 @@ from pravega_connector.ledger import (
     target_of,
     writer_of,
 )
+from pravega_connector.exchange import Exchanged
 from pravega_connector.sink.contents import RowTotal
 from pravega_connector.sink.encoding import EventEncoder, LatestTime
 from pravega_connector.sink.options import SinkOptions
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
 from pravega_serde.per_process import PerProcess
 
 __all__ = ["ExactlyOnce", "KeptTransactions", "TaskPrepared", "WriteId"]
@@ -133,7 +135,7 @@ class ExactlyOnce:
         _probed.get((client, stream, self._options.transaction_timeout_ms), probe)
 
     def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Commit the batch, once. Raises ExactlyOnceError, OutcomeUnknownError: see pravega_connector.ledger.
+        """Commit the batch, once. Raises ExactlyOnceError and OutcomeUnknownError.
 
         A batch write can be read on return, unless the servers take longer than the commit's timeout to make it
         visible, which is logged. The rows of a micro-batch can be read a moment later. Its event time is noted, if it

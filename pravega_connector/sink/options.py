@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from pravega_connector.client import MAX_EVENT_SIZE, RetentionPolicy, ScalingPolicy
+from pravega_connector.core.events import MAX_EVENT_SIZE
+from pravega_connector.core.values import RetentionPolicy, ScalingPolicy
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError
 from pravega_connector.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
 from pravega_connector.wire import StreamName

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pravega_connector.client import EventWriter, StreamName
 from pravega_connector.errors import InvalidNameError
 from pravega_connector.sink.encoding import TARGET_STREAM, EventEncoder, LatestTime
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.event_writer import EventWriter
 
 __all__ = ["MAX_TARGETS", "TargetWriters", "Written", "parts_of"]
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from pravega_connector.client import EventWriter, PravegaClient, StreamName, note_answer
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.client.shared import note_answer
 from pravega_connector.errors import (
     AuthenticationError,
     ConnectorError,
@@ -26,13 +27,15 @@ from pravega_connector.errors import (
     ScopeNotFoundError,
     StreamNotFoundError,
 )
+from pravega_connector.exactly_once.batches import note_batch, writer_of
 from pravega_connector.exchange import Exchanged
-from pravega_connector.ledger import note_batch, writer_of
 from pravega_connector.sink.encoding import EventEncoder
 from pravega_connector.sink.exactly_once import ExactlyOnce
 from pravega_connector.sink.options import SinkOptions
 from pravega_connector.sink.targets import TargetWriters, Written, parts_of
 from pravega_connector.spark_calls import called_by_spark
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.event_writer import EventWriter
 from pravega_serde.per_process import PerProcess
 
 __all__ = ["PravegaBatchWriter", "PravegaStreamWriter"]

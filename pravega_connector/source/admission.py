@@ -19,8 +19,9 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pravega_connector.client import SegmentSlice, SegmentStores, StreamName, read_chunks
-from pravega_connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, segment_name, walk_frames
+from pravega_connector.reader.slices import SegmentSlice, read_chunks
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.wire import EVENT_HEADER_SIZE, READ_CHUNK, StreamName, segment_name, walk_frames
 
 __all__ = ["UNLIMITED", "Admission", "Backlog", "Boundaries", "Limits", "divide"]
 

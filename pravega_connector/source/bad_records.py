@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from pravega_connector.client import PravegaClient, SegmentSlice
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.deadletters import FileLetters, LetterBox, SliceReading, StreamLetters
 from pravega_connector.errors import ConfigError, OutputFileError
 from pravega_connector.options import FormatOptions
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source.options import SourceOptions
 from pravega_serde import DeserializationError, Serializer
 from pravega_serde.columnar import nothing, number_column, select

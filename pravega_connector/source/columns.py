@@ -25,13 +25,16 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from pravega_connector import metrics
-from pravega_connector.client import EventBatch, PravegaClient, SegmentSlice, SegmentTimes, StreamName, Watermark
-from pravega_connector.client.event_columns import METADATA
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError, StreamNotFoundError
 from pravega_connector.exchange import Portable
+from pravega_connector.reader.event_columns import METADATA
+from pravega_connector.reader.slices import EventBatch, SegmentSlice
+from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.source.bad_records import CORRUPT_TYPES, Decoded, corrupt_names, decode
 from pravega_connector.source.options import EVENT_TIME_COLUMNS, METADATA_COLUMNS, SourceOptions
 from pravega_connector.source.streams import of_each
+from pravega_connector.wire import StreamName, Watermark
 from pravega_serde import DeserializationError, Serializer
 from pravega_serde.columnar import (
     list_items,

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pravega_connector import metrics
-from pravega_connector.client import PravegaClient, SegmentSlice, StreamCut
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import DataLossError, SegmentTruncatedError
 from pravega_connector.insight import Loss, lost_bytes, survey
+from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.wire import StreamCut
 
 __all__ = ["DataLoss", "pass_over"]
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pravega_connector.client import EventBatch, PravegaClient, StreamName
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError
+from pravega_connector.reader.slices import EventBatch
 from pravega_connector.source.options import SourceOptions
+from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError, SchemaError, serializer_for
 from pravega_serde.serializer import FORMATS, imported
 

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pravega_connector.client import PravegaClient
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError
 from pravega_connector.exchange import Exchanged
 from pravega_connector.source.options import SourceOptions

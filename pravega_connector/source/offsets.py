@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from pravega_connector.client import SegmentSlice
 from pravega_connector.errors import ConfigError
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamCut, StreamName, parse_segment_name, segment_name
 from pravega_serde import PravegaError
 

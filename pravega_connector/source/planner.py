@@ -18,15 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pravega_connector.client import (
-    Lineage,
-    PravegaClient,
-    SegmentInfo,
-    SegmentSlice,
-    SegmentStores,
-    StreamCut,
-    StreamName,
-)
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import (
     ConfigError,
     ConnectorError,
@@ -35,12 +27,16 @@ from pravega_connector.errors import (
     StreamNotFoundError,
 )
 from pravega_connector.insight import Loss
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
 from pravega_connector.source.data_loss import DataLoss
 from pravega_connector.source.offsets import TASK_BYTES, Offset, slices_of
 from pravega_connector.source.options import SourceOptions
 from pravega_connector.source.positions import Positions
 from pravega_connector.source.streams import Streams, of_each
+from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
+from pravega_connector.stores.segments import Lineage
+from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["QueryPlan", "StreamPlanner"]
 
@@ -223,7 +219,7 @@ class QueryPlan:
         self._planners: dict[StreamName, StreamPlanner] = {}
         self._available: dict[StreamName, StreamCut] | None = None
         self._next_look = 0.0
-        from pravega_connector.client import Arrivals  # noqa: PLC0415 - readers, of which every process has one, plan nothing
+        from pravega_connector.reader.tail_notifications import Arrivals  # noqa: PLC0415 - readers, of which every process has one, plan nothing
 
         self._arrivals = Arrivals(client.stores)
         self._was_told = self._stopped = False

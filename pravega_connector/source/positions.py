@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pravega_connector.checkpoint import committed_offset
-from pravega_connector.client import PravegaClient, StreamCut, StreamName, parse_place, valid_cut
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
+from pravega_connector.reader.positions import parse_place, valid_cut
 from pravega_connector.source.offsets import cut_of, from_offset
+from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import PravegaError
 
 __all__ = ["Positions"]

@@ -26,11 +26,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pravega_connector.client import PravegaClient, StreamCut, StreamName, Subscriber
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ConnectorError
+from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.insight import StreamLag, lost_bytes, stream_lag
 from pravega_connector.source.data_loss import DataLoss
 from pravega_connector.source.streams import of_each
+from pravega_connector.wire import StreamCut, StreamName
 
 __all__ = ["Progress", "PublishedPosition"]
 

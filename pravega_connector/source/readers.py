@@ -26,23 +26,14 @@ from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
-from pravega_connector.client import (
-    EventBatch,
-    PravegaClient,
-    SegmentPlace,
-    SegmentSlice,
-    SegmentTimes,
-    StreamCut,
-    StreamName,
-    note_answer,
-    read_slice,
-    slices_between,
-)
-from pravega_connector.client.slices import joined
-from pravega_connector.client.waiting import in_background
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.client.shared import note_answer
+from pravega_connector.core.io import in_background
 from pravega_connector.errors import DataLossError, MalformedStreamCutError
 from pravega_connector.exchange import Exchanged
 from pravega_connector.insight import Loss
+from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slice, slices_between
+from pravega_connector.reader.watermarks import SegmentTimes
 from pravega_connector.source.admission import Boundaries, divide
 from pravega_connector.source.bad_records import check_letter_box, letter_box
 from pravega_connector.source.columns import NO_TIMES, Decoder, RowBuilder, marks_end, times_along, wants_event_time
@@ -54,6 +45,8 @@ from pravega_connector.source.positions import Positions
 from pravega_connector.source.progress import Progress, PublishedPosition
 from pravega_connector.source.streams import Streams, of_each
 from pravega_connector.spark_calls import called_by_spark
+from pravega_connector.stores.segment_stores import SegmentPlace
+from pravega_connector.wire import StreamCut, StreamName
 from pravega_serde import PravegaError
 
 __all__ = [

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pravega_connector.client import STATE_TAG, PravegaClient, StreamName, note_answer, shared_client
-from pravega_connector.client.waiting import side_by_side
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.client.shared import note_answer, shared_client
+from pravega_connector.core.io import side_by_side
+from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import ConfigError, ScopeNotFoundError, StreamNotFoundError
 from pravega_connector.source.options import SourceOptions
+from pravega_connector.wire import StreamName
 
 if TYPE_CHECKING:
-    from pravega_connector.client import ControllerClient
+    from pravega_connector.controller.service import ControllerClient
 
 __all__ = ["StreamPattern", "Streams", "of_each", "require_streams"]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.controller_values import TransactionStatus
-from pravega_connector.groups import group_stream
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.core.values import TransactionStatus
+from pravega_connector.group_protocol import group_stream
 from pravega_connector.testing.event_time import EventTime
 from pravega_connector.testing.history import StreamHistory, even_ranges
 from pravega_connector.testing.requests import frame

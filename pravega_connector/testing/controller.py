@@ -13,9 +13,9 @@ from typing import Any, Final
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.controller_values import TransactionStatus
-from pravega_connector.client.rpc import grpc
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.rpc import grpc
+from pravega_connector.core.values import TransactionStatus
 from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.testing.cluster import Cluster, RefusedError, StreamState
 from pravega_connector.wire import SegmentRange, StreamName

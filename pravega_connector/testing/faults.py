@@ -15,7 +15,7 @@ from uuid import UUID
 
 from google.protobuf.message import Message
 
-from pravega_connector.client.rpc import grpc
+from pravega_connector.controller.rpc import grpc
 from pravega_connector.errors import ConfigError
 from pravega_connector.testing.controller import Controller, Do
 from pravega_connector.testing.requests import Append, Request

@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Final, Self
 
-from pravega_connector.client import PravegaClient
+from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import LocalServerError
 from pravega_connector.testing.cluster import SHORTEST_LEASE, Cluster

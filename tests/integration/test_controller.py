@@ -6,15 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pravega_connector.client import (
-    ControllerClient,
-    PravegaClient,
-    RetentionPolicy,
-    ScalingPolicy,
-    StreamConfig,
-    Successor,
-)
+from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPolicy, StreamConfig
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.values import Successor
 from pravega_connector.errors import (
     ConfigError,
     ControllerError,

@@ -11,7 +11,7 @@ PACKAGES = sorted(
     str(init.parent.relative_to(ROOT)).replace("/", ".")
     for top in ("pravega_connector", "pravega_serde", "pyspark_pravega")
     for init in (ROOT / top).rglob("__init__.py")
-    if any(module.name != "__init__.py" for module in init.parent.glob("*.py")) and not init.parent.name.startswith("_")
+    if "__all__" in init.read_text() and not init.parent.name.startswith("_")
 )
 
 

@@ -8,9 +8,9 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pravega_connector.client import controller_methods as calls
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.rpc import SERVICE, Rpc
+from pravega_connector.controller import methods as calls
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.rpc import SERVICE, Rpc
 from pravega_connector.errors import ConnectorError, ControllerError
 from pravega_connector.wire import StreamName
 from tools.regenerate import PACKAGE, ROOT, arguments

@@ -16,7 +16,6 @@ from pravega_connector import client as package
 from pravega_connector import config, hints, wire
 from pravega_connector.client import (
     EventWriter,
-    OpenTransaction,
     PravegaClient,
     RetentionPolicy,
     ScalingPolicy,
@@ -29,11 +28,12 @@ from pravega_connector.client import (
     ValueReader,
 )
 from pravega_connector.client.administration import StreamDescription
-from pravega_connector.client.group_reader import GroupReader
 from pravega_connector.client.reader_group import ReaderGroup
-from pravega_connector.client.subscriber import Subscriber
 from pravega_connector.config import PravegaConfig
+from pravega_connector.groups.reader import GroupReader
+from pravega_connector.groups.subscriber import Subscriber
 from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import OpenTransaction
 from pravega_serde import guesses
 
 CUT = StreamCut(StreamName("s", "x"), {0: 5})

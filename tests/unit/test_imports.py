@@ -40,8 +40,6 @@ def test_a_package_loads_nothing_before_it_is_asked_for():
 
 
 def test_a_client_without_a_group_loads_nothing_of_groups():
-    code = (
-        "import pravega_connector.data_source, sys; print([m for m in sys.modules if 'pravega_connector.groups' in m])"
-    )
+    code = "import pravega_connector.data_source, sys; print([m for m in sys.modules if 'connector.group' in m])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n"

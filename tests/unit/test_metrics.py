@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pravega_connector import metrics
-from pravega_connector.client.health import ClusterHealth
+from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.errors import ConfigError, ConnectionLostError
 from pravega_connector.metrics import INSTRUMENTS, PrometheusCollector, export_to_opentelemetry, serve_metrics, snapshot
 from pravega_serde.errors import MissingExtraError
@@ -119,8 +119,8 @@ def test_a_forked_process_begins_with_nothing():
 
 
 def test_an_outage_is_active_until_it_is_over(monkeypatch):
-    monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
-    attempts = ClusterHealth().attempts(logging.getLogger("pravega_connector.client.test"), "a call")
+    monkeypatch.setattr("pravega_connector.core.retry.OUTAGE_AFTER", 0.0)
+    attempts = ClusterHealth().attempts(logging.getLogger("pravega_connector.test"), "a call")
     attempts.failed(ConnectionLostError("lost"))
     assert (value("pravega.client.outages"), value("pravega.client.outage.active")) == (1, 1)
     attempts.done()
@@ -130,9 +130,9 @@ def test_an_outage_is_active_until_it_is_over(monkeypatch):
 
 
 def test_an_outage_ends_with_the_reader_that_was_dropped_in_it(monkeypatch):
-    monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
+    monkeypatch.setattr("pravega_connector.core.retry.OUTAGE_AFTER", 0.0)
     health = ClusterHealth()
-    logger = logging.getLogger("pravega_connector.client.test")
+    logger = logging.getLogger("pravega_connector.test")
     attempts = health.attempts(logger, "a reader that is not closed")
     attempts.failed(ConnectionLostError("lost"))
     assert value("pravega.client.outage.active") == 1

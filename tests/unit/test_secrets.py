@@ -8,13 +8,16 @@ from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
-from pravega_connector.client import AsyncPravegaClient, ControllerClient, PravegaClient, stores
-from pravega_connector.client.keycloak import KeycloakTokens, ServiceAccount
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.keycloak import KeycloakTokens, ServiceAccount
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.local.download import Repository
 from pravega_connector.options import parse_options
 from pravega_connector.sink import SinkOptions
 from pravega_connector.source import SourceOptions
+from pravega_connector.stores import segment_stores
 from pravega_serde import SchemaRegistryClient
 from pravega_serde.errors import PravegaError
 from pravega_serde.profiles import load_profile
@@ -182,4 +185,4 @@ def test_a_host_that_no_name_service_knows_is_refused_at_once(host):
 
 @pytest.mark.parametrize("claims", ["[" * 100_000, '{"exp": 1' + "0" * 400 + "}", '{"exp": NaN}', '{"exp": []}', "5"])
 def test_a_delegation_token_that_says_no_time_is_used_until_it_is_refused(claims):
-    assert stores._token_end(f"x.{urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.x") == math.inf
+    assert segment_stores._token_end(f"x.{urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.x") == math.inf

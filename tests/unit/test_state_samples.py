@@ -17,13 +17,11 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from pravega_connector.checkpoint import committed_batch, committed_offset, planned_offset
 from pravega_connector.cli import main
-from pravega_connector.client import EventBatch, PravegaClient, SegmentSlice, StreamName
+from pravega_connector.client import EventBatch, PravegaClient, StreamName
 from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.deadletters import LETTER_SCHEMA, letters_of
 from pravega_connector.errors import VersionMismatchError
-from pravega_connector.exchange import VERSION
-from pravega_connector.insight import cuts_of, read_cut
-from pravega_connector.ledger import (
+from pravega_connector.exactly_once.batches import (
     Barrier,
     Committed,
     Key,
@@ -36,11 +34,14 @@ from pravega_connector.ledger import (
     ledger_name,
     writer_of,
 )
+from pravega_connector.exactly_once.steps import StepsState, Update
+from pravega_connector.exchange import VERSION
+from pravega_connector.insight import cuts_of, read_cut
 from pravega_connector.local import DetachedServer, detached_registry, detached_server, pravega_jars, registry_jars
 from pravega_connector.local.download import Jar
 from pravega_connector.options import parse_options
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source import SourceOptions, schema_ids_of
-from pravega_connector.steps import StepsState, Update
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 

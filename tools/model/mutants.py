@@ -8,7 +8,18 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.ledger import TABLE, AppState, Commit, Event, Key, LedgerState, Move, Outcome, Phase, Table
+from pravega_connector.exactly_once.batches import (
+    TABLE,
+    AppState,
+    Commit,
+    Event,
+    Key,
+    LedgerState,
+    Move,
+    Outcome,
+    Phase,
+    Table,
+)
 from tools.model.world import Config
 
 _Judgement = tuple[Event, dict[str, Any]]

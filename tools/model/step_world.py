@@ -1,8 +1,8 @@
 """World for the protocol of steps: runs that crash, overlap, or lose answers, and a server that ends transactions.
 
-Runs drive the implementation's own machine (:mod:`pravega_connector.steps.machine`) over its own state. The model is
-the rest of the world: the log, which accepts an update only at its end; transactions, which are one-shot registers;
-leases that end; outcomes that are forgotten; commits that become visible later, in any order.
+Runs drive the implementation's own machine (:mod:`pravega_connector.exactly_once.steps.machine`) over its own state.
+The model is the rest of the world: the log, which accepts an update only at its end; transactions, which are one-shot
+registers; leases that end; outcomes that are forgotten; commits that become visible later, in any order.
 
 Two items have positions from 0 to ``length``. A run claims items, moves some of them by one position in a transaction,
 and goes on until all are done. In ``late`` mode it records a transaction after it has written it, as readers of a group
@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.steps.machine import Ask, Named, Outcome, Phase, Request, Turn
-from pravega_connector.steps.state import ALL, Life, Step, StepsState, Update
+from pravega_connector.exactly_once.steps.machine import Ask, Named, Outcome, Phase, Request, Turn
+from pravega_connector.exactly_once.steps.state import ALL, Life, Step, StepsState, Update
 
 _STATUSES = {"O": Status.OPEN, "D": Status.COMMITTING, "C": Status.COMMITTED, "A": Status.ABORTED}
 STREAM = "scope/stream"

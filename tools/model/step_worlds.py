@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.steps.machine import TABLE, Event, Move, Phase, Table, Turn
-from pravega_connector.steps.state import Step, StepsState
+from pravega_connector.exactly_once.steps.machine import TABLE, Event, Move, Phase, Table, Turn
+from pravega_connector.exactly_once.steps.state import Step, StepsState
 from tools.model.step_world import Config
 
 #: Seconds together: part of the tests.

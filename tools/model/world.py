@@ -1,12 +1,12 @@
 """A world in which everything that can go wrong with a batch goes wrong: the model of the exactly-once sink.
 
-Drivers run the implementation's own machine (``pravega_connector.ledger.Commit``); the model is the rest of the world:
-Spark, the transactions, the ledger's compare-and-set, crashes, calls that land late or never, leases that end, statuses
-that are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has it; a replay may
-place the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no task either (Z); or
-it has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time later, and of
-several that are under way any may be the first. Time passes, in which pings grow old, and leases end that nobody has
-prolonged.
+Drivers run the implementation's own machine (``pravega_connector.exactly_once.batches.Commit``); the model is the rest
+of the world: Spark, the transactions, the ledger's compare-and-set, crashes, calls that land late or never, leases that
+end, statuses that are forgotten, a second driver. One step is one call. A batch is replayed until Spark's log has it; a
+replay may place the rows as before (E), in exchanged partitions (P), in one partition (X), or have none and no task
+either (Z); or it has other rows (O), or tasks without rows (N). A commit that is decided becomes visible some time
+later, and of several that are under way any may be the first. Time passes, in which pings grow old, and leases end that
+nobody has prolonged.
 
 Checked in every state: no row is there twice; no run that was told that its rows are committed is wrong; no batch that
 Spark's log has is incomplete; no batch is visible before its predecessor is complete. At every call: the invariants of
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.ledger import (
+from pravega_connector.exactly_once.batches import (
     AppState,
     Ask,
     Barrier,

@@ -15,7 +15,8 @@ from typing import Any
 
 import uvloop
 
-from pravega_connector.client import AsyncPravegaClient, PravegaClient, StreamName
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 
 __all__ = ["Followed", "Run", "follow_all", "rates"]

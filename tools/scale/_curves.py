@@ -24,7 +24,7 @@ import pyarrow as pa
 from benchmarks._cpu import cpu_seconds, tree_cpu_seconds
 from benchmarks._spark_data import KINDS, Place, fill
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.waiting import side_by_side
+from pravega_connector.core.io import side_by_side
 from pravega_connector.local import LocalPravega
 from tools.processes import stat_of
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pravega_connector.client import PravegaClient, StreamName, slices_between
+from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.options import parse_options
+from pravega_connector.reader.slices import slices_between
 from pravega_connector.source import SourceOptions
 from pravega_connector.source.offsets import Offset
 from pravega_connector.source.planner import QueryPlan

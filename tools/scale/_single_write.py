@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.events import blocks_of
 from pravega_connector.config import PravegaConfig
+from pravega_connector.core.events import blocks_of
 from pravega_serde.routing import segment_key, segment_keys
 
 __all__ = ["write_costs"]

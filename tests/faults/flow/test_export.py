@@ -5,7 +5,8 @@ import threading
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pravega_connector.client import ControllerClient, PravegaClient
+from pravega_connector.client import PravegaClient
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.export import export_stream
 
 EVENTS = [b"%06d:" % i + bytes(i % 700) for i in range(40_000)]

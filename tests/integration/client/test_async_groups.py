@@ -6,7 +6,8 @@ import itertools
 import pytest
 import uvloop
 
-from pravega_connector.client import AsyncPravegaClient, PravegaClient
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ConfigError, ReaderOfflineError
 
 

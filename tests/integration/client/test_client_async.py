@@ -5,7 +5,8 @@ import asyncio
 import pytest
 import uvloop
 
-from pravega_connector.client import AsyncPravegaClient, PravegaClient, TransactionStatus
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient, TransactionStatus
 from pravega_connector.errors import StreamNotFoundError
 
 

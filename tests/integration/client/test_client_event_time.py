@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamConfig, StreamCut, TimeWindow, Watermark
-from pravega_connector.client import controller_methods as calls
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.controller_methods import stream_message
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller import methods as calls
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.methods import stream_message
 from pravega_connector.errors import ConfigError, ReaderGroupError, StreamNotFoundError, TimeUnknownError
 from pravega_connector.wire import StreamName
 

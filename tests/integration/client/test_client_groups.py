@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.group_reader import GroupEvent, GroupReader
 from pravega_connector.client.reader_group import GroupCheckpoint, ReaderGroup
 from pravega_connector.errors import (
     ConfigError,
@@ -21,7 +20,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     TimeUnknownError,
 )
-from pravega_connector.groups import Bound, Ranged, Retention
+from pravega_connector.group_protocol import Bound, Ranged, Retention
+from pravega_connector.groups.reader import GroupEvent, GroupReader
 from pravega_serde.errors import DeserializationError
 
 

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pravega_connector.client import PravegaClient, shared_client
+from pravega_connector.client import PravegaClient
+from pravega_connector.client.shared import shared_client
 
 
 def run(script, *arguments):
@@ -31,7 +32,7 @@ def test_forked_children_write_and_read_by_clients_of_their_own(config, stream_n
     output = run(
         """
         import os, sys
-        from pravega_connector.client import shared_client
+        from pravega_connector.client.shared import shared_client
         from pravega_connector.config import PravegaConfig
 
         uri, stream = sys.argv[1:]

@@ -8,10 +8,12 @@ import pytest
 import trustme
 import uvloop
 
-from pravega_connector.client import AsyncPravegaClient, PravegaClient, stores
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
 from pravega_connector.local import LocalPravega
+from pravega_connector.stores import segment_stores
 from tests.jvm import SOON_READY
 
 pytestmark = pytest.mark.real_servers("TLS, users and delegation tokens")
@@ -49,7 +51,7 @@ def test_events_are_written_and_read_with_delegation_tokens(client, stream_name)
     assert sorted(followed) == sorted([*events, bytes(9 << 20)])
     token = client.stores.token(stream_name, write=True)
     assert token.count(".") == 2
-    assert stores._token_end(token) < float("inf")
+    assert segment_stores._token_end(token) < float("inf")
 
 
 def test_transactions_and_revisions_take_delegation_tokens_too(client, stream_name):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.client import LeaseKeeper, PravegaClient, TransactionStatus
-from pravega_connector.client.rpc import ControllerChannel
+from pravega_connector.controller.rpc import ControllerChannel
 from pravega_connector.errors import (
     ControllerUnavailableError,
     LeaseRangeError,

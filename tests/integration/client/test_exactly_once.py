@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName, TransactionStatus
-from pravega_connector.client.exactly_once import ExactlyOnceReader
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, ReaderOfflineError, TransactionAbortedError
-from pravega_connector.steps import StepsState
+from pravega_connector.exactly_once.group_reader import ExactlyOnceReader
+from pravega_connector.exactly_once.steps import StepsState
 from tests.conftest import Eventually
 
 ROOT = Path(__file__).parents[3]

@@ -5,8 +5,9 @@ import uuid
 
 import pytest
 
-from pravega_connector.client import NumberedAppender, PravegaClient
+from pravega_connector.client import PravegaClient
 from pravega_connector.errors import StreamNotFoundError, StreamSealedError
+from pravega_connector.single_segment.conditional_append import NumberedAppender
 from tools.faults.proxy import Proxy
 
 COUNT = 4000

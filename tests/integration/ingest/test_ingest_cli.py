@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 from pravega_connector.cli import command_line
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
+from pravega_connector.exactly_once.steps import StepLog
 from pravega_connector.ingest import FileSource
 from pravega_connector.ingest.takeover import this_run
 from pravega_connector.local import LocalPravega
-from pravega_connector.steps import StepLog
 from tests.ingest_steps import record
 
 Write = Callable[..., Path]

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from pravega_connector.exactly_once.steps import StepsState, Update
 from pravega_connector.ingest.feed import Progress
-from pravega_connector.steps import StepsState, Update
 
 PAGE = (Path(__file__).parents[3] / "docs" / "ingest.md").read_text()
 

@@ -7,19 +7,14 @@ from typing import Any
 
 import pytest
 
-from pravega_connector.client import (
-    ControllerClient,
-    OpenTransaction,
-    PravegaClient,
-    StateSynchronizer,
-    StreamName,
-    TransactionStatus,
-)
+from pravega_connector.client import PravegaClient, StateSynchronizer, StreamName, TransactionStatus
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import IngestUndecidedError, OutcomeUnknownError, StepsStateError, TransactionAbortedError
+from pravega_connector.exactly_once.steps import Outcome, StepLog, Turn
 from pravega_connector.ingest import FileSource, Settings, Sizes, ingest
 from pravega_connector.ingest.ingester import Ingester
 from pravega_connector.ingest.takeover import Owner
-from pravega_connector.steps import Outcome, StepLog, Turn
+from pravega_connector.writer.transactions import OpenTransaction
 from tests.ingest_steps import ELSEWHERE, ENDED, record
 
 Write = Callable[..., Path]
@@ -236,7 +231,7 @@ def test_a_compacted_state_goes_on(
     events: Events,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("pravega_connector.steps.runner._COMPACT_AFTER", 1000)
+    monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._COMPACT_AFTER", 1000)
     for file in range(12):  # each run makes few steps, and compacts what others have left as well
         write(file)
         ingest(folder, target, client=client, sizes=Sizes(variant="count", records=7), settings=Settings(lease=20.0))

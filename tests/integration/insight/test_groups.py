@@ -7,9 +7,9 @@ import pytest
 from click.testing import Result
 
 from pravega_connector.client import PravegaClient, ScalingPolicy
-from pravega_connector.client.group_reader import GroupReader
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.errors import ReaderOfflineError, ReaderOnlineError
+from pravega_connector.groups.reader import GroupReader
 from pravega_connector.insight import StreamWatch, group_lag, group_view
 from pravega_connector.wire import StreamName
 from tests.integration._events import SIZE, write_events

@@ -8,7 +8,7 @@ import pytest
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import AuthenticationError
-from pravega_connector.ledger import Ledger, ledger_name
+from pravega_connector.exactly_once.batches import Ledger, ledger_name
 from pravega_connector.options import parse_options
 from pravega_connector.sink import SinkOptions, encoder_for
 from pravega_connector.sink.exactly_once import ExactlyOnce

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pravega_connector.client import OpenTransaction, PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
-from pravega_connector.ledger import Committed, Ledger, Prepared, from_bytes
+from pravega_connector.exactly_once.batches import Committed, Ledger, Prepared, from_bytes
+from pravega_connector.writer.transactions import OpenTransaction
 from tests.state_samples import GENERATIONS, Log, Script, dump, good_number, scope_of
 
 Eventually = Callable[[Callable[[], object]], None]

@@ -18,7 +18,7 @@ from pravega_connector.errors import (
     SourceError,
     StreamNotFoundError,
 )
-from pravega_connector.ledger import AppState, Finding
+from pravega_connector.exactly_once.batches import AppState, Finding
 from pravega_serde import DeserializationError
 
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from pravega_connector.client import addresses
-from pravega_connector.client.connection import open_socket
-from pravega_connector.client.event_loop import run as in_event_loop
+from pravega_connector.aio.event_loop import run as in_event_loop
+from pravega_connector.core import addresses
+from pravega_connector.core.connection import open_socket
 from pravega_connector.errors import ConnectionLostError
 from pravega_connector.testing.requests import frame
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from pravega_connector.client import Arrivals, PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import GetStreamSegmentInfo, ReadSegment, encode
 
@@ -86,7 +87,7 @@ def test_a_scaled_and_a_sealed_stream_are_told(client, arrivals):
 def test_waiting_asks_once(client, arrivals, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        "pravega_connector.client.arrivals.encode", lambda message: sent.append(message) or encode(message)
+        "pravega_connector.reader.tail_notifications.encode", lambda message: sent.append(message) or encode(message)
     )
     before = ends(client, A, B)
     for _ in range(5):

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pytest
 import uvloop
 
-from pravega_connector.client import AsyncLeaseKeeper, AsyncPravegaClient, PravegaClient, TransactionStatus
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.connection import Tls, open_socket
-from pravega_connector.client.event_loop import run as in_event_loop
+from pravega_connector.aio.client import AsyncPravegaClient
+from pravega_connector.aio.event_loop import run as in_event_loop
+from pravega_connector.aio.objects import AsyncLeaseKeeper
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.core.connection import Tls, open_socket
 from pravega_connector.errors import ConfigError, ControllerError, StreamNotFoundError, TransactionAbortedError
 from pravega_connector.testing.requests import Append, frame
 from pravega_connector.wire import GetStreamSegmentInfo, ReadSegment, StreamCut
@@ -556,6 +558,6 @@ def test_a_program_without_an_event_loop_loads_none_of_it():
 
 
 def test_without_greenlet_the_error_says_what_to_install():
-    source = "import sys; sys.modules['greenlet'] = None; from pravega_connector.client import AsyncPravegaClient"
+    source = "import sys; sys.modules['greenlet'] = None; from pravega_connector import AsyncPravegaClient"
     done = subprocess.run([sys.executable, "-c", source], check=False, capture_output=True, text=True, timeout=60)
     assert "pip install 'pravega-serde[async]'" in done.stderr.splitlines()[-1]

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from pravega_connector.client import AsyncPravegaClient
+from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_serde.registry import WithSchema, deserializer, event_type, serializer, with_schema_serializer
 from pravega_serde.registry.memory import MockTransport
 from tests.fake_stream import FakeStream

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pravega_connector.client import PravegaClient, shared_client
+from pravega_connector.client import PravegaClient
+from pravega_connector.client.shared import shared_client
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, InvalidNameError
 from pravega_connector.wire import StreamName

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from pravega_connector.client.connection import AppendConnection, Connection, ConnectionPool, wait_ready
-from pravega_connector.client.deadline import Deadline
+from pravega_connector.core.connection import AppendConnection, Connection, ConnectionPool, wait_ready
+from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import ConnectionLostError, DeadlineExceededError, ProtocolError
 from pravega_connector.wire import GetStreamSegmentInfo, Hello, KeepAlive, SegmentRead, StreamSegmentInfo, encode
 

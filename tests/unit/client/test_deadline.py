@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from pravega_connector.client import controller_methods as calls
-from pravega_connector.client.deadline import Deadline, Looks
-from pravega_connector.client.health import Attempts, ClusterHealth
-from pravega_connector.client.rpc import Rpc
+from pravega_connector.controller import methods as calls
+from pravega_connector.controller.rpc import Rpc
+from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.retry import Attempts, ClusterHealth
 from pravega_connector.errors import (
     ConnectionLostError,
     ControllerFailureError,
@@ -40,15 +40,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         time, "monotonic", lambda: 1000.0 + math.fsum(pauses) if threading.get_ident() == here else now()
     )
     monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr("pravega_connector.client.health._CHANCE.uniform", lambda low, high: high)
+    monkeypatch.setattr("pravega_connector.core.retry._CHANCE.uniform", lambda low, high: high)
     return pauses
 
 
 def attempts(seconds: float | None = None, health: ClusterHealth | None = None) -> Attempts:
     deadline = None if seconds is None else Deadline(seconds)
-    return (health or ClusterHealth(15, 300)).attempts(
-        logging.getLogger("pravega_connector.client.test"), "it", deadline
-    )
+    return (health or ClusterHealth(15, 300)).attempts(logging.getLogger("pravega_connector.test"), "it", deadline)
 
 
 # ---------------------------------------------------------------- shares

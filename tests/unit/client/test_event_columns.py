@@ -11,7 +11,7 @@ import pytest
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.client.administration import StreamDescription
-from pravega_connector.client.controller_values import StreamConfig
+from pravega_connector.core.values import StreamConfig
 from pravega_connector.errors import ConfigError
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import SegmentRange

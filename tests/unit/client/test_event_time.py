@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.client import SegmentSlice, StreamCut, TimeWindow, Watermark, WatermarkLog
-from pravega_connector.client.watermarks import _last_before
+from pravega_connector.client import StreamCut, TimeWindow, Watermark
 from pravega_connector.errors import TimeUnknownError
+from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.reader.watermarks import WatermarkLog, _last_before
 from pravega_connector.wire import SegmentRange, StreamName, segment_id
 from tests.fake_stream import FakeStream
 

@@ -16,10 +16,11 @@ import time
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client import ControllerClient, EventWriter, append_loop, tail
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.health import ClusterHealth
+from pravega_connector.client import EventWriter
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.retry import ClusterHealth
 from pravega_connector.errors import (
     ControllerUnavailableError,
     DataLossError,
@@ -28,6 +29,7 @@ from pravega_connector.errors import (
     StreamSealedError,
     TokenExpiredError,
 )
+from pravega_connector.reader import tail
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import (
     GetStreamSegmentInfo,
@@ -37,6 +39,7 @@ from pravega_connector.wire import (
     SetupAppend,
     StreamCut,
 )
+from pravega_connector.writer import append_loop
 from tests.fake_stream import FakeSegmentStore, FakeStream
 from tests.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import YES
@@ -428,8 +431,8 @@ class TestTold:
     @pytest.fixture
     def trouble(self, monkeypatch):
         """An outage is one at once, and soon over."""
-        monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
-        monkeypatch.setattr("pravega_connector.client.health._LONGEST_PAUSE", 0.05)
+        monkeypatch.setattr("pravega_connector.core.retry.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("pravega_connector.core.retry._LONGEST_PAUSE", 0.05)
 
     @pytest.mark.usefixtures("trouble")
     def test_an_outage_is_logged_once_counted_and_over(self, stream, store, other, caplog):
@@ -443,7 +446,7 @@ class TestTold:
                 move(stream, 0, other)
 
         stream.on_endpoint = endpoint
-        with stream.client(timeout=20) as client, caplog.at_level(logging.INFO, logger="pravega_connector.client"):
+        with stream.client(timeout=20) as client, caplog.at_level(logging.INFO, logger="pravega_connector"):
             assert client.trouble is None
             client.tail(stream.name)
             assert client.trouble is None
@@ -463,7 +466,7 @@ class TestTold:
 
     def test_a_short_trouble_is_no_outage(self, stream, store, client, caplog):
         store.on(GetStreamSegmentInfo, lambda session, _: session.drop(), times=2)
-        with caplog.at_level(logging.WARNING, logger="pravega_connector.client"):
+        with caplog.at_level(logging.WARNING, logger="pravega_connector"):
             client.tail(stream.name)
         assert not caplog.records
         assert client.counters.as_dict()["outages"] == 0
@@ -479,21 +482,21 @@ class TestTold:
         assert client.counters.as_dict()["token_refreshes"] == 1
 
     def test_lines_of_a_kind_are_rare_and_say_how_many_were_left_out(self, caplog, monkeypatch):
-        monkeypatch.setattr("pravega_connector.client.health.NOTE_EVERY", 1000.0)
-        health, logger = ClusterHealth(), logging.getLogger("pravega_connector.client.test")
-        with caplog.at_level(logging.INFO, logger="pravega_connector.client"):
+        monkeypatch.setattr("pravega_connector.core.retry.NOTE_EVERY", 1000.0)
+        health, logger = ClusterHealth(), logging.getLogger("pravega_connector.test")
+        with caplog.at_level(logging.INFO, logger="pravega_connector"):
             for _ in range(100):
                 health.count("reconnects", logger, "lost")
             health.count("segment_moves", logger, "moved")
             assert [r.getMessage() for r in caplog.records] == ["lost", "moved"]
-            monkeypatch.setattr("pravega_connector.client.health.NOTE_EVERY", 0.0)  # that time has passed
+            monkeypatch.setattr("pravega_connector.core.retry.NOTE_EVERY", 0.0)  # that time has passed
             health.count("reconnects", logger, "lost again")
         assert caplog.records[-1].getMessage() == "lost again (and 99 more of this kind before)"
         assert health.counters.as_dict()["reconnects"] == 101
 
     def test_outages_at_the_same_time_count_once(self, monkeypatch):
-        monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
-        health, logger = ClusterHealth(), logging.getLogger("pravega_connector.client.test")
+        monkeypatch.setattr("pravega_connector.core.retry.OUTAGE_AFTER", 0.0)
+        health, logger = ClusterHealth(), logging.getLogger("pravega_connector.test")
         first, second = (health.attempts(logger, what) for what in ("first", "second"))
         first.failed(ControllerUnavailableError("gone"))
         second.failed(ControllerUnavailableError("gone too"))
@@ -507,9 +510,9 @@ class TestTold:
         assert health.counters.as_dict()["outages"] == 1
 
     def test_an_outage_ends_with_who_has_it(self, monkeypatch):
-        monkeypatch.setattr("pravega_connector.client.health.OUTAGE_AFTER", 0.0)
+        monkeypatch.setattr("pravega_connector.core.retry.OUTAGE_AFTER", 0.0)
         health = ClusterHealth()
-        attempts = health.attempts(logging.getLogger("pravega_connector.client.test"), "a reader that was not closed")
+        attempts = health.attempts(logging.getLogger("pravega_connector.test"), "a reader that was not closed")
         attempts.failed(ControllerUnavailableError("gone"))
         assert health.trouble is not None
         assert health.counters.goes_on

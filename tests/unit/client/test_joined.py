@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client.slices import EventBatch, joined
 from pravega_connector.errors import DataLossError
+from pravega_connector.reader.slices import EventBatch, joined
 from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 

@@ -16,10 +16,11 @@ from urllib.parse import parse_qs
 import grpc
 import pytest
 
-from pravega_connector.client import AsyncPravegaClient, ControllerClient
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.keycloak import KeycloakTokens
+from pravega_connector.aio.client import AsyncPravegaClient
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.keycloak import KeycloakTokens
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from pravega_connector.options import parse_options
 from pravega_connector.source import SourceOptions
@@ -118,7 +119,7 @@ def test_a_public_client_is_told_by_its_name(keycloak, tmp_path):
 
 def test_a_token_is_renewed_before_it_ends(keycloak, tmp_path, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("pravega_connector.client.keycloak.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("pravega_connector.controller.keycloak.time.monotonic", lambda: now[0])
     tokens = KeycloakTokens(keycloak.file(tmp_path))
     assert tokens.authorization(10) == "Bearer token2"
     now[0] += 239.0

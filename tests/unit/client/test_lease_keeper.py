@@ -7,9 +7,9 @@ import uuid
 import pytest
 
 from pravega_connector.client import LeaseKeeper, TransactionStatus
-from pravega_connector.client import transactions as module
-from pravega_connector.client.transactions import ping_interval
 from pravega_connector.errors import ConfigError, ConnectorError, ControllerUnavailableError, TransactionAbortedError
+from pravega_connector.writer import transactions as module
+from pravega_connector.writer.transactions import ping_interval
 
 
 @pytest.fixture

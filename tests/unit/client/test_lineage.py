@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.client import Lineage, Successor
+from pravega_connector.core.values import Successor
+from pravega_connector.stores.segments import Lineage
 from pravega_connector.wire import SegmentRange, StreamName
 
 STREAM = StreamName("s", "t")

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pravega_connector.client import SegmentPlace, SegmentSlice, read_slice, slices_between
 from pravega_connector.errors import (
     ConnectionLostError,
     DataLossError,
@@ -18,6 +17,8 @@ from pravega_connector.errors import (
     TokenExpiredError,
     UnexpectedReplyError,
 )
+from pravega_connector.reader.slices import SegmentSlice, read_slice, slices_between
+from pravega_connector.stores.segment_stores import SegmentPlace
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import (
     AuthTokenCheckFailed,

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pravega_connector.client import NumberedAppender, PravegaClient, Revision, StreamName, events, sealed_lengths
-from pravega_connector.client.byte_stream import RawByteWriter
+from pravega_connector.client import PravegaClient, Revision, StreamName
+from pravega_connector.core import events
 from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, PravegaError, UnexpectedReplyError
+from pravega_connector.single_segment.byte_stream import RawByteWriter
+from pravega_connector.single_segment.conditional_append import NumberedAppender
+from pravega_connector.stores.segments import sealed_lengths
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.testing.requests import Append, frame
 from pravega_connector.wire import (

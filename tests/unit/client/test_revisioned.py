@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.client import Revision, appenders
-from pravega_connector.client.connection import Connection
-from pravega_connector.client.revisioned import _MARK
+from pravega_connector.client import Revision
+from pravega_connector.core.connection import Connection
 from pravega_connector.errors import (
     ConfigError,
     ConnectionLostError,
@@ -20,6 +19,8 @@ from pravega_connector.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from pravega_connector.single_segment import conditional_append
+from pravega_connector.single_segment.revisioned import _MARK
 from pravega_connector.testing.requests import Append, frame
 from pravega_connector.wire import (
     AuthTokenCheckFailed,
@@ -247,7 +248,7 @@ def test_a_refusal_is_told_once_the_entry_before_can_be_read(log, stream, store)
 
 def test_a_refusal_for_an_append_that_was_forgotten_is_none(log, stream, store, monkeypatch):
     """The store has failed before it made the other append durable."""
-    monkeypatch.setattr(appenders, "_SETTLING", 0.05)
+    monkeypatch.setattr(conditional_append, "_SETTLING", 0.05)
     start = log.oldest_revision()
     store.on(ConditionalAppend, refuse)
     assert log.write_conditionally(start, b"mine") is not None
@@ -255,7 +256,7 @@ def test_a_refusal_for_an_append_that_was_forgotten_is_none(log, stream, store, 
 
 
 def test_a_refusal_in_doubt_for_an_append_that_was_forgotten_is_none(log, stream, store, monkeypatch):
-    monkeypatch.setattr(appenders, "_SETTLING", 0.05)
+    monkeypatch.setattr(conditional_append, "_SETTLING", 0.05)
     start = log.oldest_revision()
     store.on(ConditionalAppend, lose)
     store.on(ConditionalAppend, refuse)

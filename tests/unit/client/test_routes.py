@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pravega_connector.client import Successor
-from pravega_connector.client.destinations import Routes
+from pravega_connector.core.values import Successor
 from pravega_connector.errors import ProtocolError
 from pravega_connector.wire import SegmentRange, StreamName
+from pravega_connector.writer.routing import Routes
 
 STREAM = StreamName("s", "t")
 

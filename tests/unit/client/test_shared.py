@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pravega_connector.client import has_answered, note_answer, shared
+from pravega_connector.client import shared
+from pravega_connector.client.shared import has_answered, note_answer
 from pravega_connector.config import PravegaConfig
 
 HERE = PravegaConfig(controller="tcp://here:9090")

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pravega_connector.client.waiting import side_by_side
+from pravega_connector.core.io import side_by_side
 
 SECONDS = 20
 

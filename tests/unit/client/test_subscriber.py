@@ -4,7 +4,7 @@ import struct
 from typing import Any
 
 from pravega_connector.client import Subscriber
-from pravega_connector.client.controller_values import SubscriberId
+from pravega_connector.core.values import SubscriberId
 from pravega_connector.wire import StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.client.synchronizer import _Entry, _EntrySerializer
 from pravega_connector.errors import ConfigError, DataLossError, OutcomeUnknownError
+from pravega_connector.single_segment.synchronizer import _Entry, _EntrySerializer
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import ConditionalAppend, ReadSegment
 from pravega_serde import serializer_for

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from pravega_connector.client import PravegaClient, tail
+from pravega_connector.client import PravegaClient
 from pravega_connector.errors import ConfigError, DataLossError, DeadlineExceededError, ProtocolError, WrongHostError
+from pravega_connector.reader import tail
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import (
     AuthTokenCheckFailed,

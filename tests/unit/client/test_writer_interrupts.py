@@ -7,9 +7,10 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client import append_loop, event_writer, inbox, transactions, waiting
+from pravega_connector.core import io
+from pravega_connector.writer import append_loop, event_writer, inbox, transactions
 
-CALLERS = {module.__file__ for module in (append_loop, event_writer, inbox, transactions, waiting)}
+CALLERS = {module.__file__ for module in (append_loop, event_writer, inbox, transactions, io)}
 
 
 class Interrupt:

@@ -6,7 +6,6 @@ import time
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client import append_loop
 from pravega_connector.errors import (
     AuthenticationError,
     DeadlineExceededError,
@@ -26,6 +25,7 @@ from pravega_connector.wire import (
     SetupAppend,
     WrongHost,
 )
+from pravega_connector.writer import append_loop
 from pravega_serde.routing import segment_key
 from tests.fake_stream import FakeStream
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client.events import pieces_of
+from pravega_connector.core.events import pieces_of
 from pravega_connector.errors import ColumnTypeError, ConfigError, DeadlineExceededError
 from pravega_connector.testing.requests import Append
 from pravega_serde import SchemaError, SerializationError, serializer_for

@@ -6,8 +6,9 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from pravega_connector.client import EventBatch, SegmentSlice
+from pravega_connector.client import EventBatch
 from pravega_connector.deadletters import LETTER_SCHEMA, SliceReading, letters_of
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.groups import codec
-from pravega_connector.groups.codec import decode_config, decode_update, encode_config, encode_update
-from pravega_connector.groups.state import (
+from pravega_connector.group_protocol import serialization
+from pravega_connector.group_protocol.serialization import decode_config, decode_update, encode_config, encode_update
+from pravega_connector.group_protocol.state import (
     Bound,
     Checkpoints,
     GroupConfig,
@@ -22,7 +22,7 @@ from pravega_connector.groups.state import (
     group_stream,
     ordered_set,
 )
-from pravega_connector.groups.updates import (
+from pravega_connector.group_protocol.updates import (
     AcquireSegment,
     AddReader,
     CheckpointReader,
@@ -264,7 +264,7 @@ def test_values_survive_and_keep_their_order(value):
 @settings(max_examples=40)
 @given(VALUES, st.binary(max_size=5), st.binary(max_size=5))
 def test_revisions_of_later_versions_survive(value, one, other):
-    known = len(codec.LAYOUTS[type(value)])
+    known = len(serialization.LAYOUTS[type(value)])
     data = encode_update(replace(value, later=(one, other)))
     assert data[3] == known + 2
     again = decode_update(data)
@@ -292,7 +292,7 @@ def test_bytes_that_are_cut_short_are_refused(value):
 
 @given(st.binary(max_size=60))
 def test_no_bytes_are_worse_than_an_error(data):
-    for decode in (decode_update, decode_config, codec.decode_position, codec.decode_checkpoint):
+    for decode in (decode_update, decode_config, serialization.decode_position, serialization.decode_checkpoint):
         try:
             decode(data)
         except DeserializationError:
@@ -337,8 +337,10 @@ def test_the_order_of_segments_inside_a_cut_is_kept():
 
 
 def test_every_field_of_a_value_has_its_bytes():
-    assert {number: cls.__name__ for number, cls in enumerate(codec.TYPES)}[13] == "RemoveOutstandingCheckpoints"
-    for cls, layout in codec.LAYOUTS.items():
+    assert {number: cls.__name__ for number, cls in enumerate(serialization.TYPES)}[
+        13
+    ] == "RemoveOutstandingCheckpoints"
+    for cls, layout in serialization.LAYOUTS.items():
         assert {name for revision in layout for name, _ in revision} == {f.name for f in fields(cls)} - {"later"}
 
 
@@ -348,11 +350,11 @@ def test_every_field_of_a_value_has_its_bytes():
 @given(st.dictionaries(SEGMENTS, st.tuples(st.integers(-1, 2**61), RANGES), max_size=4))
 def test_positions_survive(items):
     position = Ranged({s: at for s, (at, _) in items.items()}, {s: keys for s, (_, keys) in items.items()})
-    assert codec.decode_position(codec.encode_position(position)) == position
+    assert serialization.decode_position(serialization.encode_position(position)) == position
 
 
 def test_a_position_is_javas():
-    ended = codec.encode_position(Ranged({FIRST: -1}, {FIRST: HALF}))
+    ended = serialization.encode_position(Ranged({FIRST: -1}, {FIRST: HALF}))
     greatest = "fffffffffffffffe"  # RevisionDataOutput.COMPACT_LONG_MAX behind its two bits
     keys = "0000000000000000 3fe0000000000000"
     assert ended == raw(f"000002 00 00000019 01 {NAME} {greatest} 01 00000021 01 {NAME} {keys}")
@@ -360,4 +362,7 @@ def test_a_position_is_javas():
 
 @given(TEXTS, STREAMS.flatmap(cuts))
 def test_checkpoints_survive(name, cut):
-    assert codec.decode_checkpoint(codec.encode_checkpoint(name, {cut.stream: cut})) == (name, {cut.stream: cut})
+    assert serialization.decode_checkpoint(serialization.encode_checkpoint(name, {cut.stream: cut})) == (
+        name,
+        {cut.stream: cut},
+    )

@@ -6,8 +6,10 @@ import json
 import threading
 import uuid
 
-from pravega_connector.client import ControllerClient, CreatedTransaction, PravegaClient, Successor, TransactionStatus
-from pravega_connector.client.deadline import Deadline
+from pravega_connector.client import PravegaClient, TransactionStatus
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.values import CreatedTransaction, Successor
 from pravega_connector.ingest.run import state_name
 from pravega_connector.wire import SegmentRange, StreamCut, StreamName
 from tests.fake_stream import FakeSegmentStore, FakeStream

@@ -11,13 +11,8 @@ from typing import Any
 
 import pytest
 
-from pravega_connector.client import (
-    CreatedTransaction,
-    OpenTransaction,
-    PravegaClient,
-    TransactionalWriter,
-    TransactionStatus,
-)
+from pravega_connector.client import PravegaClient, TransactionalWriter, TransactionStatus
+from pravega_connector.core.values import CreatedTransaction
 from pravega_connector.errors import (
     ConnectionLostError,
     ConnectorError,
@@ -38,6 +33,7 @@ from pravega_connector.wire import (
     StreamName,
     WrongHost,
 )
+from pravega_connector.writer.transactions import OpenTransaction
 from tests.fake_stream import FakeSegmentStore
 from tests.unit.ingest._servers import TARGET, Servers
 
@@ -114,7 +110,7 @@ def test_it_goes_on_by_itself(
     times: int,
     part: str,
 ):
-    monkeypatch.setattr("pravega_connector.client.append_loop._KEEP_ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("pravega_connector.writer.append_loop._KEEP_ALIVE_SECONDS", 1.0)
     asked = trouble(answer, part, times)
     summary = run()
     assert len(asked) == times
@@ -213,7 +209,7 @@ def test_a_transaction_that_the_controller_does_not_find_at_first(
     servers: Servers, run: Run, deny: Any, monkeypatch: pytest.MonkeyPatch
 ):
     """It reads its records from segments, too."""
-    monkeypatch.setattr("pravega_connector.steps.runner._DOUBT_SECONDS", 0.01)
+    monkeypatch.setattr("pravega_connector.exactly_once.steps.runner._DOUBT_SECONDS", 0.01)
     status, unknown = servers.transaction_status, []
 
     def blind(stream: StreamName, transaction: uuid.UUID, **options: Any) -> TransactionStatus:

@@ -7,9 +7,9 @@ import pytest
 
 from pravega_connector.client import StreamName
 from pravega_connector.client import TransactionStatus as Status
-from pravega_connector.client.deadline import Deadline
+from pravega_connector.core.deadline import Deadline
 from pravega_connector.errors import DeadlineExceededError, OutcomeUnknownError, TransactionAbortedError
-from pravega_connector.ledger import (
+from pravega_connector.exactly_once.batches import (
     Ask,
     Commit,
     Committed,

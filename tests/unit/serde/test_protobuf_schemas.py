@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from pravega_connector.client._proto import controller_pb2
+from pravega_connector.controller._proto import controller_pb2
 from pravega_serde import SchemaError, SerializationError, serializer_for
 from pravega_serde.protobuf import ProtobufSerializer
 from tests.interop.java_proto._descriptors import compile_protos, everything, older

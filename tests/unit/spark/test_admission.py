@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pravega_connector.client import PravegaClient, SegmentSlice
+from pravega_connector.client import PravegaClient
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source.admission import Admission, Backlog, Boundaries, Limits, divide
 from pravega_connector.testing.requests import frame
 from pravega_connector.wire import ReadSegment, SegmentRead, StreamName, segment_name

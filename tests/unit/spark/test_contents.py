@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.ledger import Content
+from pravega_connector.exactly_once.batches import Content
 from pravega_connector.sink import contents
 from pravega_connector.sink.contents import LONGEST, RowTotal
 

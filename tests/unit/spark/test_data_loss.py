@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pravega_connector.client import PravegaClient, SegmentSlice, StreamCut, StreamName
+from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ControllerUnavailableError, DataLossError
 from pravega_connector.insight import stream_lag, survey
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source import SourceOptions, decoded_fields
 from pravega_connector.source.data_loss import DataLoss
 from pravega_connector.source.progress import Progress, PublishedPosition

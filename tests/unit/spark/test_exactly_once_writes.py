@@ -8,9 +8,10 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pravega_connector.client import ControllerClient, PravegaClient, StreamName, TransactionStatus
+from pravega_connector.client import PravegaClient, StreamName, TransactionStatus
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ConfigError, DuplicateWriteError, LedgerFormatError, LedgerMissingError
-from pravega_connector.ledger import Ledger, Recovery, ledger_name
+from pravega_connector.exactly_once.batches import Ledger, Recovery, ledger_name
 from pravega_connector.sink import exactly_once
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
@@ -231,7 +232,7 @@ def test_a_batch_write_that_is_not_visible_in_time_says_so(
 ) -> None:
     monkeypatch.setattr(exactly_once, "_LOOK_SECONDS", 0.05)
     save(a, 0, b"x")
-    monkeypatch.setattr("pravega_connector.client.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING)
+    monkeypatch.setattr("pravega_connector.controller.service.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING)
     save(a, 0, b"x", commit_timeout_ms="1000")
     assert "1 transactions of stream" in caplog.text
     assert "their commits are decided" in caplog.text

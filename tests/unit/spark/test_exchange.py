@@ -16,8 +16,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pravega_connector.client import PravegaClient
 from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.errors import VersionMismatchError
+from pravega_connector.exactly_once.batches import Content, Part
 from pravega_connector.exchange import VERSION, Exchanged, Portable, receive
-from pravega_connector.ledger import Content, Part
 from pravega_connector.sink.exactly_once import TaskPrepared, WriteId
 from pravega_connector.sink.writers import TaskWritten
 from pravega_connector.source.readers import PravegaFilteringReader

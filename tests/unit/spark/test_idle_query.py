@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client import stores as segment_stores
 from pravega_connector.options import parse_options
 from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.stores import segment_stores
 from pravega_connector.testing import InProcessPravega
 
 STREAM = StreamName("s", "x")
@@ -125,7 +125,7 @@ def test_scaling_ends_the_wait(reader, client, monkeypatch):
 
 
 def test_what_is_told_and_not_there_is_not_asked_for_without_a_pause(reader, looks, monkeypatch):
-    monkeypatch.setattr("pravega_connector.client.arrivals.Arrivals.wait", lambda *_: True)
+    monkeypatch.setattr("pravega_connector.reader.tail_notifications.Arrivals.wait", lambda *_: True)
     position = reader.initialOffset()
     begin = time.monotonic()
     while time.monotonic() < begin + 1.0:

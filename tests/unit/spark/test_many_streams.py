@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from pravega_connector.client import STATE_TAG, ControllerClient, PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import DataLossError, PravegaError, StreamNotFoundError
 from pravega_connector.options import parse_options
 from pravega_connector.source import SourceOptions, streams

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pravega_connector.client import SegmentSlice
 from pravega_connector.errors import ConfigError
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source.offsets import Offset, from_offset, shared_tasks
 from pravega_connector.wire import StreamCut, StreamName, segment_id
 

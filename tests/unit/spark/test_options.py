@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import pravega_connector
-from pravega_connector.client import RetentionPolicy, ScalingPolicy, note_answer
+from pravega_connector.client import RetentionPolicy, ScalingPolicy
+from pravega_connector.client.shared import note_answer
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
 from pravega_connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options

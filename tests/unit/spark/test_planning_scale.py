@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pravega_connector.client import Arrivals, StreamName
+from pravega_connector.client import StreamName
 from pravega_connector.options import parse_options
+from pravega_connector.reader.tail_notifications import Arrivals
 from pravega_connector.source import SourceOptions
 from pravega_connector.source.planner import QueryPlan
 from tools.scale._planning import (

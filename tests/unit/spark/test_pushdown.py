@@ -25,8 +25,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from pravega_connector.client import EventBatch, SegmentSlice
+from pravega_connector.client import EventBatch
 from pravega_connector.options import parse_options
+from pravega_connector.reader.slices import SegmentSlice
 from pravega_connector.source import SourceOptions, serializer_of
 from pravega_connector.source.readers import Pushed, filters_are_pushed, read_rows
 from pravega_connector.wire import StreamName

@@ -10,7 +10,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pravega_connector.client import ControllerClient
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.sink import exactly_once
 from pravega_connector.sink.exactly_once import TaskPrepared
 from pravega_connector.sink.writers import PravegaBatchWriter

@@ -8,7 +8,17 @@ from dataclasses import replace
 import pytest
 
 from pravega_connector.errors import StepsStateError
-from pravega_connector.steps.state import ALL, Life, Step, StepsJson, StepsState, Update, Verdict, check, undecided
+from pravega_connector.exactly_once.steps.state import (
+    ALL,
+    Life,
+    Step,
+    StepsJson,
+    StepsState,
+    Update,
+    Verdict,
+    check,
+    undecided,
+)
 from pravega_serde import DeserializationError
 
 LIFE = Life("scope/stream", 1)

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from pravega_connector.client.tail import TailReader
+from pravega_connector.reader.tail import TailReader
 from tools.interrupts._cases import CASES
 from tools.interrupts._run import try_all
 
@@ -55,5 +55,5 @@ def test_what_an_interrupt_loses_is_found(monkeypatch):
 
     monkeypatch.setattr(TailReader, "_restart", forget_nothing)
     *_, totals = try_all("batches", CASES["batches"], within=["tail.py"], sample=SAMPLE, seed=29)
-    assert {failure.place.file for failure in totals.failures} == {"pravega_connector/client/tail.py"}
+    assert {failure.place.file for failure in totals.failures} == {"pravega_connector/reader/tail.py"}
     assert any("repeated" in failure.what or "lost" in failure.what for failure in totals.failures)

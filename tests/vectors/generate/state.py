@@ -26,13 +26,24 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from pravega_connector.client import NumberedAppender, PravegaClient, StreamName
+from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.exactly_once.batches import (
+    Commit,
+    Content,
+    Ledger,
+    Part,
+    Phase,
+    Recovery,
+    Role,
+    carry_out,
+    ledger_name,
+)
 from pravega_connector.export import export_stream
 from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest
-from pravega_connector.ledger import Commit, Content, Ledger, Part, Phase, Recovery, Role, carry_out, ledger_name
 from pravega_connector.local import LocalPravega, pravega_jars, registry_jars
 from pravega_connector.options import parse_options
+from pravega_connector.single_segment.conditional_append import NumberedAppender
 from pravega_connector.source import SourceOptions, with_schema_ids
 from tests.integration.ledger.conftest import Target
 from tests.state_samples import Script, dump, write_lines
@@ -213,7 +224,7 @@ def ingestion(maker: Maker) -> None:
     # Of the machine nothing is kept.
     importlib.import_module("pravega_connector.ingest.takeover")._host = lambda: "sample-host/boot/pid:[1]"
     run("samples", dead_letters=maker.folder / "ingest" / "dead_letters")
-    runner = importlib.import_module("pravega_connector.steps.runner")
+    runner = importlib.import_module("pravega_connector.exactly_once.steps.runner")
     runner._COMPACT_AFTER, runner._CHECK_EVERY = 600, 2  # type: ignore[attr-defined]
     run("samples-compacted")
     assert dump(maker.client, maker.name("samples-compacted-ingest")).entries[0][0] > 0, "nothing was truncated"

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from pravega_connector.client import StreamName
-from pravega_connector.ledger import Ledger, Outcome, Recovery, ledger_name
+from pravega_connector.exactly_once.batches import Ledger, Outcome, Recovery, ledger_name
 from tools.faults.exactly_once._cluster import SparkCluster
 from tools.faults.exactly_once._scene import Fault, Scene, Source, application_environment
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pravega_connector.client import StreamName, TransactionStatus
-from pravega_connector.ledger import Ledger, ledger_name
+from pravega_connector.exactly_once.batches import Ledger, ledger_name
 from tools.faults.exactly_once._scene import KEYS, Scene, await_that
 
 __all__ = ["Verdict", "judge"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pravega_connector.errors import GroupStateError
-from pravega_connector.groups import (
+from pravega_connector.group_protocol import (
     SILENT,
     AcquireSegment,
     CheckpointReader,

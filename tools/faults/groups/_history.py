@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.client.revisioned import RevisionedStreamClient
-from pravega_connector.client.synchronizer import _EntrySerializer
-from pravega_connector.groups import (
+from pravega_connector.group_protocol import (
     GroupState,
     Init,
     InitSerializer,
@@ -22,6 +20,8 @@ from pravega_connector.groups import (
     create,
     group_stream,
 )
+from pravega_connector.single_segment.revisioned import RevisionedStreamClient
+from pravega_connector.single_segment.synchronizer import _EntrySerializer
 
 __all__ = ["Entry", "History", "entries_of"]
 

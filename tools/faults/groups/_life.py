@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 from benchmarks._drive import PeerError
 from pravega_connector.client import GroupCheckpoint, PravegaClient, ReaderGroup, StreamCut, StreamName
 from pravega_connector.config import PravegaConfig
-from pravega_connector.groups import Segment, decode_position, manager
+from pravega_connector.group_protocol import Segment, administration, decode_position
 from tests.interop._java_readers import JavaReaders
 from tools.faults.groups._history import History
 from tools.faults.groups._process import KINDS, ReaderProcess
@@ -456,7 +456,7 @@ class Life:
             for segment in positions
             for one in self.client.controller.successors(segment.stream, segment.id)
         }
-        return manager.missing_from(positions, predecessors)
+        return administration.missing_from(positions, predecessors)
 
     def end(self) -> None:
         """Let all readers leave."""

@@ -43,9 +43,10 @@ def set_fault(fault: dict[str, Any]) -> None:
 
 def install() -> None:
     """Wrap the steps of ingesters; without a fault nothing happens in them."""
-    from pravega_connector.client import OpenTransaction, TransactionalWriter
+    from pravega_connector.client import TransactionalWriter
+    from pravega_connector.exactly_once.steps import Outcome, StepLog
     from pravega_connector.ingest.ingester import Ingester
-    from pravega_connector.steps import Outcome, StepLog
+    from pravega_connector.writer.transactions import OpenTransaction
 
     _after(Ingester, "_take_over", "after decide")
     _after(TransactionalWriter, "begin", "after begin")

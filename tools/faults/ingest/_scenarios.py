@@ -15,9 +15,9 @@ from typing import Final
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ConnectorError
+from pravega_connector.exactly_once.steps import StepLog, StepsState
 from pravega_connector.ingest.feed import Progress
 from pravega_connector.ingest.run import open_steps, state_name
-from pravega_connector.steps import StepLog, StepsState
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._faults import PLACES
 from tools.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples

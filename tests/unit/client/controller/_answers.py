@@ -1,7 +1,7 @@
 """What the tests of the controller client share."""
 
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.rpc import grpc
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.rpc import grpc
 from pravega_connector.wire import StreamName
 
 STREAM = StreamName("scope", "stream")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pravega_connector.client import ControllerClient
-from pravega_connector.client.health import Attempts
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core.retry import Attempts
 from tests.fakes import FakeController
 
 
@@ -32,7 +32,7 @@ def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     def failed(self: Attempts, *given: Any) -> None:
         note(self, *given)
         if self._failures >= 5:
-            monkeypatch.setattr("pravega_connector.client.health._LAST_ATTEMPT", math.inf)
+            monkeypatch.setattr("pravega_connector.core.retry._LAST_ATTEMPT", math.inf)
 
     monkeypatch.setattr(Attempts, "failed", failed)
 
@@ -40,4 +40,4 @@ def five_failures(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses between attempts stay short, so that there are many of them in a second."""
-    monkeypatch.setattr("pravega_connector.client.health._LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr("pravega_connector.core.retry._LONGEST_PAUSE", 0.05)

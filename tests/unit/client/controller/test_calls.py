@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from pravega_connector.client import ControllerClient, controller
-from pravega_connector.client._proto import controller_pb2 as pb
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller import service
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import (
     AuthenticationError,
     ConfigError,
@@ -178,7 +179,7 @@ class TestErrors:
     def test_a_creation_that_was_broken_off_is_said(
         self, fake: FakeController, client: ControllerClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(controller, "_CREATION_SECONDS", 0.3)
+        monkeypatch.setattr(service, "_CREATION_SECONDS", 0.3)
         fake.on("checkStreamExists", YES).on("getCurrentSegments", Code.NOT_FOUND)
         with pytest.raises(ControllerError, match="scope/stream is being created, or its creation was broken off"):
             client.current_segments(STREAM)

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from pravega_connector.client import ControllerClient
-from pravega_connector.client._proto import controller_pb2 as pb
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ConnectorError, ControllerError
 from tests.fakes import FakeController, SilentServer
 from tests.unit.client.controller._answers import YES
@@ -85,7 +85,7 @@ class TestLifeCycle:
 
     START = """
 import os, subprocess, sys
-from pravega_connector.client import ControllerClient
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.config import PravegaConfig
 from pravega_serde import ForkedError
 

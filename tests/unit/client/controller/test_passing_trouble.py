@@ -4,8 +4,10 @@ import uuid
 
 import pytest
 
-from pravega_connector.client import ControllerClient, health, rpc
-from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.controller import rpc
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.service import ControllerClient
+from pravega_connector.core import retry
 from pravega_connector.errors import ControllerError, ControllerFailureError, MalformedStreamCutError, StreamSealedError
 from pravega_connector.wire import StreamCut
 from tests.fakes import FakeController
@@ -103,7 +105,7 @@ class TestVerdict:
 def test_a_conflict_after_a_long_silence_has_time_to_pass(fake, client, monkeypatch):
     """A controller that stood still does at once what was asked of it meanwhile, several times."""
     monkeypatch.setattr(rpc, "PASSING_SECONDS", 1.0)
-    monkeypatch.setattr(health, "_LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0.2)
     silence, conflicts = [Code.UNAVAILABLE] * 10, [Code.FAILED_PRECONDITION] * 2
     fake.on("pingTransaction", *silence, *conflicts, pb.PingTxnStatus(status="OK"))
     client.ping_transaction(STREAM, uuid.UUID(int=1), 1000, timeout=20)

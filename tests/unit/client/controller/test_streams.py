@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from pravega_connector.client import ControllerClient, RetentionPolicy, ScalingPolicy, StreamConfig
-from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client import RetentionPolicy, ScalingPolicy, StreamConfig
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import (
     ConfigError,
     ControllerError,

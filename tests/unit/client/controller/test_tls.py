@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pravega_connector.client import ControllerClient
-from pravega_connector.client._proto import controller_pb2 as pb
-from pravega_connector.client.rpc import grpc
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.rpc import grpc
+from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import AuthenticationError, ConfigError, ControllerUnavailableError
 from tests.fakes import FakeController
 

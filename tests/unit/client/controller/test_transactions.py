@@ -8,9 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from pravega_connector import metrics
-from pravega_connector.client import CommitWatch, ControllerClient, TransactionStatus, controller, health, rpc
-from pravega_connector.client._proto import controller_pb2 as pb
+from pravega_connector.client import TransactionStatus
 from pravega_connector.config import PravegaConfig
+from pravega_connector.controller import rpc, service
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.service import CommitWatch, ControllerClient
+from pravega_connector.core import retry
 from pravega_connector.errors import (
     AuthenticationError,
     ConfigError,
@@ -133,7 +136,7 @@ def test_success_is_a_decision(fake, wish):
 @pytest.mark.parametrize("answer", [FAILURE, Code.INTERNAL, pb.TxnStatus(status=pb.TxnStatus.TRANSACTION_NOT_FOUND)])
 @pytest.mark.parametrize("now", ["COMMITTING", "COMMITTED", "ABORTING", "ABORTED", "UNKNOWN"])
 def test_any_other_answer_is_settled_by_the_state(fake, wish, monkeypatch, answer, now):
-    monkeypatch.setattr(controller, "_DOUBT", 0.0)
+    monkeypatch.setattr(service, "_DOUBT", 0.0)
     method, act, decided = wish
     fake.on(method, answer).on("checkTransactionState", state(now))
     reached = Status[now]
@@ -190,8 +193,8 @@ LOST = [Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.INTERNAL,
 @pytest.mark.parametrize("lost", LOST)
 def test_a_commit_whose_answer_is_lost_is_asked_about_at_once_and_sent_once(fake, client, monkeypatch, lost):
     """A second one, while the first is at work, would stay in the controller's order of commits."""
-    monkeypatch.setattr(health, "_FIRST_PAUSE", 1000.0)  # more than there is: any pause would be the end
-    monkeypatch.setattr(health, "_LONGEST_PAUSE", 1000.0)
+    monkeypatch.setattr(retry, "_FIRST_PAUSE", 1000.0)  # more than there is: any pause would be the end
+    monkeypatch.setattr(retry, "_LONGEST_PAUSE", 1000.0)
     fake.on("commitTransaction", lost, SUCCESS).on("checkTransactionState", state("COMMITTING"))
     assert client.commit_transaction(STREAM, ID) is Status.COMMITTING
     assert [call.name for call in fake.calls] == ["commitTransaction", "checkTransactionState"]
@@ -212,7 +215,7 @@ def test_a_commit_is_sent_again_only_when_the_controller_says_that_it_is_open(fa
 
 def test_amid_a_failover_an_unknown_transaction_is_asked_for_again(fake, client, monkeypatch):
     """The records may be asked for at a store that has lost them."""
-    monkeypatch.setattr(controller, "_DOUBT", 0.0)
+    monkeypatch.setattr(service, "_DOUBT", 0.0)
     fake.on("commitTransaction", Code.UNAVAILABLE)
     fake.on("checkTransactionState", *[state("UNKNOWN")] * 3, state("COMMITTED"))
     assert client.commit_transaction(STREAM, ID) is Status.COMMITTED
@@ -259,7 +262,7 @@ def test_a_commit_that_is_decided_is_one_also_when_the_wait_is_too_short(fake, c
 
 def test_a_commit_that_does_not_become_visible_is_asked_for_again(fake, client, monkeypatch):
     """The server has decided it, and then lost the entry in its list of work."""
-    monkeypatch.setattr(controller, "_ASK_AGAIN", 0.5)
+    monkeypatch.setattr(service, "_ASK_AGAIN", 0.5)
     fake.on("commitTransaction", SUCCESS)
     visible = lambda request: state("COMMITTED" if fake.count("commitTransaction") > 1 else "COMMITTING")  # noqa: E731
     fake.on("checkTransactionState", visible)
@@ -281,7 +284,7 @@ def test_a_commit_that_is_asked_for_again_counts_once(fake, client):
 
 
 def test_several_may_not_be_committed_at_once_in_a_new_process_and_after_a_slow_commit(fake, client, monkeypatch):
-    monkeypatch.setattr(controller, "_SLOW_COMMIT", 0.5)
+    monkeypatch.setattr(service, "_SLOW_COMMIT", 0.5)
     fake.on("commitTransaction", SUCCESS)
     assert not client.commits_in_order(STREAM)
     client.note_order(STREAM)
@@ -300,7 +303,7 @@ def test_several_may_not_be_committed_at_once_in_a_new_process_and_after_a_slow_
 
 @pytest.mark.parametrize("refusal", [FAILURE, Code.PERMISSION_DENIED])
 def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
-    monkeypatch.setattr(controller, "_ASK_AGAIN", 0.0)
+    monkeypatch.setattr(service, "_ASK_AGAIN", 0.0)
     fake.on("commitTransaction", refusal).on("checkTransactionState", state("COMMITTING"))
     watch = CommitWatch(client, STREAM)
     assert [watch.status(ID) for _ in range(3)] == [Status.COMMITTING] * 3
@@ -310,7 +313,7 @@ def test_who_may_only_look_goes_on_looking(fake, client, monkeypatch, refusal):
 
 @pytest.mark.parametrize("now", ["OPEN", "ABORTING", "ABORTED", "UNKNOWN"])
 def test_only_a_commit_that_is_decided_is_asked_for_again(fake, client, monkeypatch, now):
-    monkeypatch.setattr(controller, "_ASK_AGAIN", 0.0)
+    monkeypatch.setattr(service, "_ASK_AGAIN", 0.0)
     fake.on("checkTransactionState", state(now))
     watch = CommitWatch(client, STREAM)
     assert [watch.status(ID) for _ in range(3)] == [Status[now]] * 3

@@ -1,0 +1,333 @@
+"""The client for asyncio: the calls of :class:`PravegaClient` as coroutines, around the very same client.
+
+Each call runs the client's own function by :func:`event_loop.run`; what the calls make is in ``async_objects``, which
+says what a cancellation does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
+
+from pravega_connector.aio.event_loop import run
+from pravega_connector.aio.objects import (
+    AsyncEvents,
+    AsyncEventWriter,
+    AsyncTailReader,
+    AsyncTransaction,
+    AsyncTransactionalWriter,
+    AsyncValueReader,
+    Home,
+    as_coroutine,
+)
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.config import PravegaConfig
+from pravega_connector.core.arguments import Place, Stream, Streams
+from pravega_connector.core.events import SupportsDeserialize, SupportsSerialize
+from pravega_connector.core.retry import Counters
+from pravega_connector.reader.slices import EventBatch
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import DEFAULT_LEASE
+from pravega_serde.routing import EventRouter
+
+if TYPE_CHECKING:
+    from pravega_connector.aio.reader_groups import AsyncReaderGroup
+
+__all__ = ["AsyncPravegaClient", "WriterOptions"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class WriterOptions(TypedDict, total=False):
+    """Options of :meth:`PravegaClient.writer`."""
+
+    router: EventRouter | None
+    max_event_size: int
+    max_in_flight: int
+    timeout: float | None
+    writer_id: str | None
+
+
+class AsyncPravegaClient:
+    """Connection to a Pravega cluster for coroutines of one event loop; the arguments are those of PravegaClient.
+
+    Its calls have the names and arguments of PravegaClient's, and raise the same errors. What it has no call for,
+    :meth:`run` does.
+    """
+
+    def __init__(self, config: PravegaConfig | str | None = None, **settings: Any) -> None:
+        self._client = PravegaClient(config, **settings)
+        self._home = Home()
+
+    if not TYPE_CHECKING:  # a type checker would take any name for known
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_"):
+                getattr(self._client, name)  # which may say what is meant
+                name = f"{name}: write await client.run(lambda plain: plain.{name}…), where plain is a PravegaClient"
+            raise AttributeError(f"AsyncPravegaClient has no {name}")
+
+    async def _core(self) -> PravegaClient:
+        self._home.check()
+        return self._client
+
+    async def run(self, function: Callable[Concatenate[PravegaClient, P], R], *args: P.args, **options: P.kwargs) -> R:
+        """The result of ``function(client, …)``, where ``client`` is the plain client; what waits in it blocks nothing.
+
+        For what has no call here: ``await client.run(lambda plain: plain.controller.scale_stream(…))``. What it makes
+        (a synchronizer, say) is used by this method only.
+        """
+        return await run(function, await self._core(), *args, **options)
+
+    @property
+    def config(self) -> PravegaConfig:
+        """Where the cluster is, and how it is reached."""
+        return self._client.config
+
+    @property
+    def counters(self) -> Counters:
+        """Counts of retries, reconnects, moved segments, refreshed tokens, outages."""
+        return self._client.counters
+
+    @property
+    def trouble(self) -> str | None:
+        """One line about an outage that goes on now, of 10 s or more; None when all is well."""
+        return self._client.trouble
+
+    def name(self, stream: Stream) -> StreamName:
+        """The full name of a stream."""
+        return self._client.name(stream)
+
+    # ---------------------------------------------------------------- scopes, streams, places
+
+    scopes = as_coroutine(PravegaClient.scopes)
+    scope_exists = as_coroutine(PravegaClient.scope_exists)
+    create_scope = as_coroutine(PravegaClient.create_scope)
+    delete_scope = as_coroutine(PravegaClient.delete_scope)
+    stream_exists = as_coroutine(PravegaClient.stream_exists)
+    require_stream = as_coroutine(PravegaClient.require_stream)
+    create_stream = as_coroutine(PravegaClient.create_stream)
+    update_stream = as_coroutine(PravegaClient.update_stream)
+    scale_stream = as_coroutine(PravegaClient.scale_stream)
+    seal_stream = as_coroutine(PravegaClient.seal_stream)
+    delete_stream = as_coroutine(PravegaClient.delete_stream)
+    describe = as_coroutine(PravegaClient.describe)
+    head = as_coroutine(PravegaClient.head)
+    tail = as_coroutine(PravegaClient.tail)
+    truncate = as_coroutine(PravegaClient.truncate)
+    cut_at = as_coroutine(PravegaClient.cut_at)
+    watermarks = as_coroutine(PravegaClient.watermarks)
+    time_window = as_coroutine(PravegaClient.time_window)
+    write = as_coroutine(PravegaClient.write)
+
+    def streams(self, scope: str | None = None, *, internal: bool = False) -> AsyncEvents[StreamName]:
+        """The streams of a scope, or of all; see PravegaClient.streams."""
+        return AsyncEvents(self._home, lambda: self._client.streams(scope, internal=internal))
+
+    # ---------------------------------------------------------------- events
+
+    @overload
+    def writer(
+        self,
+        stream: Stream,
+        serializer: Literal["bytes"] | type[bytes] | None = None,
+        **options: Unpack[WriterOptions],
+    ) -> AsyncEventWriter[bytes]: ...
+
+    @overload
+    def writer(
+        self, stream: Stream, serializer: Literal["string"] | type[str], **options: Unpack[WriterOptions]
+    ) -> AsyncEventWriter[str]: ...
+
+    @overload
+    def writer(
+        self, stream: Stream, serializer: SupportsSerialize[T], **options: Unpack[WriterOptions]
+    ) -> AsyncEventWriter[T]: ...
+
+    @overload
+    def writer(self, stream: Stream, serializer: str, **options: Unpack[WriterOptions]) -> AsyncEventWriter[Any]: ...
+
+    def writer(self, stream: Stream, serializer: Any = None, **options: Any) -> AsyncEventWriter[Any]:
+        """A writer of events to a stream; see PravegaClient.writer. It opens when it is entered, awaited, or used."""
+        return AsyncEventWriter(self._home, lambda: self._client.writer(stream, serializer, **options))
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: Literal["bytes"] | type[bytes] | None = None,
+        *,
+        lease: float = DEFAULT_LEASE,
+        **options: Unpack[WriterOptions],
+    ) -> AsyncTransactionalWriter[bytes]: ...
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: Literal["string"] | type[str],
+        *,
+        lease: float = DEFAULT_LEASE,
+        **options: Unpack[WriterOptions],
+    ) -> AsyncTransactionalWriter[str]: ...
+
+    @overload
+    def transactions(
+        self,
+        stream: Stream,
+        serializer: SupportsSerialize[T],
+        *,
+        lease: float = DEFAULT_LEASE,
+        **options: Unpack[WriterOptions],
+    ) -> AsyncTransactionalWriter[T]: ...
+
+    @overload
+    def transactions(
+        self, stream: Stream, serializer: str, *, lease: float = DEFAULT_LEASE, **options: Unpack[WriterOptions]
+    ) -> AsyncTransactionalWriter[Any]: ...
+
+    def transactions(
+        self, stream: Stream, serializer: Any = None, *, lease: float = DEFAULT_LEASE, **options: Any
+    ) -> AsyncTransactionalWriter[Any]:
+        """A writer that begins transactions on a stream; see PravegaClient.transactions."""
+        return AsyncTransactionalWriter(
+            self._home, lambda: self._client.transactions(stream, serializer, lease=lease, **options)
+        )
+
+    def transaction(
+        self, stream: Stream, transaction: uuid.UUID, *, lease: float = DEFAULT_LEASE, writer_id: str | None = None
+    ) -> AsyncTransaction:
+        """A transaction by its id, which any process may have begun; see PravegaClient.transaction."""
+        known = self._client.transaction(stream, transaction, lease=lease, writer_id=writer_id)
+        found = AsyncTransaction(self._home, lambda: known)
+        found._made = known
+        return found
+
+    def read_columns(
+        self, stream: Streams, *, start: Place | None = None, end: Place | None = None
+    ) -> AsyncEvents[EventBatch]:
+        """The events between two places as Arrow columns; see PravegaClient.read_columns."""
+        return AsyncEvents(self._home, lambda: iter(self._client.read_columns(stream, start=start, end=end)), at_once=1)
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: Literal["bytes"] | type[bytes] | None = None,
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> AsyncEvents[bytes]: ...
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: Literal["string"] | type[str],
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> AsyncEvents[str]: ...
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: SupportsDeserialize[T],
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> AsyncEvents[T]: ...
+
+    @overload
+    def read(
+        self,
+        stream: Streams,
+        serializer: str,
+        *,
+        start: Place | None = None,
+        end: Place | None = None,
+        limit: int | None = None,
+    ) -> AsyncEvents[Any]: ...
+
+    def read(self, stream: Streams, serializer: Any = None, **places: Any) -> AsyncEvents[Any]:
+        """The events between two places one by one; see PravegaClient.read. Nothing is asked before the first step."""
+        return AsyncEvents(self._home, lambda: self._client.read(stream, serializer, **places))
+
+    @overload
+    def follow(self, stream: Streams, serializer: None = None, *, start: Place | None = None) -> AsyncTailReader: ...
+
+    @overload
+    def follow(
+        self, stream: Streams, serializer: Literal["bytes"] | type[bytes], *, start: Place | None = None
+    ) -> AsyncValueReader[bytes]: ...
+
+    @overload
+    def follow(
+        self, stream: Streams, serializer: Literal["string"] | type[str], *, start: Place | None = None
+    ) -> AsyncValueReader[str]: ...
+
+    @overload
+    def follow(
+        self, stream: Streams, serializer: SupportsDeserialize[T], *, start: Place | None = None
+    ) -> AsyncValueReader[T]: ...
+
+    @overload
+    def follow(self, stream: Streams, serializer: str, *, start: Place | None = None) -> AsyncValueReader[Any]: ...
+
+    def follow(
+        self, stream: Streams, serializer: Any = None, *, start: Place | None = None
+    ) -> AsyncTailReader | AsyncValueReader[Any]:
+        """A reader that goes on as events arrive; see PravegaClient.follow. It opens when entered, awaited, or used."""
+        kind: Any = AsyncTailReader if serializer is None else AsyncValueReader
+        return kind(self._home, lambda: self._client.follow(stream, serializer, start=start))  # type: ignore[no-any-return]
+
+    # ---------------------------------------------------------------- reader groups
+
+    def reader_group(self, name: Stream, streams: Streams | None = None, **settings: Any) -> AsyncReaderGroup:
+        """A reader group, made or joined when it is entered, awaited, or first used; see PravegaClient.reader_group."""
+        from pravega_connector.aio.reader_groups import AsyncReaderGroup  # noqa: PLC0415 - most clients have no group
+
+        return AsyncReaderGroup(self._home, lambda: self._client.reader_group(name, streams, **settings))
+
+    def reader_groups(self, scope: str | None = None) -> AsyncEvents[str]:
+        """The reader groups of a scope; see PravegaClient.reader_groups."""
+        return AsyncEvents(self._home, lambda: self._client.reader_groups(scope))
+
+    # ---------------------------------------------------------------- the end
+
+    async def close(self) -> None:
+        """Wait for closings that go on in the background, and close all connections."""
+        try:
+            if self._home.ending:
+                await asyncio.wait(self._home.ending)
+        finally:
+            self._client.close()
+
+    async def __aenter__(self) -> Self:
+        self._home.check()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()

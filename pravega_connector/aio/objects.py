@@ -1,0 +1,427 @@
+"""What the client for asyncio makes: readers, writers and transactions, each around the plain client's own.
+
+What opens connections when it is made is opened when it is first used, entered by ``async with``, or awaited. Its
+methods run those of the plain object by :func:`event_loop.run`.
+
+A cancellation loses nothing. It is raised where the call waits, and what the call had not done by then is not done: an
+event was not taken, a position not moved. Two things go on in the background instead, because nobody could take them up
+again: the closing of a writer or a transaction, and the step of an iterator, whose result the next one gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
+
+from pravega_connector.aio.event_loop import run, run_to_the_end
+from pravega_connector.errors import ConfigError, ConnectorError
+from pravega_connector.reader.slices import EventBatch
+from pravega_connector.reader.stream_reader import StreamsReader, ValueReader
+from pravega_connector.reader.tail import TailReader
+from pravega_connector.wire import StreamCut, StreamName
+from pravega_connector.writer.event_writer import EventWriter
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction, TransactionalWriter
+from pravega_serde import forks
+from pravega_serde.errors import ForkedError
+
+__all__ = [
+    "AsyncEventWriter",
+    "AsyncEvents",
+    "AsyncLeaseKeeper",
+    "AsyncOpenTransaction",
+    "AsyncTailReader",
+    "AsyncTransaction",
+    "AsyncTransactionalWriter",
+    "AsyncValueReader",
+    "Home",
+    "Opened",
+    "as_coroutine",
+]
+
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+# Values that an iterator takes at a time.
+_STEP: Final = 1024
+# Events that a writer takes before it lets others run, its own sending too.
+_WRITES: Final = 256
+
+
+class Home:
+    """Event loop of a client and of what it makes: the one in which the first of them is used."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.ending = set[asyncio.Future[Any]]()
+        """Closings that were cancelled, and go on."""
+        self._forked = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._forked = self._loop is not None
+        self.ending.clear()
+
+    def check(self) -> None:
+        """Raise ConfigError in another loop, ForkedError in a forked child."""
+        if self._forked:
+            raise ForkedError(
+                "this client belongs to an event loop of the process that forked this one: create it after the fork, "
+                "or start processes with 'spawn' or 'forkserver'"
+            )
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise ConfigError("this client belongs to another event loop: make one in each")
+
+
+class Opened(Generic[C]):
+    """An object of the client that is made when it is needed."""
+
+    def __init__(self, home: Home, make: Callable[[], C]) -> None:
+        self._home, self._make = home, make
+        self._made: C | None = None
+        self._making = asyncio.Lock()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        if self._made is not None:
+            self._made = forks.inherited(type(self).__name__)
+
+    async def _core(self) -> C:
+        """The object."""
+        if self._made is None:
+            self._home.check()
+            async with self._making:
+                if self._made is None:
+                    self._made = await run(self._make)
+        return self._made
+
+    def _known(self) -> C:
+        """The object, for what is known of it without waiting. Raises ConfigError before there is one."""
+        if self._made is None:
+            raise ConfigError(f"this {type(self).__name__} is not open yet: await it, or enter it by 'async with'")
+        return self._made
+
+    async def _open(self) -> Self:
+        await self._core()
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        core: Any = self._made
+        if core is not None:
+            await run_to_the_end(self._home.ending, core.__exit__, kind, error, tb)
+
+
+def as_coroutine(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """A method of the client as a coroutine."""
+
+    @functools.wraps(method)
+    async def call(self: Any, /, *arguments: P.args, **options: P.kwargs) -> R:
+        return await run(method, await self._core(), *arguments, **options)
+
+    return call
+
+
+# ---------------------------------------------------------------- reading
+
+
+class AsyncEvents(AsyncIterator[T_co]):
+    """What an iterator of the client yields. One task at a time.
+
+    A cancelled step goes on, and the next one gets its values: so ``asyncio.wait_for`` around one loses none. Leaving
+    it early closes its connection, at the latest when it is collected as garbage: ``await events.aclose()``.
+    """
+
+    def __init__(self, home: Home, begin: Callable[[], Iterator[T_co]], at_once: int = _STEP) -> None:
+        self._home, self._begin, self._at_once = home, begin, at_once
+        self._iterator: Iterator[T_co] | None = None
+        self._values: deque[T_co] = deque()
+        self._step: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+        self._ended = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        if self._iterator is not None or self._step is not None:
+            self._iterator, self._step, self._values = None, None, forks.inherited("iterator")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T_co:
+        while not self._values:
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            if self._ended:
+                raise StopAsyncIteration
+            if self._step is None:
+                self._home.check()
+                self._step = asyncio.get_running_loop().create_task(run(self._take))
+            await asyncio.wait({self._step})
+            step, self._step = self._step, None
+            step.result()
+        return self._values.popleft()
+
+    def _take(self) -> None:
+        """Take some values, and what ends them."""
+        try:
+            if self._iterator is None:
+                self._iterator = self._begin()
+            for value in islice(self._iterator, self._at_once):
+                self._values.append(value)
+            self._ended = not self._values
+        except Exception as error:  # noqa: BLE001 - it is raised when the values before it were handed out
+            self._error, self._ended = error, True
+
+    async def aclose(self) -> None:
+        """Take nothing more, and close the connection."""
+        step, self._step, self._ended = self._step, None, True
+        if step is not None:
+            step.cancel()
+            await asyncio.wait({step})
+        self._values = deque()
+        self._error = None
+        iterator: Any = self._iterator
+        if iterator is not None:
+            iterator.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+Reader = TypeVar("Reader", bound=TailReader | StreamsReader | ValueReader[Any])
+
+
+class _AsyncReader(Opened[Reader]):
+    """Goes on as events arrive. One task at a time.
+
+    A cancelled poll leaves the position before the events that were not handed out.
+    """
+
+    _polled = False
+
+    async def _poll(self, poll: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        if self._polled:
+            raise ConfigError("this reader is polled by another task already: use one reader for each task")
+        self._polled = True
+        try:
+            return await run(poll, *arguments, **options)
+        finally:
+            self._polled = False
+
+    @property
+    def position(self) -> StreamCut:
+        """Cut after the last event that was handed out. Raises ConfigError if there are several streams."""
+        reader = self._known()
+        if isinstance(reader, StreamsReader):
+            raise ConfigError("this reader follows several streams: 'positions' has the cut of each")
+        return reader.position
+
+    @property
+    def positions(self) -> list[StreamCut]:
+        """Cut of each stream after the last event that was handed out."""
+        return self._known().positions
+
+    @property
+    def at_end(self) -> bool:
+        """Whether every stream was sealed and read to its end."""
+        return self._known().at_end
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._made is not None:
+            await run(self._made.close)
+
+
+class AsyncTailReader(_AsyncReader[TailReader | StreamsReader]):
+    """Reads one stream or several on and does not end; see TailReader."""
+
+    async def poll(self, timeout: float) -> EventBatch | None:
+        """The next events of one segment, or None if none arrived within ``timeout`` seconds; as TailReader."""
+        return await self._poll((await self._core()).poll, timeout)
+
+    async def __anext__(self) -> EventBatch:
+        reader = await self._core()
+        while not reader.at_end:
+            batch = await self._poll(reader.poll, reader.timeout)
+            if batch is not None:
+                return batch
+        raise StopAsyncIteration
+
+
+class AsyncValueReader(_AsyncReader[ValueReader[T]]):
+    """Reads the values of events as they arrive; see ValueReader."""
+
+    async def poll(self, timeout: float) -> list[T]:
+        """The next values, all of one segment; none if none arrived within ``timeout`` seconds; as ValueReader."""
+        return await self._poll((await self._core()).poll, timeout)
+
+    async def __anext__(self) -> T:
+        reader = await self._core()
+        while not reader.at_end:
+            if reader.has_events or await self._poll(reader.fetch, reader.timeout):
+                return await self._poll(reader.take) if reader.take_may_block else reader.take()
+        raise StopAsyncIteration
+
+
+# ---------------------------------------------------------------- writing
+
+
+class AsyncEventWriter(Opened[EventWriter[T]]):
+    """Writes events to one stream; any number of tasks may use it, one background task. See EventWriter.
+
+    A cancelled ``write`` has not taken its event; a cancelled ``flush`` leaves the events on their way; a cancelled
+    ``close``, or end of the block, goes on in the background, and the client's own end waits for it. A column of over
+    16 MiB, which is written in pieces, may be taken in part when it is cancelled.
+    """
+
+    _taken = 0
+
+    async def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
+        """Write one event; waits only while too many bytes are not yet durable. See EventWriter.write."""
+        writer = self._made or await self._core()
+        self._taken += 1
+        if not self._taken % _WRITES:
+            await asyncio.sleep(0)
+        if writer.is_free:  # so that it does not wait
+            writer.write(value, routing_key, key=key)
+        else:
+            await run(writer.write, value, routing_key, key=key)
+
+    write_batch = as_coroutine(EventWriter.write_batch)
+    write_column = as_coroutine(EventWriter.write_column)
+    flush = as_coroutine(EventWriter.flush)
+    note_time = as_coroutine(EventWriter.note_time)
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Flush within ``timeout`` seconds, and end the background task."""
+        if self._made is not None:
+            await run_to_the_end(self._home.ending, self._made.close, timeout)
+
+    async def abandon(self) -> None:
+        """End the background task without a flush; events that are not durable yet may be lost."""
+        if self._made is not None:
+            await run(self._made.abandon)
+
+
+# ---------------------------------------------------------------- transactions
+
+
+class AsyncTransaction(Opened[Transaction]):
+    """A transaction known by its id; see Transaction. A cancelled commit may have been done: ask for the status."""
+
+    @property
+    def id(self) -> uuid.UUID:
+        """Id by which any process may commit or abort it."""
+        return self._known().id
+
+    @property
+    def stream(self) -> StreamName:
+        """The stream that it is on."""
+        return self._known().stream
+
+    status = as_coroutine(Transaction.status)
+    ping = as_coroutine(Transaction.ping)
+    commit = as_coroutine(Transaction.commit)
+    abort = as_coroutine(Transaction.abort)
+
+
+class AsyncOpenTransaction(AsyncTransaction, Generic[T]):
+    """A transaction that takes events; as a context it commits at the end, or aborts on an error. See OpenTransaction.
+
+    A cancelled ``commit`` can be repeated, and so can ``detach``. The end of the block, once begun, goes on in the
+    background when it is cancelled.
+    """
+
+    _taken = 0
+
+    async def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
+        """Write one event; waits only while too many bytes are not yet durable. See OpenTransaction.write."""
+        transaction: Any = self._made or await self._core()
+        self._taken += 1
+        if not self._taken % _WRITES:
+            await asyncio.sleep(0)
+        if transaction.is_free:
+            transaction.write(value, routing_key, key=key)
+        else:
+            await run(transaction.write, value, routing_key, key=key)
+
+    write_batch = as_coroutine(OpenTransaction.write_batch)
+    write_column = as_coroutine(OpenTransaction.write_column)
+    flush = as_coroutine(OpenTransaction.flush)
+    detach = as_coroutine(OpenTransaction.detach)
+    commit = as_coroutine(OpenTransaction.commit)
+    abort = as_coroutine(OpenTransaction.abort)
+
+
+class AsyncTransactionalWriter(Opened[TransactionalWriter[T]]):
+    """Begins transactions on one stream; see TransactionalWriter."""
+
+    def begin(self) -> AsyncOpenTransaction[T]:
+        """A new transaction, which begins when it is awaited, entered by ``async with``, or first used."""
+        return AsyncOpenTransaction(self._home, lambda: self._writer().begin())
+
+    def _writer(self) -> TransactionalWriter[T]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    close = as_coroutine(TransactionalWriter.close)
+
+
+class AsyncLeaseKeeper(Opened[LeaseKeeper]):
+    """Pings transactions until they are given back; one background task while it has any. See LeaseKeeper."""
+
+    def __init__(self, interval: float | None = None) -> None:
+        """``interval`` is the seconds between two pings of a transaction; by default it follows from its lease."""
+        super().__init__(Home(), lambda: LeaseKeeper(interval))
+
+    async def add(self, transaction: AsyncTransaction) -> None:
+        """Keep a transaction open by pings of its own lease; the first one comes at once. See LeaseKeeper.add."""
+        await run((await self._core()).add, await transaction._core())
+
+    async def discard(self, transaction: AsyncTransaction) -> None:
+        """Ping a transaction no more; forget its failure, if it had one."""
+        await run((await self._core()).discard, await transaction._core())
+
+    @property
+    def failures(self) -> dict[uuid.UUID, ConnectorError]:
+        """The transactions that could be kept open no longer, and why."""
+        return {} if self._made is None else self._made.failures
+
+    def check(self) -> None:
+        """Raise the first failure, if there is one."""
+        if self._made is not None:
+            self._made.check()
+
+    async def close(self) -> None:
+        """Ping nothing more. The transactions stay open until their leases end."""
+        if self._made is not None:
+            await run(self._made.close)

@@ -1,0 +1,380 @@
+"""Calls to the controller: one lazy gRPC channel per process and endpoint, deadlines, retries, errors.
+
+A deadline covers a call with all its attempts, each of which gets a share of the time: a controller that says nothing
+must leave time to ask another one, or the same one on a new connection. Whether a call is repeated depends on the gRPC
+code alone; the texts that come with it are free prose (often a Java stack trace) and only quoted.
+
+A forked child must not call gRPC if its parent has: see ``grpc_environment``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from pravega_connector.config import PravegaConfig
+from pravega_connector.controller.grpc_environment import FORK_HANDLERS
+from pravega_connector.core import io
+from pravega_connector.core.deadline import QUIET, Deadline
+from pravega_connector.core.retry import Attempts, ClusterHealth
+from pravega_connector.errors import (
+    AuthenticationError,
+    ConnectorError,
+    ControllerError,
+    ControllerFailureError,
+    ControllerUnavailableError,
+    ScopeNotFoundError,
+    StreamNotFoundError,
+)
+from pravega_connector.wire import StreamName
+from pravega_serde.errors import ForkedError
+
+if TYPE_CHECKING:
+    from pravega_connector.controller.keycloak import KeycloakTokens
+
+__all__ = ["PASSING_SECONDS", "SERVICE", "ControllerChannel", "Failure", "Rpc", "grpc", "not_found"]
+
+SERVICE: Final = "io.pravega.controller.stream.api.grpc.v1.ControllerService"
+CONFLICT_ATTEMPTS: Final = 3  # for the codes below where they can be a verdict; it is told by what comes beside them
+# Seconds for which they are repeated where they cannot: twice a failover, during which the controller's own metadata is
+# away (25 to 30 s). What lasts longer has another reason, which waiting would hide.
+PASSING_SECONDS: Final = 60.0
+QUOTED: Final = 160  # characters of a server's text that an error repeats
+MAX_ANSWER: Final = 64 * 1024 * 1024  # bytes; some 700,000 segments in one list
+
+GIVE_CREDENTIALS: Final = (
+    "give them by PravegaConfig.with_credentials, or set pravega_client_auth_method and pravega_client_auth_token"
+)
+
+# The controller maps a lost compare-and-set to FAILED_PRECONDITION and trouble with its own store to INTERNAL or
+# UNKNOWN (ControllerServiceImpl.getStatusFromException); the Java client repeats all of these.
+_MOMENTARY: Final = frozenset(
+    {
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNKNOWN,
+    }
+)
+_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 3000),  # also the time for one attempt to connect, 20 s if left alone
+    # Pings as rare as Java's client sends them (servers refuse them under 5 min). What they are here for is the second
+    # option, which is the TCP user timeout as well: a host that is gone is noticed while it owes acknowledgements.
+    ("grpc.keepalive_time_ms", 360_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.client_idle_timeout_ms", 120_000),  # before routers and balancers forget the connection without a word
+    ("grpc.max_receive_message_length", MAX_ANSWER),
+    ("grpc.use_local_subchannel_pool", 1),  # or the back-off of one client would delay another's first call
+    ("grpc.enable_http_proxy", 0),  # segment stores are reached directly as well; Java ignores http_proxy too
+)
+
+# BoringSSL's reason, between the name of the error and what gRPC adds.
+_UNTRUSTED: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED:? ?([^:]*)")
+
+_logger: Final = logging.getLogger(__name__)
+Target = StreamName | str | None  # the stream, or the scope, that a call is about
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc(Generic[Q, R]):
+    """A method of the controller."""
+
+    name: str
+    """Name in the service."""
+    request: type[Q]
+    """Message that it takes."""
+    response: type[R]
+    """Message that it answers with."""
+    repeatable: bool = True
+    """Whether doing it twice is the same as doing it once, so that it may be repeated after a lost answer."""
+    works: bool = False
+    """Whether the answer waits for work at the server, as long as that takes."""
+    verdict: Callable[[Failure], ConnectorError | None] | None = None
+    """Meaning of a code for passing trouble in this call, if it comes repeatedly; None: trouble."""
+
+    def quiet(self, *, again: bool, others: bool) -> float:
+        """Seconds for which a controller may be silent when it is asked, for the first time or ``again``.
+
+        Where there are ``others``, one that does not answer a question is left sooner. Work (to create a stream, say,
+        whose segments' stores are told one by one) has its time when it is asked for again: it is done in a moment by a
+        controller that is well, and one that stands still must not have that time first. What cannot be asked for
+        again has all its time at once.
+        """
+        if self.works and not self.repeatable:
+            return 15.0
+        if self.works and again:
+            return 7.0
+        return QUIET / 2 if others else QUIET
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A code that came again and again, for :attr:`Rpc.verdict`."""
+
+    code: grpc.StatusCode
+    """The code."""
+    said: str
+    """The text that came with it."""
+    target: Target
+    """Target of the call."""
+    is_well: Callable[[], bool]
+    """Whether the controller answers another question about the target now."""
+
+
+_SAID: Final[dict[grpc.StatusCode, tuple[type[ControllerError], str]]] = {
+    grpc.StatusCode.UNAVAILABLE: (ControllerUnavailableError, "could not be reached for {seconds:g} s"),
+    grpc.StatusCode.UNIMPLEMENTED: (ControllerError, "is not a Pravega controller, or is too old for this call"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (ControllerUnavailableError, "did not answer within {seconds:g} s"),
+    grpc.StatusCode.UNAUTHENTICATED: (AuthenticationError, "refuses the credentials"),
+    grpc.StatusCode.PERMISSION_DENIED: (AuthenticationError, "does not permit this with the credentials given"),
+}
+_ADVICE: Final = {
+    grpc.StatusCode.UNAVAILABLE: (
+        "check host and port, whether it runs, and tcp:// or tls:// (there also the CA and the certificate's name)"
+    ),
+    grpc.StatusCode.UNIMPLEMENTED: "check host and port",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "check host and port and its load, or allow a longer timeout",
+    grpc.StatusCode.UNAUTHENTICATED: "check user and password, or the token",
+    grpc.StatusCode.PERMISSION_DENIED: "use a user with the permission, or have it added",
+}
+
+
+@dataclass(slots=True)
+class _Connection:
+    """A channel, which ends with the last call that uses it."""
+
+    channel: Any
+    stubs: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    process: int = field(default_factory=os.getpid)
+
+    def __del__(self) -> None:
+        if self.process == os.getpid():
+            with contextlib.suppress(Exception):  # at the end of the interpreter parts of gRPC may be gone
+                self.channel.close()
+
+    def stub(self, rpc: Rpc[Q, R]) -> Callable[..., R]:
+        stub = self.stubs.get(rpc.name)
+        if stub is None:
+            stub = self.stubs[rpc.name] = self.channel.unary_unary(
+                f"/{SERVICE}/{rpc.name}",
+                request_serializer=rpc.request.SerializeToString,
+                response_deserializer=rpc.response.FromString,
+            )
+        return stub
+
+
+class ControllerChannel:
+    """Connections to the controllers of a cluster. Thread safe; shares nothing with a forked child."""
+
+    _first_process: ClassVar[int | None] = None  # the one in which gRPC was first used, for all clients
+
+    def __init__(self, config: PravegaConfig, health: ClusterHealth) -> None:
+        self._config, self._health = config, health
+        self._endpoints = config.endpoints
+        self._authorization = config.authorization
+        self._tokens = _tokens(config)
+        # By process and endpoint: a channel does not survive a fork, and closing the parent's in the child can block.
+        # dict.setdefault is atomic, so that there is no lock that a child could inherit locked.
+        self._connections: dict[tuple[int, int], _Connection] = {}
+        self._turn = 0
+        self._closed = False
+
+    @property
+    def host(self) -> str:
+        """Host of the endpoint in use."""
+        return self._endpoints[self._turn % len(self._endpoints)][0]
+
+    def close(self) -> None:
+        """End this process's connections and the calls on them."""
+        self._closed = True
+        for key in [key for key in self._connections if key[0] == os.getpid()]:
+            self._connections.pop(key).channel.close()
+
+    def call(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        target: Target,
+        deadline: Deadline,
+        is_well: Callable[[], bool] = lambda: True,
+    ) -> R:
+        """The answer, by the deadline, all attempts included.
+
+        ``target`` is the stream, or the scope, that the call is about; ``is_well`` is for :class:`Failure`. Raises
+        ControllerUnavailableError, AuthenticationError, StreamNotFoundError or ScopeNotFoundError (by the kind of
+        target), ControllerFailureError, ControllerError.
+        """
+        passing: Deadline | None = None  # begins with the first such answer: before it, nobody may have answered
+        count = 0
+        unreachable = renewed = False
+        with self._health.attempts(_logger, f"the controller at {self._config.controller}", deadline) as attempts:
+            while True:
+                turn = self._turn
+                try:
+                    return self._ask(turn, rpc, request, attempts)
+                except grpc.RpcError as failed:
+                    code, details = failed.code(), failed.details()
+                except ControllerUnavailableError as away:  # who hands out the tokens is
+                    attempts.again(away, away)
+                    continue
+                count += 1
+                if code is grpc.StatusCode.UNAUTHENTICATED and self._tokens is not None and not renewed:
+                    self._tokens.forget(self._authorization or "")  # it may have been revoked
+                    renewed = True
+                    continue
+                if unreachable and code is grpc.StatusCode.DEADLINE_EXCEEDED and deadline.passed:
+                    code = grpc.StatusCode.UNAVAILABLE  # the last attempt only had no time to find out
+                if code is grpc.StatusCode.CANCELLED and not self._closed:
+                    code = grpc.StatusCode.UNAVAILABLE  # a controller that shuts down resets the calls it is working on
+                unreachable = code is grpc.StatusCode.UNAVAILABLE
+                if unreachable or code is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    self._move_on(turn)
+                elif code in _MOMENTARY and rpc.verdict is not None and count >= CONFLICT_ATTEMPTS:
+                    verdict = rpc.verdict(Failure(code, details or "", target, is_well))
+                    if verdict is not None:
+                        raise verdict
+                error = self._error(rpc, code, details, target, deadline.seconds - deadline.left)
+                if code in _MOMENTARY:
+                    passing = passing or Deadline(PASSING_SECONDS)
+                if not rpc.repeatable or not error.retriable or (passing is not None and passing.passed):
+                    raise error
+                attempts.again(error, error)  # which says how long it was tried
+
+    def _ask(self, turn: int, rpc: Rpc[Q, R], request: Q, attempts: Attempts) -> R:
+        """One attempt at the endpoint whose turn it is."""
+        connection = self._connection(turn)
+        quiet = rpc.quiet(again=attempts.in_trouble, others=len(self._endpoints) > 1)
+        if self._tokens is not None:
+            self._authorization = self._tokens.authorization(attempts.share(quiet).left)
+        metadata = (("authorization", self._authorization),) if self._authorization else ()
+        try:
+            answer = connection.stub(rpc)(request, timeout=attempts.share(quiet).left, metadata=metadata)
+        except ValueError:  # what gRPC raises for a channel that another thread has closed
+            if not self._closed:
+                raise
+            raise _closed_error() from None
+        attempts.done()
+        self._health.answered()
+        return answer
+
+    def _move_on(self, turn: int) -> None:
+        """Go to the next endpoint, by a new connection, unless another thread has done so already.
+
+        Behind one address there may be several controllers: so a new connection helps where there is one endpoint.
+        Calls that other threads have on the old one end in their own time.
+        """
+        if self._turn == turn:
+            self._connections.pop((os.getpid(), turn % len(self._endpoints)), None)
+            self._turn = turn + 1
+
+    def _connection(self, turn: int) -> _Connection:
+        if self._closed:
+            raise _closed_error()
+        key = os.getpid(), turn % len(self._endpoints)
+        connection = self._connections.get(key)
+        if connection is None:
+            self._check_process(key[0])
+            opened = _Connection(self._open(*self._endpoints[key[1]]))
+            connection = self._connections.setdefault(key, opened)
+        return connection
+
+    @staticmethod
+    def _check_process(process: int) -> None:
+        first = ControllerChannel._first_process
+        if first is None:
+            ControllerChannel._first_process = process
+        elif first != process and not FORK_HANDLERS:
+            raise ForkedError(
+                "gRPC cannot be used in a process forked from one that has used it: start processes by 'spawn' or "
+                "'forkserver', or make the first call after the fork"
+            )
+
+    def _open(self, host: str, port: int) -> Any:
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        config, channels = self._config, io.grpc_channels(grpc)
+        if not config.uses_tls:
+            return channels.insecure_channel(target, options=_OPTIONS)
+        override = (("grpc.ssl_target_name_override", config.tls_server_name),) if config.tls_server_name else ()
+        return channels.secure_channel(
+            target, grpc.ssl_channel_credentials(_read_ca(config)), options=_OPTIONS + override
+        )
+
+    def _error(
+        self, rpc: Rpc[Q, R], code: grpc.StatusCode, details: str | None, target: Target, tried: float
+    ) -> ConnectorError:
+        call = f"{rpc.name} {target}" if target else rpc.name
+        where = f"the controller at {self._config.controller}"
+        if code is grpc.StatusCode.NOT_FOUND and target is not None:
+            return not_found(target)
+        if code is grpc.StatusCode.CANCELLED and self._closed:
+            return _closed_error()
+        if code is grpc.StatusCode.UNAUTHENTICATED and not self._authorization:
+            return AuthenticationError(f"{where} asks for credentials ({call}): {GIVE_CREDENTIALS}")
+        if code is grpc.StatusCode.UNAVAILABLE and self._config.uses_tls:
+            refusal = _tls_error(f"{where} ({call})", details or "")
+            if refusal is not None:
+                return refusal
+        if code in _SAID:
+            error, text = _SAID[code]
+            return error(f"{where} {text.format(seconds=round(tried, 1))} ({call}): {_ADVICE[code]}")
+        error = ControllerFailureError if code in _MOMENTARY else ControllerError
+        return error(f"{where} failed in {call} with {code.name}{_quote(details)}")
+
+
+def _tokens(config: PravegaConfig) -> KeycloakTokens | None:
+    if config.keycloak_file is None:
+        return None
+    from pravega_connector.controller.keycloak import KeycloakTokens  # noqa: PLC0415 - HTTP, which few need
+
+    return KeycloakTokens(config.keycloak_file)
+
+
+def _tls_error(where: str, details: str) -> ConnectorError | None:
+    """Error for a handshake that failed, by what gRPC says of it; None for anything else."""
+    if "Hostname Verification Check failed" in details:
+        return AuthenticationError(
+            f"the certificate of {where} is of another host: check the address, or name the certificate's host in "
+            "tls_server_name"
+        )
+    if found := _UNTRUSTED.search(details):
+        return AuthenticationError(f"the certificate of {where} is refused: {found[1].strip()}; check tls_ca_file")
+    if "WRONG_VERSION_NUMBER" in details:
+        return ControllerUnavailableError(f"{where} does not use TLS: check host and port, or write tcp://")
+    return None
+
+
+def _closed_error() -> ControllerError:
+    return ControllerError("this controller client is closed; make a new one")
+
+
+def not_found(target: StreamName | str) -> ControllerError:
+    """The error for a stream, or for a scope, that does not exist."""
+    return StreamNotFoundError.of(target) if isinstance(target, StreamName) else ScopeNotFoundError.of(target)
+
+
+def _quote(details: str | None) -> str:
+    line = next(iter((details or "").strip().splitlines()), "")
+    return f": {line[:QUOTED]}" if line else ""
+
+
+def _read_ca(config: PravegaConfig) -> bytes | None:
+    if config.tls_ca_file is None:
+        return None
+    try:
+        return Path(config.tls_ca_file).read_bytes()
+    except OSError as error:
+        raise config.unreadable_ca(error) from None

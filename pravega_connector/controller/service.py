@@ -1,0 +1,808 @@
+"""The controller: scopes, streams, segments, the way to the segment stores, transactions, times, reader groups."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from google.protobuf.message import Message
+
+from pravega_connector import metrics
+from pravega_connector.config import PravegaConfig
+from pravega_connector.controller import methods as calls
+from pravega_connector.controller._proto import controller_pb2 as pb
+from pravega_connector.controller.rpc import PASSING_SECONDS, ControllerChannel, Rpc, not_found
+from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.retry import DEFAULT_FAILOVER_TIMEOUT, DEFAULT_TIMEOUT, ClusterHealth
+from pravega_connector.core.values import (
+    CreatedTransaction,
+    RetentionPolicy,
+    ScalingPolicy,
+    StreamConfig,
+    SubscriberId,
+    Successor,
+    TransactionStatus,
+    status_error,
+)
+from pravega_connector.errors import (
+    AuthenticationError,
+    ControllerError,
+    ControllerFailureError,
+    ControllerUnavailableError,
+    DeadlineExceededError,
+    MalformedStreamCutError,
+    OutcomeUnknownError,
+    ScopeNotFoundError,
+    StreamNotFoundError,
+    StreamSealedError,
+)
+from pravega_connector.wire import SegmentRange, StreamCut, StreamName
+
+if TYPE_CHECKING:
+    from pravega_connector.group_protocol import GroupConfig
+
+__all__ = ["SOON", "CommitWatch", "ControllerClient"]
+
+_logger: Final = logging.getLogger(__name__)
+#: Calls that every stream answers, but for one that is being created.
+_OF_EVERY_STREAM: Final = frozenset({calls.CURRENT_SEGMENTS.name, calls.SEGMENTS_AT.name, calls.STREAM_CONFIG.name})
+#: Seconds in which another client's creation of a stream is waited for.
+_CREATION_SECONDS: Final = 15.0
+_PROBE: Final = replace(calls.CURRENT_SEGMENTS, repeatable=False)
+ONE_SEGMENT: Final = ScalingPolicy.fixed(1)
+# Seconds that a transaction is COMMITTING until its commit is asked for again, and for that; mostly it takes 40 ms.
+_ASK_AGAIN: Final = 5.0
+_ASK_SECONDS: Final = 5.0
+#: The same where leftovers are likely: each request clears one of them away.
+SOON: Final = 1.0
+# Seconds after which a commit may have been asked for twice, by whomever: mostly it takes 10 ms.
+_SLOW_COMMIT: Final = 1.0
+# Seconds before the first look whether a commit is visible, which mostly takes some 40 ms.
+_COMMIT_PAUSE: Final = 0.01
+
+# How often the state is asked for again after a commit without an answer, if the transaction is said to be unknown, and
+# seconds before each time: amid a failover, a segment store that has lost the records may be asked for them.
+_DOUBTS: Final = 3
+_DOUBT: Final = 1.0
+
+# What a server that listens everywhere, or was never told its name, gives for its address.
+_NOWHERE: Final = frozenset({"", "0.0.0.0", "127.0.0.1", "::", "::1", "localhost"})  # noqa: S104 - compared, not bound
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R", bound=Message)
+
+
+class ControllerClient:
+    """Calls to a Pravega controller. Thread safe; can be pickled.
+
+    A forked child opens its own connection, unless its parent has called a controller: that gRPC cannot do, and a
+    ControllerError says so.
+
+    Nothing is connected before the first call. Until a server has answered, every call ends within ``timeout``
+    seconds, and from then on within ``failover_timeout`` seconds, attempts included; one that takes a ``deadline`` ends
+    by it. It raises ControllerUnavailableError (no answer), AuthenticationError, ScopeNotFoundError or
+    StreamNotFoundError (never created by a call that only asks), ControllerFailureError (trouble of the controller's
+    own that lasted), or ControllerError for any other refusal. What a call has changed when it returns is durable.
+
+    A creation or deletion whose answer was lost is repeated, and then finds its own work done: its result is then
+    False, as if another client had been first.
+    """
+
+    def __init__(
+        self,
+        config: PravegaConfig,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        failover_timeout: float = DEFAULT_FAILOVER_TIMEOUT,
+        health: ClusterHealth | None = None,
+    ) -> None:
+        """``health`` is that of the client that this is a part of, which has its own timeouts."""
+        self._config = config
+        self.health = health or ClusterHealth(timeout, failover_timeout)
+        self._channel = ControllerChannel(config, self.health)
+        self._orderly: set[StreamName] = set()
+
+    def __repr__(self) -> str:
+        return f"ControllerClient({self._config.controller!r}, timeout={self.health.timeout})"
+
+    def __reduce__(self) -> tuple[Callable[..., ControllerClient], tuple[PravegaConfig, float, float, bool]]:
+        health = self.health
+        return _unpickled, (self._config, health.timeout, health.failover_timeout, health.service)
+
+    def __enter__(self) -> ControllerClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections. Calls that are under way in other threads end with ControllerError."""
+        self._channel.close()
+
+    # ---- scopes ----
+
+    def create_scope(self, scope: str) -> bool:
+        """Create a scope; False if it existed."""
+        return self._change(calls.CREATE_SCOPE, calls.scope_message(scope), "create scope", scope)
+
+    def delete_scope(self, scope: str) -> bool:
+        """Delete an empty scope; False if there was none."""
+        try:
+            return self._change(calls.DELETE_SCOPE, calls.scope_message(scope), "delete scope", scope)
+        except ScopeNotFoundError:
+            return False
+
+    def scope_exists(self, scope: str) -> bool:
+        """Whether the scope exists."""
+        return self._call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope).exists
+
+    def list_scopes(self) -> list[str]:
+        """Names of all scopes, sorted; Pravega's own, which begin with ``_``, included."""
+        deadline = self.health.deadline()
+        found: set[str] = set()
+        token = pb.ContinuationToken()
+        while True:
+            page = self._call(calls.LIST_SCOPES, pb.ScopesRequest(continuationToken=token), None, deadline)
+            if found.issuperset(page.scopes):  # an empty page ends the list; one of old names would never end it
+                return sorted(found)
+            found.update(page.scopes)
+            token = page.continuationToken
+
+    # ---- streams ----
+
+    def create_stream(
+        self, stream: StreamName, scaling: ScalingPolicy = ONE_SEGMENT, retention: RetentionPolicy | None = None
+    ) -> bool:
+        """Create a stream; False if it existed, whatever its configuration. Its scope must exist."""
+        return self.create_stream_with(stream, StreamConfig(scaling=scaling, retention=retention))
+
+    def create_stream_with(self, stream: StreamName, config: StreamConfig) -> bool:
+        """Create a stream with tags and the rarer settings; False if it existed, whatever its configuration."""
+        return self._change(calls.CREATE_STREAM, calls.encode_config(stream, config), "create stream", stream)
+
+    def stream_exists(self, stream: StreamName) -> bool:
+        """Whether the stream exists."""
+        return self._call(calls.STREAM_EXISTS, calls.stream_message(stream), stream).exists
+
+    def list_streams(self, scope: str, *, internal: bool = False, tag: str | None = None) -> list[StreamName]:
+        """Return the streams of a scope, sorted: all, or those with a ``tag``.
+
+        With ``internal`` they include those that Pravega made, such as ``_MARK…``.
+        """
+        return sorted(self._pages(scope, calls.scope_message(scope), internal, self.health.deadline(), tag))
+
+    def iterate_streams(self, scope: str, *, internal: bool = False) -> Iterator[StreamName]:
+        """Yield the streams of a scope, page by page, each once; see :meth:`list_streams`."""
+        return self._pages(scope, calls.scope_message(scope), internal)
+
+    def _pages(
+        self,
+        scope: str,
+        message: pb.ScopeInfo,
+        internal: bool,
+        deadline: Deadline | None = None,
+        tag: str | None = None,
+    ) -> Iterator[StreamName]:
+        found: set[str] = set()
+        token = pb.ContinuationToken()
+        while True:
+            if tag is None:
+                request = pb.StreamsInScopeRequest(scope=message, continuationToken=token)
+                page = self._call(calls.LIST_STREAMS, request, scope, deadline)
+            else:
+                tagged = pb.StreamsInScopeWithTagRequest(scope=message, tag=tag, continuationToken=token)
+                page = self._call(calls.LIST_STREAMS_WITH_TAG, tagged, scope, deadline)
+            calls.outcome(pb.StreamsInScopeResponse.Status, page.status, "list the streams of scope", scope)
+            names = {info.stream for info in page.streams} - found
+            if not names:  # an empty page ends the list; one of old names would never end it
+                return
+            found |= names
+            yield from calls.named(scope, names, internal=internal)
+            token = page.continuationToken
+
+    def stream_config(self, stream: StreamName) -> StreamConfig:
+        """A stream's configuration."""
+        return calls.decode_config(self._call(calls.STREAM_CONFIG, calls.stream_message(stream), stream))
+
+    def update_stream(self, stream: StreamName, config: StreamConfig) -> None:
+        """Replace a stream's whole configuration. Another fixed number of segments scales the stream at once."""
+        self._change(calls.UPDATE_STREAM, calls.encode_config(stream, config), "update stream", stream)
+
+    def truncate_stream(self, cut: StreamCut) -> None:
+        """Drop all events before a cut. ControllerError for a cut before the head, or that does not cover all keys.
+
+        The controller does not know how long segments are: past the tail, a cut also drops what is written up to it.
+        """
+        self._change(
+            calls.TRUNCATE_STREAM, calls.cut_message(cut), "truncate stream", cut.stream, lambda: self._check(cut)
+        )
+
+    def _check(self, cut: StreamCut) -> None:
+        """Raise ControllerError for a cut that the stream cannot be truncated at."""
+        try:
+            head = self.head_cut(cut.stream)
+            possible = self.is_cut_valid(cut) and bool(self.segments_between(head, cut))
+        except MalformedStreamCutError:
+            possible = False
+        if not possible:
+            raise ControllerError(
+                f"cannot truncate stream {cut.stream}: the cut lies before the stream's head, or does not cover all "
+                "routing keys"
+            )
+
+    def seal_stream(self, stream: StreamName) -> None:
+        """Let nothing more be written to a stream. Sealing it again changes nothing."""
+        self._change(calls.SEAL_STREAM, calls.stream_message(stream), "seal stream", stream)
+
+    def delete_stream(self, stream: StreamName) -> bool:
+        """Delete a sealed stream; False if there was none. ControllerError if it is not sealed."""
+        try:
+            return self._change(calls.DELETE_STREAM, calls.stream_message(stream), "delete stream", stream)
+        except StreamNotFoundError:
+            return False
+
+    # ---- segments and their order ----
+
+    def current_segments(self, stream: StreamName, *, deadline: Deadline | None = None) -> list[SegmentRange]:
+        """The segments that take events now, by id; empty for a sealed stream."""
+        request = calls.stream_without_token(stream)
+        return calls.decode_ranges(self._call(calls.CURRENT_SEGMENTS, request, stream, deadline).segmentRanges)
+
+    def epoch_segments(self, stream: StreamName, epoch: int) -> list[SegmentRange]:
+        """The segments that took events in an epoch, by id. ControllerError for an epoch that never was."""
+        request = pb.GetEpochSegmentsRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
+        return calls.decode_ranges(self._call(calls.EPOCH_SEGMENTS, request, stream).segmentRanges)
+
+    def head_cut(self, stream: StreamName, *, deadline: Deadline | None = None) -> StreamCut:
+        """The cut of the oldest events that the stream still has."""
+        request = pb.GetSegmentsRequest(streamInfo=calls.stream_without_token(stream), timestamp=0)
+        locations = self._call(calls.SEGMENTS_AT, request, stream, deadline).segments
+        return StreamCut(stream, {location.segmentId.segmentId: location.offset for location in locations})
+
+    def successors(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> list[Successor]:
+        """The segments that follow a sealed one, by id; empty for one that is open or the last of a sealed stream."""
+        entries = self._call(calls.SUCCESSORS, calls.segment_message(stream, segment_id), stream, deadline).segments
+        ranges = calls.decode_ranges(entry.segment for entry in entries)
+        predecessors = {entry.segment.segmentId.segmentId: tuple(sorted(entry.value)) for entry in entries}
+        return [Successor(value, predecessors[value.id]) for value in ranges]
+
+    def segments_between(self, start: StreamCut, end: StreamCut, *, deadline: Deadline | None = None) -> list[int]:
+        """Ids of the segments from ``start`` to ``end``, those of the cuts included, in an order to read them.
+
+        Truncated segments are listed as well. MalformedStreamCutError if ``end`` lies before ``start``.
+        """
+        calls.check_order(start, end)
+        request = pb.StreamCutRange(streamInfo=calls.stream_message(start.stream), to=end.positions)
+        getattr(request, "from").update(start.positions)  # a word of Python's own
+        response = self._call(calls.SEGMENTS_BETWEEN, request, start.stream, deadline)
+        return sorted(segment.segmentId for segment in response.segments)
+
+    def is_cut_valid(self, cut: StreamCut) -> bool:
+        """Whether the cut's segments cover every routing key exactly once, and are the stream's."""
+        try:
+            return self._call(calls.CUT_VALID, calls.cut_message(cut), cut.stream).response
+        except MalformedStreamCutError:
+            return False
+
+    def scale_stream(
+        self,
+        stream: StreamName,
+        seal: Sequence[int],
+        ranges: Sequence[tuple[float, float]],
+        *,
+        timeout: float | None = None,
+    ) -> list[SegmentRange]:
+        """Replace the segments ``seal`` by new ones with the key ranges ``ranges``; give the current ones afterwards.
+
+        Raises ConfigError when a segment is not current or the ranges do not cover exactly what the sealed segments
+        covered, StreamSealedError, and DeadlineExceededError when it is not done in time (it goes on at the server).
+        """
+        before = self.current_segments(stream, deadline=None if timeout is None else Deadline(timeout))
+        calls.check_scaling(stream, before, seal, ranges)
+        deadline = self.health.deadline(timeout)
+        request = calls.scale_message(stream, seal, ranges)
+        with self.health.attempts(_logger, f"scale stream {stream}", deadline) as attempts:
+            while True:
+                try:
+                    response = self._call(calls.SCALE, request, stream, deadline)
+                    calls.outcome(pb.ScaleResponse.ScaleStreamStatus, response.status, "scale stream", stream)
+                    break
+                except (ControllerUnavailableError, ControllerFailureError) as error:
+                    trouble = error
+                # It may have been started, or even be done. While it runs, the same request joins it.
+                with contextlib.suppress(ControllerUnavailableError):  # the time is up: the trouble says why
+                    if calls.is_scaled(current := self.current_segments(stream, deadline=deadline), seal, ranges):
+                        return current
+                attempts.again(trouble)
+        self._await_scaling(stream, response.epoch, deadline)
+        return self.current_segments(stream, deadline=deadline)
+
+    # ---- the way to the segment stores ----
+
+    def endpoint(self, stream: StreamName, segment_id: int, *, deadline: Deadline | None = None) -> tuple[str, int]:
+        """Host and port of the segment store that has a segment. It is not checked that the segment exists.
+
+        A server that knows no name of its own is looked for at the controller's host.
+        """
+        uri = self._call(calls.URI, calls.segment_message(stream, segment_id), stream, deadline)
+        return (self._channel.host if uri.endpoint in _NOWHERE else uri.endpoint), uri.port
+
+    def delegation_token(self, stream: StreamName, *, write: bool, deadline: Deadline | None = None) -> str:
+        """A token that segment stores take as a permission; empty where the servers ask for none. It is secret."""
+        request = calls.stream_message(stream, pb.StreamInfo.READ_WRITE if write else pb.StreamInfo.READ)
+        return self._call(calls.DELEGATION_TOKEN, request, stream, deadline).delegationToken
+
+    # ---- transactions ----
+
+    def create_transaction(self, stream: StreamName, lease_ms: int) -> CreatedTransaction:
+        """Begin a transaction that stays open for ``lease_ms`` milliseconds, and longer with pings.
+
+        Raises LeaseRangeError, StreamNotFoundError, StreamSealedError.
+        """
+        request = pb.CreateTxnRequest(streamInfo=calls.stream_message(stream), lease=calls.check_lease(lease_ms))
+        deadline = self.health.deadline()
+        with self.health.attempts(_logger, f"begin a transaction on stream {stream}", deadline) as attempts:
+            while True:
+                try:
+                    response = self._call(calls.CREATE_TRANSACTION, request, stream, deadline)
+                    break
+                except ControllerFailureError as error:
+                    # For a sealed stream it answers INTERNAL, as for any trouble of its own.
+                    if not self.current_segments(stream, deadline=deadline):
+                        raise StreamSealedError.of(stream) from None
+                    attempts.again(error)
+        metrics.TRANSACTIONS.add(1, "begun", str(stream))
+        return CreatedTransaction(
+            calls.decode_transaction(response.txnId), calls.decode_ranges(response.activeSegments)
+        )
+
+    def transaction_status(
+        self, stream: StreamName, transaction: uuid.UUID, *, deadline: Deadline | None = None
+    ) -> TransactionStatus:
+        """Status of a transaction; UNKNOWN also for a stream that does not exist."""
+        request = calls.transaction_message(stream, transaction)
+        return calls.decode_status(self._call(calls.TRANSACTION_STATE, request, stream, deadline))
+
+    def ping_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, lease_ms: int, *, timeout: float | None = None
+    ) -> None:
+        """Let an open transaction stay so for ``lease_ms`` milliseconds from now; a lease can grow by this.
+
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, and LeaseRangeError: the
+        lease it had before goes on then.
+        """
+        request = calls.ping_message(stream, transaction, lease_ms)
+        deadline = self.health.deadline(timeout)
+        with self.health.attempts(_logger, f"ping transaction {transaction} of stream {stream}", deadline) as attempts:
+            while (
+                status := self._call(calls.PING_TRANSACTION, request, stream, deadline).status
+            ) != pb.PingTxnStatus.OK:
+                if status != pb.PingTxnStatus.DISCONNECTED:
+                    raise calls.ping_error(status, stream, transaction, lease_ms)
+                # A controller that starts or stops; another one may have the transaction soon.
+                attempts.again(
+                    ControllerUnavailableError(
+                        f"no controller kept transaction {transaction} of stream {stream} alive within "
+                        f"{deadline.seconds:g} s"
+                    )
+                )
+
+    def commit_transaction(
+        self,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        noted: tuple[str, int] | None = None,
+        *,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> TransactionStatus:
+        """Commit a transaction, from whichever process. Committing it again changes nothing.
+
+        ``noted`` is the id of a writer and the event time that it has reached with this transaction (milliseconds).
+        What was flushed into it by its writers is included. On return it is decided: COMMITTING, or COMMITTED once
+        readers see the events, which ``wait`` waits for as long as there is time. Transactions that are COMMITTING at
+        the same time become visible in any order, see :meth:`Transaction.commit`. Raises TransactionAbortedError,
+        TransactionUnknownError, and OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        """
+        deadline, began = self.health.deadline(timeout), time.monotonic()
+        status = self._commit(stream, transaction, noted, deadline)
+        if wait:
+            status = self._seen(status, CommitWatch(self, stream), transaction, deadline)
+        metrics.TRANSACTIONS.add(1, "committed", str(stream))
+        metrics.OPERATION_SECONDS.record(time.monotonic() - began, "commit", str(stream))
+        return status
+
+    def _commit(
+        self, stream: StreamName, transaction: uuid.UUID, noted: tuple[str, int] | None, deadline: Deadline
+    ) -> TransactionStatus:
+        """Ask for a commit until it is decided, without counting it: COMMITTING or COMMITTED."""
+        request, began = calls.transaction_message(stream, transaction, noted), time.monotonic()
+        status = self._decide(TransactionStatus.COMMITTING, request, stream, transaction, deadline)
+        if time.monotonic() - began > _SLOW_COMMIT:
+            self._orderly.discard(stream)
+        if not status.is_committed:
+            raise status_error(status, "commit", stream, transaction)
+        return status
+
+    def repeat_commit(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Ask again for a commit that is decided; it counts as no further one. As :meth:`commit_transaction`."""
+        return self._commit(stream, transaction, None, self.health.deadline(timeout))
+
+    @staticmethod
+    def _seen(
+        status: TransactionStatus, watch: CommitWatch, transaction: uuid.UUID, deadline: Deadline
+    ) -> TransactionStatus:
+        """Status of a transaction that is decided, COMMITTED if it becomes so by the deadline."""
+        looks = Looks(deadline, first=_COMMIT_PAUSE)
+        while status is not TransactionStatus.COMMITTED and looks.again():
+            try:
+                status = watch.status(transaction, deadline)
+            except AuthenticationError:
+                raise
+            except ControllerError:
+                continue
+        return status
+
+    def commits_in_order(self, stream: StreamName) -> bool:
+        """Whether several transactions may be committed side by side, as far as this client knows.
+
+        Where a controller may have leftovers in its order of commits (see :class:`CommitWatch`), one transaction at a
+        time is harmless, and clears them away. Of several at once it would drop some: they stay COMMITTING for good. So
+        it is False at first, and after a commit that took long, until :meth:`note_order` is called.
+        """
+        return stream in self._orderly
+
+    def note_order(self, stream: StreamName) -> None:
+        """Note that a transaction of the stream was seen to be visible, and no other was committed meanwhile."""
+        self._orderly.add(stream)
+
+    def abort_transaction(
+        self, stream: StreamName, transaction: uuid.UUID, *, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Abort a transaction, from whichever process. Aborting it again changes nothing.
+
+        On return it is decided: ABORTING or ABORTED. Raises TransactionCommittedError, TransactionUnknownError, and
+        OutcomeUnknownError when nothing could be learned within ``timeout`` seconds.
+        """
+        request, deadline = calls.transaction_message(stream, transaction), self.health.deadline(timeout)
+        status = self._decide(TransactionStatus.ABORTING, request, stream, transaction, deadline)
+        if not status.is_aborted:
+            raise status_error(status, "abort", stream, transaction)
+        metrics.TRANSACTIONS.add(1, "aborted", str(stream))
+        return status
+
+    def _decide(
+        self,
+        wish: TransactionStatus,
+        request: pb.TxnRequest,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        deadline: Deadline,
+    ) -> TransactionStatus:
+        """Ask for COMMITTING or ABORTING until the transaction has left OPEN; the status that it has then.
+
+        The controller answers a refusal, an id that it never had and trouble of its own with the same bare FAILURE, and
+        an answer can get lost. Neither is read as a decision: the state is asked until it tells, or the time is up.
+        Only a transaction that is told to be OPEN is asked for again. Of a commit that is sent while another one is at
+        work, for minutes where its segment stores fail over, the controller keeps two entries in its order of commits,
+        and the second makes it drop a later one.
+        """
+        commits = wish is TransactionStatus.COMMITTING
+        rpc, action = (calls.COMMIT_TRANSACTION, "commit") if commits else (calls.ABORT_TRANSACTION, "abort")
+        what = f"transaction {transaction} of stream {stream}"
+
+        with self.health.attempts(_logger, f"{action} {what}", deadline) as attempts:
+            trouble: ControllerFailureError
+
+            def again(error: ControllerError) -> None:
+                nonlocal trouble
+                trouble = ControllerFailureError(error.message)
+                unknown = OutcomeUnknownError(
+                    f"whether {what} is {'committed' if commits else 'aborted'} could not be learned within "
+                    f"{deadline.seconds:g} s ({trouble.message}); ask for its status, or {action} it again"
+                )
+                attempts.again(trouble, unknown)
+
+            while True:
+                doubts = 0
+                try:
+                    # Half of what is left: a controller that does not answer must leave time to ask for the state.
+                    answer = self._call(rpc, request, stream, Deadline(deadline.left / 2))
+                    if answer.status == pb.TxnStatus.SUCCESS:
+                        return wish
+                    trouble = ControllerFailureError("the controller answered with a failure")
+                except AuthenticationError:
+                    raise
+                except ControllerError as error:
+                    trouble = ControllerFailureError(error.message)
+                    doubts = _DOUBTS if commits else 0
+                status = self._told_status(stream, transaction, deadline, doubts, again)
+                if status is not TransactionStatus.OPEN:
+                    return status
+                again(trouble)
+
+    def _told_status(
+        self,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        deadline: Deadline,
+        doubts: int,
+        again: Callable[[ControllerError], None],
+    ) -> TransactionStatus:
+        """The state, asked for until the controller tells it; UNKNOWN is believed after so many doubts.
+
+        ``again`` pauses after each answer that tells nothing, or raises.
+        """
+        while True:
+            try:
+                status = self.transaction_status(stream, transaction, deadline=deadline)
+            except AuthenticationError:
+                raise
+            except ControllerError as error:
+                again(error)
+                continue
+            if status is not TransactionStatus.UNKNOWN or not doubts:
+                return status
+            doubts -= 1
+            deadline.pause(_DOUBT)
+
+    # ---- event time ----
+
+    def note_time(self, writer_id: str, position: StreamCut, millis: int) -> bool:
+        """Note that what a writer wrote before a position is of a time or earlier, and what follows of it or later.
+
+        False if it has noted a later time, or position, before: nothing is changed then.
+        """
+        stream, statuses = position.stream, pb.TimestampResponse
+        request = calls.time_message(writer_id, position, millis)
+        status = self._settled(calls.NOTE_TIMESTAMP, request, f"note a time of writer {writer_id} of", stream).result
+        if status in (statuses.SUCCESS, statuses.INVALID_TIME, statuses.INVALID_POSITION):
+            return status == statuses.SUCCESS
+        raise ControllerError(f"time {millis} of writer {writer_id} of stream {stream} could not be noted")
+
+    def remove_writer(self, stream: StreamName, writer_id: str, *, timeout: float | None = None) -> bool:
+        """Let the watermarks of a stream not wait for a writer any longer; False if it has noted no time."""
+        request = pb.RemoveWriterRequest(writer=writer_id, stream=calls.stream_message(stream))
+        status = self._call(calls.REMOVE_WRITER, request, stream, self.health.deadline(timeout)).result
+        if status in (pb.RemoveWriterResponse.SUCCESS, pb.RemoveWriterResponse.UNKNOWN_WRITER):
+            return status == pb.RemoveWriterResponse.SUCCESS
+        raise ControllerError(f"writer {writer_id} of stream {stream} could not be removed")
+
+    # ---- subscribers ----
+
+    def subscribers(self, stream: StreamName) -> list[str]:
+        """Names of the reader groups that hold the stream's retention back, as ``scope/group``, sorted."""
+        request = calls.stream_message(stream)
+        return sorted(self._done(calls.SUBSCRIBERS, request, "list the subscribers of", stream).subscribers)
+
+    def create_subscriber(self, stream: StreamName, group: str) -> SubscriberId:
+        """Make a reader group that subscribes to one stream, or give the one that there is.
+
+        Raises ConfigError for a group of that name that does something else, InvalidNameError.
+        """
+        what = f"make the subscriber {group} of"
+        request = calls.group_message(stream.scope, group, calls.subscriber_config(stream))
+        response = self._done(calls.CREATE_READER_GROUP, request, what, stream)
+        return calls.decode_subscriber(response.config, stream, group)
+
+    def renew_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> SubscriberId:
+        """Subscribe to a stream again that was deleted and made anew: the server forgets subscribers with a stream.
+
+        (Deleting the group instead is tried by the server for ever: it looks for the subscriber that is gone.)
+        """
+        request = calls.group_message(stream.scope, subscriber.group, calls.subscriber_config(stream, subscriber))
+        what = f"renew the subscriber {subscriber.group} of"
+        generation = self._done(calls.UPDATE_READER_GROUP, request, what, stream).generation
+        return SubscriberId(subscriber.group, subscriber.id, generation)
+
+    def update_subscriber(self, subscriber: SubscriberId, cut: StreamCut, *, scope: str | None = None) -> bool:
+        """Publish a position; False if the stream has no such subscriber (it was made anew, or the subscriber was).
+
+        The group is in the stream's scope unless another one is named. Raises ControllerError for a position before one
+        that was published already.
+        """
+        request = calls.position_message(scope or cut.stream.scope, subscriber, cut)
+        what = f"publish a position of {subscriber.group} in"
+        status = self._settled(calls.UPDATE_SUBSCRIBER, request, what, cut.stream).status
+        if status in (pb.UpdateSubscriberStatus.SUBSCRIBER_NOT_FOUND, pb.UpdateSubscriberStatus.GENERATION_MISMATCH):
+            return False
+        return calls.outcome(pb.UpdateSubscriberStatus.Status, status, what, cut.stream)
+
+    def delete_subscriber(self, stream: StreamName, subscriber: SubscriberId) -> bool:
+        """Delete a subscriber's reader group; False if it is gone already."""
+        what = f"delete the subscriber {subscriber.group} of"
+        request = calls.group_info(stream.scope, subscriber.group, calls.subscriber_config(stream, subscriber))
+        return self._delete_group(request, what, stream)
+
+    # ---- reader groups ----
+
+    def create_group(self, scope: str, group: str, config: GroupConfig) -> GroupConfig:
+        """Make a reader group, without a state; its configuration, or that of the group that there is already.
+
+        Who makes one gives it a random id and the generation 0. Raises InvalidNameError.
+        """
+        request = calls.group_message(scope, group, config)
+        response = self._done(calls.CREATE_READER_GROUP, request, f"make the reader group {group} in scope", scope)
+        return calls.decode_group(response.config)
+
+    def group_config(self, scope: str, group: str) -> GroupConfig | None:
+        """Configuration of a reader group; None if there is no such group."""
+        request, what = calls.group_info(scope, group), f"look up the reader group {group} in scope"
+        response = self._settled(calls.GROUP_CONFIG, request, what, scope)
+        if response.status == pb.ReaderGroupConfigResponse.RG_NOT_FOUND:
+            return None
+        calls.outcome(pb.ReaderGroupConfigResponse.Status, response.status, what, scope)
+        return calls.decode_group(response.config)
+
+    def update_group(self, scope: str, group: str, config: GroupConfig) -> GroupConfig | None:
+        """Change the configuration of the group with this id and generation; it has the next generation then.
+
+        None if the group has another id or generation by now: somebody else was faster, or an answer was lost. Raises
+        ControllerError if there is no such group.
+        """
+        request, what = calls.group_message(scope, group, config), f"change the reader group {group} in scope"
+        response = self._settled(calls.UPDATE_READER_GROUP, request, what, scope)
+        if response.status == pb.UpdateReaderGroupResponse.INVALID_CONFIG:
+            return None
+        calls.outcome(pb.UpdateReaderGroupResponse.Status, response.status, what, scope)
+        return replace(config, generation=response.generation)
+
+    def delete_group(self, scope: str, group: str, config: GroupConfig) -> bool:
+        """Delete the reader group with this id, its state included; False if it is gone already."""
+        request = calls.group_info(scope, group, config)
+        return self._delete_group(request, f"delete the reader group {group} in scope", scope)
+
+    def _delete_group(self, request: pb.ReaderGroupInfo, what: str, target: StreamName | str) -> bool:
+        status = self._settled(calls.DELETE_READER_GROUP, request, what, target).status
+        if status == pb.DeleteReaderGroupStatus.RG_NOT_FOUND:
+            return False
+        return calls.outcome(pb.DeleteReaderGroupStatus.Status, status, what, target)
+
+    # ---- inside ----
+
+    def _call(self, rpc: Rpc[Q, R], request: Q, target: StreamName | str | None, deadline: Deadline | None = None) -> R:
+        deadline = deadline or self.health.deadline()
+        looks = Looks(Deadline(min(_CREATION_SECONDS, deadline.left)))
+        while True:
+            try:
+                return self._channel.call(rpc, request, target, deadline, lambda: self._is_well(target, deadline))
+            except StreamNotFoundError:
+                assert isinstance(target, StreamName)
+                error = self._missing(rpc.name, target, deadline)
+            # A stream exists from the beginning of its creation, and has its segments and configuration at the end.
+            there = not isinstance(error, StreamNotFoundError | ScopeNotFoundError)
+            if not there or rpc.name not in _OF_EVERY_STREAM or not looks.again():
+                raise error
+
+    def _is_well(self, target: StreamName | str | None, deadline: Deadline) -> bool:
+        """Whether the controller can tell what it knows of a stream now."""
+        if not isinstance(target, StreamName):
+            return True
+        request = calls.stream_without_token(target)
+        try:
+            self._channel.call(_PROBE, request, target, deadline.share())
+        except ControllerError as error:
+            return not error.retriable
+        return True
+
+    def _settled(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> R:
+        """Repeat a call until the controller answers without a failure of its own. Returns that answer.
+
+        The status FAILURE covers all trouble of the controller's own; ``refusal`` raises where it is a refusal. Raises
+        ControllerFailureError if it lasts longer than a failover does.
+        """
+        deadline = self.health.deadline()
+        if not calls.failed(response := self._call(rpc, request, target, deadline)):
+            return response
+        # From the first such answer: before it, nobody may have answered.
+        passing = Deadline(min(PASSING_SECONDS, deadline.left))
+        with self.health.attempts(_logger, f"{action} {target}", passing) as attempts:
+            while calls.failed(response):
+                if refusal is not None:
+                    refusal()
+                attempts.again(ControllerFailureError(f"cannot {action} {target}: the controller could not do it"))
+                response = self._call(rpc, request, target, deadline)
+            return response
+
+    def _done(self, rpc: Rpc[Q, R], request: Q, action: str, target: StreamName | str) -> R:
+        """Ask until the controller has done or refused it; the answer. Raises what a refusal means."""
+        response: Any = self._settled(rpc, request, action, target)
+        calls.outcome(response.Status, response.status, action, target)
+        return response  # type: ignore[no-any-return]
+
+    def _change(
+        self,
+        rpc: Rpc[Q, R],
+        request: Q,
+        action: str,
+        target: StreamName | str,
+        refusal: Callable[[], None] | None = None,
+    ) -> bool:
+        """Ask for a change until the controller has made or refused it; whether anything was changed."""
+        response: Any = self._settled(rpc, request, action, target, refusal)
+        try:
+            return calls.outcome(response.Status, response.status, action, target)
+        except StreamNotFoundError:
+            if rpc is calls.DELETE_STREAM or not isinstance(target, StreamName):
+                raise
+            raise self._missing(rpc.name, target, self.health.deadline()) from None
+
+    def _missing(self, action: str, stream: StreamName, deadline: Deadline) -> ControllerError:
+        """The error for NOT_FOUND about a stream: what is missing may be its scope, or only a part of the stream."""
+        try:
+            if self._channel.call(calls.STREAM_EXISTS, calls.stream_message(stream), stream, deadline).exists:
+                if action in _OF_EVERY_STREAM:
+                    return ControllerError(
+                        f"stream {stream} is being created, or its creation was broken off ({action}): try again, or "
+                        "create it again"
+                    )
+                return ControllerError(f"{stream} has no such segment or epoch ({action})")
+            scope = stream.scope
+            found = self._channel.call(calls.SCOPE_EXISTS, calls.scope_message(scope), scope, deadline)
+            return not_found(stream if found.exists else scope)
+        except ControllerError:  # one error is enough: the controller has just become unreachable
+            return not_found(stream)
+
+    def _await_scaling(self, stream: StreamName, epoch: int, deadline: Deadline) -> None:
+        statuses = pb.ScaleStatusResponse
+        request = pb.ScaleStatusRequest(streamInfo=calls.stream_message(stream), epoch=epoch)
+        looks = Looks(deadline)
+        while (status := self._call(calls.CHECK_SCALE, request, stream, deadline).status) == statuses.IN_PROGRESS:
+            if not looks.again():
+                raise DeadlineExceededError(
+                    f"stream {stream} was not scaled within {deadline.seconds:g} s; the controller goes on with it: "
+                    f"look at current_segments later, or allow a longer timeout"
+                )
+        calls.outcome(statuses.ScaleStatus, status, "scale stream", stream)
+
+
+def _unpickled(config: PravegaConfig, timeout: float, failover_timeout: float, service: bool) -> ControllerClient:
+    return ControllerClient(config, health=ClusterHealth(timeout, failover_timeout, service=service))
+
+
+class CommitWatch:
+    """Looks at transactions of a stream until what is committed is visible. Thread safe.
+
+    A commit that was asked for twice, in a failover, can leave an entry in the controller's order of commits that
+    outlives the transaction. The next request to commit then clears that entry away, and commits nothing
+    (``PersistentStreamBase.processTransactionsInEpoch``): the transaction is COMMITTING until somebody asks for its
+    commit again, which changes nothing else. So that is done where it has been so for ``ask_again`` seconds.
+    """
+
+    def __init__(self, controller: ControllerClient, stream: StreamName, *, ask_again: float | None = None) -> None:
+        self._controller, self._stream = controller, stream
+        self._ask_again = _ASK_AGAIN if ask_again is None else ask_again
+        self._asked: dict[uuid.UUID, float] = {}  # monotonic seconds
+
+    def status(self, transaction: uuid.UUID, deadline: Deadline | None = None) -> TransactionStatus:
+        """Status of a transaction, as :meth:`ControllerClient.transaction_status` tells it."""
+        status = self._controller.transaction_status(self._stream, transaction, deadline=deadline)
+        if status is not TransactionStatus.COMMITTING:
+            self._asked.pop(transaction, None)
+            return status
+        now = time.monotonic()
+        if now - self._asked.setdefault(transaction, now) < self._ask_again:
+            return status
+        self._asked[transaction] = now
+        note = f"transaction {transaction} of stream {self._stream} is not visible yet: its commit is asked for again"
+        self._controller.health.count("repeated_commits", _logger, note)
+        # What it was decided to be is known; the next look tells the rest.
+        with contextlib.suppress(ControllerError, OutcomeUnknownError):
+            left = _ASK_SECONDS if deadline is None else min(_ASK_SECONDS, deadline.left)
+            self._controller.repeat_commit(self._stream, transaction, timeout=left)
+        return status

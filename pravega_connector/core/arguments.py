@@ -1,0 +1,240 @@
+"""Arguments of the client's calls: what a caller may write, checked at the call, as what the client works with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from pravega_connector.core.values import ScalingPolicy
+from pravega_connector.errors import ConfigError, InvalidNameError, MalformedStreamCutError
+from pravega_connector.wire import StreamCut, StreamName
+from pravega_serde.guesses import did_you_mean
+from pravega_serde.serializer import formats, serializer_for
+
+__all__ = ["IfExists", "Place", "Stream", "Streams"]
+
+#: A stream: its full name, or its name in the configured scope.
+Stream = StreamName | str
+#: One stream, or several to be read together.
+Streams = Stream | Iterable[Stream]
+#: A place in a stream: a cut, its text, ``earliest``, ``latest``, a time; in several streams a cut for each.
+Place = StreamCut | str | Iterable[StreamCut | str]
+#: What to do where something is there already, or missing.
+IfExists = Literal["ignore", "error"]
+
+# The classes that stand for a format.
+_CLASSES: Final[dict[Any, str]] = {str: "string", bytes: "bytes"}
+
+# Names of arguments in other clients, and those of the client's calls.
+_MEANT: Final = {
+    "value_serializer": "serializer",
+    "value_deserializer": "serializer",
+    "deserializer": "serializer",
+    "schema": "serializer",
+    "format": "serializer",
+    "encoding": "serializer",
+    "key": "routing_key",
+    "partition_key": "routing_key",
+    "begin": "start",
+    "from_": "start",
+    "offset": "start",
+    "until": "end",
+    "max_events": "limit",
+    "count": "limit",
+    "lease_time": "lease",
+    "transaction_timeout": "lease",
+}
+LONGEST: Final = 1e9  # seconds that a call may wait, some thirty years
+_MODES: Final = frozenset({"mode", "writer_mode", "exactly_once", "at_least_once", "enable_idempotence", "acks"})
+
+
+def _is_kind(value: object, kind: str) -> str:
+    return f"{kind}, not {value!r}" if isinstance(value, str | int | float | None) else f"{kind}, not {_name_of(value)}"
+
+
+def _name_of(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+
+
+# ---------------------------------------------------------------- streams
+
+
+def stream_name(stream: Stream, scope: str | None) -> StreamName:
+    """The full name of a stream. Raises InvalidNameError."""
+    if isinstance(stream, StreamName):
+        return stream
+    if not isinstance(stream, str):
+        raise InvalidNameError(_is_kind(stream, "a stream is named 'scope/stream', or by a StreamName"))
+    if "/" in stream:
+        return StreamName.parse(stream)
+    if scope is None:
+        raise InvalidNameError(f"invalid stream {stream!r}: write 'scope/stream', or give the client a scope")
+    return StreamName(scope, stream)
+
+
+def is_one_stream(streams: Streams) -> bool:
+    """Whether a single stream is named, and not a collection of some."""
+    return isinstance(streams, StreamName | str) or not isinstance(streams, Iterable)
+
+
+def stream_names(streams: Streams, scope: str | None) -> list[StreamName]:
+    """The full names of one or several streams. Raises InvalidNameError, ConfigError for none and for one twice."""
+    if isinstance(streams, StreamName | str) or not isinstance(streams, Iterable):
+        return [stream_name(streams, scope)]
+    names = [stream_name(each, scope) for each in streams]
+    if not names:
+        raise ConfigError("no stream is named: name one, or several in a list")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"a stream is named twice: {', '.join(map(str, names))}")
+    return names
+
+
+def places(place: Place | None, streams: list[StreamName], what: str) -> list[StreamCut | str | None]:
+    """A place for each stream: the one that is given for all, or its own cut.
+
+    Raises ConfigError for what is no place, MalformedStreamCutError for a cut of another stream and for a stream
+    without one.
+    """
+    if place is None or isinstance(place, str):
+        return [place] * len(streams)
+    own = own_cuts(place, what)
+    for stream in own:
+        if stream not in streams:
+            raise MalformedStreamCutError(
+                f"the stream cut of argument {what!r} is of stream {stream}, not of {', '.join(map(str, streams))}"
+            )
+    for stream in streams:
+        if stream not in own:
+            raise MalformedStreamCutError(f"argument {what!r} has no stream cut of stream {stream}: give one for each")
+    return [own[stream] for stream in streams]
+
+
+def own_cuts(place: Any, what: str) -> dict[StreamName, StreamCut]:
+    """The stream cuts that are given, by their streams: one, or several, each as such or as text.
+
+    Raises ConfigError for what is no place, MalformedStreamCutError for what is no cut's text.
+    """
+    if isinstance(place, StreamCut):
+        given: list[Any] = [place]
+    elif isinstance(place, Iterable) and not isinstance(place, bytes | Mapping):
+        given = list(place)
+    else:
+        given = [None]
+    if not all(isinstance(each, StreamCut | str) for each in given):
+        kinds = (
+            "takes 'earliest', 'latest', a StreamCut or its text, 'timestamp:2026-11-21T10:00:00Z', or a list with a "
+            "cut for each stream"
+        )
+        text = _is_kind(place, f"argument {what!r} {kinds}")
+        if isinstance(place, datetime):
+            text += f": write 'timestamp:{place.isoformat()}', which is UTC without a zone"
+        raise ConfigError(text)
+    return {cut.stream: cut for cut in (StreamCut.from_text(e) if isinstance(e, str) else e for e in given)}
+
+
+# ---------------------------------------------------------------- serializers
+
+
+def serializer_of(given: Any, *needs: str) -> Any:
+    """A serializer by the name of its format, or ``str`` or ``bytes``, or the one that is given; None stays so.
+
+    ``needs`` are the methods it must have. Raises UnsupportedFormatError, SerdeError for a format that needs options,
+    ConfigError for what is no serializer.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return serializer_for(given)
+    if isinstance(given, type):
+        if given in _CLASSES:
+            return serializer_for(_CLASSES[given])
+        if all(hasattr(given, name) for name in needs):
+            raise ConfigError(f"{given.__name__} is a class: make a serializer of it, {given.__name__}(…)")
+    elif all(callable(getattr(given, name, None)) for name in needs):
+        return given
+    if isinstance(given, StreamCut):
+        raise ConfigError("a stream cut stands where the serializer belongs: write start=cut")
+    known = ", ".join(map(repr, formats()))
+    raise ConfigError(
+        _is_kind(given, f"a serializer is a format's name ({known}), or an object with {' and '.join(needs)}")
+    )
+
+
+def error_handler(given: Any) -> None:
+    """Raise ConfigError unless it can be called with the error of an event, or is None."""
+    if given is not None and not callable(given):
+        raise ConfigError(
+            f"argument 'on_error' must be a function that takes each bad event's error (errors.append), not {given!r}"
+        )
+
+
+# ---------------------------------------------------------------- numbers and words
+
+
+def seconds(what: str, value: Any, *, optional: bool = True) -> None:
+    """Raise ConfigError unless the value is a positive number of seconds, or None where that is a default."""
+    if not (optional and value is None) and (not _is_number(value) or not 0 < value < math.inf):
+        raise ConfigError(f"argument {what!r} must be a positive number of seconds, not {value!r}")
+
+
+def wait(what: str, value: Any) -> None:
+    """Raise ConfigError unless the value is a number of seconds to wait, of which 0 is one, and infinity none."""
+    if not _is_number(value) or not 0 <= value <= LONGEST:
+        raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
+
+
+def number(what: str, value: Any) -> None:
+    """Raise ConfigError unless the value is a finite number of seconds, or None. One below 0 is a time that is over."""
+    if value is not None and not (_is_number(value) and -math.inf < value <= LONGEST):
+        raise ConfigError(f"argument {what!r} must be a number of seconds, not {value!r}")
+
+
+def count(what: str, value: Any, least: int = 0) -> None:
+    """Raise ConfigError unless the value is a whole number from ``least`` on, or None."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        raise ConfigError(f"argument {what!r} must be a whole number of at least {least}, not {value!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def scaling(segments: Any) -> ScalingPolicy:
+    """The policy of a number of segments, or the one that is given. Raises ConfigError."""
+    if isinstance(segments, ScalingPolicy):
+        return segments
+    if not isinstance(segments, int) or isinstance(segments, bool):
+        hint = "; a stream is named in one: 'scope/stream'" if isinstance(segments, str) else ""
+        raise ConfigError(
+            _is_kind(segments, "argument 'segments' must be a number of segments or a ScalingPolicy") + hint
+        )
+    return ScalingPolicy.fixed(segments)
+
+
+def instance(what: str, value: Any, kind: Any, how: str) -> None:
+    """Raise ConfigError unless the value is of a class, or None; ``how`` says how to get one."""
+    if value is not None and not isinstance(value, kind):
+        raise ConfigError(_is_kind(value, f"argument {what!r} must be a {kind.__name__} ({how})"))
+
+
+def is_error(what: str, value: str) -> bool:
+    """Whether ``if_exists`` or ``if_missing`` says ``error``. Raises ConfigError for another word than the two."""
+    if value not in ("ignore", "error"):
+        raise ConfigError(_is_kind(value, f"argument {what!r} must be 'ignore' or 'error'"))
+    return value == "error"
+
+
+def only(call: str, given: Collection[str], known: Collection[str]) -> None:
+    """Raise ConfigError for arguments by name that a call does not have; it names the one that is meant."""
+    for name in given:
+        if name in known:
+            continue
+        if name in _MODES:
+            raise ConfigError(
+                f"{call} has no argument {name!r}: a writer repeats nothing and loses nothing that was flushed; for "
+                "events that become visible together or never, write client.transactions(stream, serializer)"
+            )
+        hint = did_you_mean(name, known, _MEANT)
+        raise ConfigError(f"{call} has no argument {name!r}{hint}; it takes: {', '.join(known)}")

@@ -1,0 +1,125 @@
+"""Work that may block, done in the background for a loop that must not.
+
+A reader or a writer talks to many servers at once. A look-up, a connect or a handshake with one that is frozen takes
+seconds, in which the loop must serve the others: so each such errand is done by a worker (a daemon thread, or a task of
+an event loop), and the loop takes the result when it comes. An errand touches nothing of the loop's own, so neither
+side needs a lock of the other's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from pravega_connector.core import io
+from pravega_serde import forks
+
+__all__ = ["Errands"]
+
+Key = tuple[str, Any]  # what kind of errand, and what it is about
+# Of one kind: a stream may have thousands of segments to look up. A dead host takes four of them, those that connect.
+_MOST_WORKERS: Final = 16
+
+
+class Errands:
+    """Errands of one loop, at most one for each key at a time, and so many workers for each kind."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._under_way: set[Key] = set()
+        self._waiting: defaultdict[str, deque[tuple[Key, Callable[[], Any]]]] = defaultdict(deque)
+        self._workers: defaultdict[str, int] = defaultdict(int)
+        self._results: list[tuple[Key, Any]] = []
+        self._closed = False
+        self._read, self._write = socket.socketpair()
+        self._read.setblocking(False)
+        self._write.setblocking(False)
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._lock = forks.inherited(self._name)
+        self._read.close()
+        self._write.close()
+
+    def fileno(self) -> int:
+        """File descriptor that becomes readable with each result, and with :meth:`wake`."""
+        return self._read.fileno()
+
+    def is_under_way(self, key: Key) -> bool:
+        """Whether an errand was begun whose result was not taken yet."""
+        return key in self._under_way
+
+    def begin(self, key: Key, work: Callable[[], Any]) -> None:
+        """Run ``work`` as soon as there is a worker, unless an errand of the key is under way."""
+        if key in self._under_way:
+            return
+        self._under_way.add(key)
+        kind = key[0]
+        with self._lock:
+            self._waiting[kind].append((key, work))
+            if self._workers[kind] >= _MOST_WORKERS:
+                return
+            self._workers[kind] += 1
+        io.start(partial(self._run, kind), f"{self._name} errand")
+
+    def take(self) -> list[tuple[Key, Any]]:
+        """The (key, result) of the errands that ended; an exception is a result too."""
+        with contextlib.suppress(OSError):
+            while self._read.recv(4096):
+                pass
+        with self._lock:
+            results, self._results = self._results, []
+        for key, _ in results:
+            self._under_way.discard(key)
+        return results
+
+    def wake(self) -> None:
+        """Make :meth:`fileno` readable."""
+        with contextlib.suppress(OSError):  # the pipe is full, so the loop wakes anyway; or it is closed
+            self._write.send(b"\0")
+
+    def close(self) -> None:
+        """Take no more results: connections that errands still bring are closed. Waits for none of them."""
+        with self._lock:
+            self._closed = True
+            results, self._results = self._results, []
+        for _, result in results:
+            _dispose(result)
+        io.close(self._read)
+        io.close(self._write)
+
+    def _run(self, kind: str) -> None:
+        while (errand := self._next(kind)) is not None:
+            key, work = errand
+            try:
+                result = work()
+            except Exception as error:  # noqa: BLE001 - it is raised, or judged, in the loop
+                result = error
+            self._deliver(key, result)
+
+    def _next(self, kind: str) -> tuple[Key, Callable[[], Any]] | None:
+        with self._lock:
+            if self._waiting[kind] and not self._closed:
+                return self._waiting[kind].popleft()
+            self._workers[kind] -= 1
+            return None
+
+    def _deliver(self, key: Key, result: Any) -> None:
+        with self._lock:
+            if not self._closed:
+                self._results.append((key, result))
+                self.wake()
+                return
+        _dispose(result)
+
+
+def _dispose(result: Any) -> None:
+    close = getattr(result, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,326 @@
+"""Entries of the ledger: events of a revisioned stream, as JSON that a person can read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+from uuid import UUID
+
+from pravega_connector.errors import LedgerFormatError
+
+__all__ = [
+    "AppState",
+    "Barrier",
+    "Committed",
+    "Content",
+    "Entry",
+    "Forgotten",
+    "Key",
+    "Part",
+    "Prepared",
+    "Resolved",
+    "Snapshot",
+    "from_bytes",
+    "to_bytes",
+]
+
+#: Raised whenever another version could misread an entry. Versions 1 and 2 did not name the target.
+FORMAT_VERSION: Final = 3
+_LANE: Final = 2**64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Content:
+    """Total of rows, in whatever order and partitions: contents can be added up and compared."""
+
+    rows: int = 0
+    bytes: int = 0
+    """Bytes of the events."""
+    total: int = 0
+    """Two sums modulo 2**64 over the rows' routing keys and events (pravega_connector.sink.contents)."""
+
+    def __add__(self, other: Content) -> Content:
+        return Content(self.rows + other.rows, self.bytes + other.bytes, _sum_of_lanes(self.total, other.total))
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows, {self.bytes} bytes"
+
+
+def _sum_of_lanes(one: int, other: int) -> int:
+    high, low = (one // _LANE + other // _LANE) % _LANE, (one + other) % _LANE
+    return high * _LANE + low
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """One task's share of a batch: its transaction and what is in it."""
+
+    transaction: UUID
+    content: Content
+    event_time: int | None = None
+    """Milliseconds that event time has come to with these rows, if the sink has an event time column."""
+
+
+class Key(NamedTuple):
+    """Key of an application's state: one application may write to several targets, each with batches of its own."""
+
+    app: str
+    target: str
+    """The target's stream and its creation, as :func:`.state.target_of` returns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All tasks of a batch have flushed; these transactions, and no others, are the batch.
+
+    The first part is the batch's *pilot*. ``generation`` counts the sets that were recorded for one batch: a later one
+    replaces the earlier.
+    """
+
+    kind: ClassVar[str] = "prepared"
+    app: str
+    query: str
+    run: str
+    nonce: str
+    batch: int
+    generation: int
+    parts: tuple[Part, ...]
+    target: str = ""
+    time: int = 0
+    """Milliseconds since 1970, by the clock of the driver that appended it."""
+
+    @property
+    def content(self) -> Content:
+        """Content of all parts."""
+        return sum((part.content for part in self.parts), Content())
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The batch is visible as a whole, and will never be written again."""
+
+    kind: ClassVar[str] = "committed"
+    app: str
+    query: str
+    run: str
+    nonce: str
+    batch: int
+    content: Content = Content()
+    target: str = ""
+    time: int = 0
+    """Milliseconds since 1970, by the clock of the driver that appended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """An operator's word on a batch that no rule can finish.
+
+    ``accept``: it counts as committed with what is visible of it. ``discard``: it counts as never prepared, and is
+    written again as a whole when Spark replays it.
+    """
+
+    kind: ClassVar[str] = "resolved"
+    app: str
+    nonce: str
+    batch: int
+    choice: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """An operator's word that applications never write again: their state is dropped."""
+
+    kind: ClassVar[str] = "forgotten"
+    keys: tuple[Key, ...]
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """End of all earlier decisions, which can be appended no more: a batch without tasks found nothing prepared."""
+
+    kind: ClassVar[str] = "barrier"
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """State of one application (a streaming query, or a ``txn_app_id``) with one target."""
+
+    app: str
+    query: str = ""
+    last: int = -1
+    """The last batch that is committed; -1 before the first."""
+    seen: int = -1
+    """The batch of the newest COMMITTED entry: ``last``, or an earlier one that was repeated."""
+    seen_run: str = ""
+    seen_nonce: str = ""
+    recent: tuple[tuple[int, Content], ...] = ()
+    """Batches that were committed last, ascending, and what is in them: a repeated one is compared with it."""
+    last_set: tuple[UUID, ...] = ()
+    """Transactions of the last batch that had some: it may be visible only in part as yet."""
+    open: Prepared | None = None
+    """The batch that is prepared and not yet committed."""
+    runs: tuple[str, ...] = ()
+    """Runs of the query in the order in which they first appear, the newest last."""
+    target: str = ""
+    time: int = 0
+    """Time of the application's newest entry, in milliseconds since 1970."""
+
+    @property
+    def key(self) -> Key:
+        """Key of this state."""
+        return Key(self.app, self.target)
+
+    def content_of(self, batch: int) -> Content | None:
+        """Committed content of a batch; None if it is not known, or no longer."""
+        return dict(self.recent).get(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """State of some applications as it is here: several snapshots in a row have all that was before the first.
+
+    Then what was before it may be truncated.
+    """
+
+    kind: ClassVar[str] = "snapshot"
+    apps: tuple[AppState, ...]
+    nonce: str
+
+
+Entry = Prepared | Committed | Resolved | Forgotten | Barrier | Snapshot
+
+
+def to_bytes(entry: Entry) -> bytes:
+    """An entry as it stands in the stream. Equal entries are equal bytes."""
+    return json.dumps(
+        {"v": FORMAT_VERSION, "type": entry.kind, **_to_json(entry)}, sort_keys=True, separators=(",", ":")
+    ).encode()
+
+
+def from_bytes(data: bytes) -> Entry:
+    """The inverse of :func:`to_bytes`. Raises LedgerFormatError for anything else, and for other versions."""
+    try:
+        raw = json.loads(data)
+        version = raw["v"]
+        if version == FORMAT_VERSION:
+            return _READERS[raw["type"]](raw)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LedgerFormatError(
+            f"invalid ledger entry of {len(data)} bytes ({type(error).__name__}: {error}); something else "
+            "has written to this stream"
+        ) from error
+    raise LedgerFormatError(
+        f"an entry has format version {version!r} and this pravega-serde reads {FORMAT_VERSION}: use the version that "
+        "wrote it"
+    )
+
+
+def _to_json(entry: Entry) -> dict[str, Any]:
+    if isinstance(entry, Snapshot):
+        return {"apps": [_app_to_json(app) for app in entry.apps], "nonce": entry.nonce}
+    fields = {name: getattr(entry, name) for name in entry.__slots__}
+    if isinstance(entry, Prepared):
+        fields["parts"] = [_part_to_json(part) for part in entry.parts]
+    if isinstance(entry, Committed):
+        fields["content"] = _content_to_json(entry.content)
+    return fields
+
+
+def _part_to_json(part: Part) -> list[Any]:
+    fields: list[Any] = [str(part.transaction), *_content_to_json(part.content)]
+    return fields if part.event_time is None else [*fields, part.event_time]
+
+
+def _content_to_json(content: Content) -> list[Any]:
+    return [content.rows, content.bytes, f"{content.total:032x}"]
+
+
+def _app_to_json(app: AppState) -> dict[str, Any]:
+    fields = {name: getattr(app, name) for name in app.__slots__}
+    recent = [[batch, *_content_to_json(content)] for batch, content in app.recent]
+    last_set = [str(id_) for id_ in app.last_set]
+    return {**fields, "recent": recent, "last_set": last_set, "open": None if app.open is None else _to_json(app.open)}
+
+
+def _content(raw: list[Any]) -> Content:
+    rows, size, total = raw
+    return Content(int(rows), int(size), int(total, 16))
+
+
+def _part(raw: list[Any]) -> Part:
+    return Part(UUID(raw[0]), _content(raw[1:4]), int(raw[4]) if len(raw) > 4 else None)
+
+
+def _prepared(raw: dict[str, Any]) -> Prepared:
+    return Prepared(
+        raw["app"],
+        raw["query"],
+        raw["run"],
+        raw["nonce"],
+        int(raw["batch"]),
+        int(raw["generation"]),
+        tuple(map(_part, raw["parts"])),
+        raw["target"],
+        int(raw["time"]),
+    )
+
+
+def _committed(raw: dict[str, Any]) -> Committed:
+    return Committed(
+        raw["app"],
+        raw["query"],
+        raw["run"],
+        raw["nonce"],
+        int(raw["batch"]),
+        _content(raw["content"]),
+        raw["target"],
+        int(raw["time"]),
+    )
+
+
+def _resolved(raw: dict[str, Any]) -> Resolved:
+    return Resolved(raw["app"], raw["nonce"], int(raw["batch"]), raw["choice"], raw["target"])
+
+
+def _forgotten(raw: dict[str, Any]) -> Forgotten:
+    return Forgotten(tuple(Key(app, target) for app, target in raw["keys"]), raw["nonce"])
+
+
+def _barrier(raw: dict[str, Any]) -> Barrier:
+    return Barrier(raw["nonce"])
+
+
+def _app(raw: dict[str, Any]) -> AppState:
+    return AppState(
+        raw["app"],
+        raw["query"],
+        int(raw["last"]),
+        int(raw["seen"]),
+        raw["seen_run"],
+        raw["seen_nonce"],
+        tuple((int(batch), _content(content)) for batch, *content in raw["recent"]),
+        tuple(map(UUID, raw["last_set"])),
+        None if raw["open"] is None else _prepared(raw["open"]),
+        tuple(raw["runs"]),
+        raw["target"],
+        int(raw["time"]),
+    )
+
+
+def _snapshot(raw: dict[str, Any]) -> Snapshot:
+    return Snapshot(tuple(map(_app, raw["apps"])), raw["nonce"])
+
+
+_READERS: Final[Mapping[str, Callable[[dict[str, Any]], Entry]]] = {
+    "barrier": _barrier,
+    "committed": _committed,
+    "forgotten": _forgotten,
+    "prepared": _prepared,
+    "resolved": _resolved,
+    "snapshot": _snapshot,
+}

@@ -1,0 +1,506 @@
+"""Machine that works through the table: it says what to ask next, and takes the answer.
+
+It does no I/O and never changes: ``answered`` gives a new one. So the model that explores every order of events, with
+crashes in and between calls, drives this very code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+from pravega_connector.core.values import TransactionStatus as Status
+from pravega_connector.exactly_once.batches.entries import (
+    AppState,
+    Barrier,
+    Committed,
+    Content,
+    Entry,
+    Key,
+    Part,
+    Prepared,
+)
+from pravega_connector.exactly_once.batches.state import LedgerState
+from pravega_connector.exactly_once.batches.table import TABLE, Event, Outcome, Phase, Table
+
+__all__ = ["Ask", "Commit", "Job", "Request", "Role", "inferred", "weigh"]
+
+
+class Role(Enum):
+    """Part that a process has in a batch."""
+
+    WRITER = "writer"  # has the rows of the batch, in transactions of its own
+    BYSTANDER = "bystander"  # Spark ran the batch without a task; what was prepared before can be finished, no more
+    OPERATOR = "operator"  # recovers without Spark: may also abort what can only be written again
+
+
+class Ask(Enum):
+    """Kinds of requests; the answer's type stands behind each."""
+
+    READ = "read"  # (revision, LedgerState)
+    APPEND = "append"  # the revision after it; None: refused. A lost answer is asked again, with the same bytes
+    STATUS = "status"  # transaction -> Status
+    PING = "ping"  # transaction -> Status: OPEN if its lease was prolonged
+    COMMIT = "commit"  # transaction -> Status, as it is after the call; OPEN: it was not asked for yet
+    SETTLE = "settle"  # transaction -> Status; COMMITTING: no other may be committed before it is visible
+    ABORT = "abort"  # transaction -> Status, as it is after the call
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Question to the servers. Calls for several transactions go out together, in any order."""
+
+    ask: Ask
+    transactions: tuple[UUID, ...] = ()
+    entry: Entry | None = None
+    revision: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One ``commit(messages, batch)``: who asks, and what the tasks of this attempt wrote, ordered by partition.
+
+    A bystander does not know its application: only tasks carry it.
+    """
+
+    app: str
+    query: str
+    run: str
+    nonce: str
+    batch: int
+    own: tuple[Part, ...] = ()
+    role: Role = Role.WRITER
+    adopt: bool = True
+    """Whether a batch that is not the first may be the first in the ledger."""
+    accept: int | None = None
+    """A batch that counts as it is recorded, whatever rows it is repeated with."""
+    target: str = ""
+    """The target's stream and its creation: other targets may share the ledger."""
+    time: int = 0
+    """Milliseconds since 1970, for the entries."""
+    several: bool = False
+    """Whether the run may write a batch more than once, as the function of ``foreachBatch`` may."""
+
+    def ids(self) -> frozenset[UUID]:
+        """The own transactions."""
+        return frozenset(part.transaction for part in self.own)
+
+    @property
+    def content(self) -> Content:
+        """Content of all that the tasks wrote."""
+        return sum((part.content for part in self.own), Content())
+
+
+Judgement = tuple[Event, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The state of one commit, or of one abort: see :mod:`pravega_connector.exactly_once.batches.table`."""
+
+    job: Job
+    phase: Phase = Phase.READ
+    revision: Any = None
+    """The end of the ledger that the decision rests on: appends go there or are refused."""
+    recorded: Prepared | None = None
+    """The set that the ledger names."""
+    proposed: Prepared | None = None
+    """The set that is to be named next."""
+    statuses: tuple[Status, ...] = ()
+    """Statuses of the recorded parts, as last seen."""
+    settling: tuple[UUID, ...] = ()
+    """Transactions of the last batch that may not be visible yet."""
+    fresh: frozenset[UUID] = frozenset()
+    """Open transactions whose last ping still counts: they are not pinged again."""
+    last: int = -1
+    """The last batch that is committed, as the ledger was last read."""
+    known: Content | None = None
+    """Committed content of the batch, where it was compared with the own rows; None if it is not known."""
+    outcome: Outcome | None = None
+    table: ClassVar[Table] = TABLE
+
+    @property
+    def ended(self) -> bool:
+        """Whether the machine has an outcome and needs no further call."""
+        return self.phase is Phase.END
+
+    @property
+    def own_count(self) -> bool:
+        """Whether the own rows, or the same ones, are those of the committed batch."""
+        return self._is_own(self.known)
+
+    def answered(self, answer: Any) -> Commit:
+        """The machine after an answer; phases that have nothing to ask are passed over."""
+        machine = self._told(answer)._after(answer)
+        while machine.phase in _TRANSACTIONS and not machine.request().transactions:
+            machine = machine._after({})
+        return machine
+
+    def aged(self, transactions: Iterable[UUID] | None = None) -> Commit:
+        """The machine when pings of these transactions, or of all, were answered too long ago to count."""
+        left = frozenset() if transactions is None else self.fresh.difference(transactions)
+        return self if left == self.fresh else replace(self, fresh=left)
+
+    def _told(self, answer: Any) -> Commit:
+        """The machine with the pings that count: a ping is forgotten with any answer that is not OPEN."""
+        ask = self.request().ask
+        if ask in (Ask.READ, Ask.APPEND):
+            return self
+        still = {id_ for id_, status in answer.items() if status is Status.OPEN}
+        fresh = self.fresh.difference(answer.keys() - still)
+        return replace(self, fresh=fresh | still if ask is Ask.PING else fresh)
+
+    def _after(self, answer: Any) -> Commit:
+        event, changes = getattr(self, _JUDGES[self.phase])(answer)
+        move = self.table[self.phase, event]
+        return replace(self, **changes, phase=move.to, outcome=move.outcome or self.outcome)
+
+    # ---- what is asked -----------------------------------------------------------------------------------------------
+
+    def request(self) -> Request:
+        """Next request; invalid once the machine has ended."""
+        if self.phase in (Phase.READ, Phase.ABANDON_READ):
+            return Request(Ask.READ)
+        if self.phase is Phase.PREPARE:
+            return Request(Ask.APPEND, entry=self.proposed, revision=self.revision)
+        if self.phase is Phase.RECORD:
+            return Request(Ask.APPEND, entry=self._committed(), revision=self.revision)
+        if self.phase is Phase.CLAIM:
+            return Request(Ask.APPEND, entry=self._claim(), revision=self.revision)
+        if self.phase is Phase.FENCE:
+            return Request(Ask.APPEND, entry=Barrier(self.job.nonce), revision=self.revision)
+        ask, select = _TRANSACTIONS[self.phase]
+        return Request(ask, getattr(self, select)())
+
+    def _parts(self) -> list[tuple[UUID, Status]]:
+        assert self.recorded is not None
+        return [(part.transaction, status) for part, status in zip(self.recorded.parts, self.statuses, strict=True)]
+
+    def _all(self) -> tuple[UUID, ...]:
+        assert self.recorded is not None
+        return tuple(part.transaction for part in self.recorded.parts)
+
+    def _open(self) -> tuple[UUID, ...]:
+        return tuple(id_ for id_, status in self._parts() if status is Status.OPEN)
+
+    def _awaited(self) -> tuple[UUID, ...]:
+        """What is being committed, if something is left to be committed after it."""
+        if not self._open():
+            return ()
+        return tuple(id_ for id_, status in self._parts() if status is Status.COMMITTING)
+
+    def _stale(self) -> tuple[UUID, ...]:
+        return tuple(id_ for id_ in self._open() if id_ not in self.fresh)
+
+    def _settling(self) -> tuple[UUID, ...]:
+        return self.settling
+
+    def _pilot(self) -> tuple[UUID, ...]:
+        return self._all()[:1]
+
+    def _pilot_pending(self) -> tuple[UUID, ...]:
+        return () if self.statuses[0].is_committed else self._pilot()
+
+    def _own_stale(self) -> tuple[UUID, ...]:
+        assert self.proposed is not None
+        mine = self.job.ids() - self.fresh
+        return tuple(part.transaction for part in self.proposed.parts if part.transaction in mine)
+
+    def _own_unrecorded(self) -> tuple[UUID, ...]:
+        named = () if self.recorded is None else self._all()
+        return tuple(part.transaction for part in self.job.own if part.transaction not in named)
+
+    def _own_pilot(self) -> tuple[UUID, ...]:
+        return tuple(part.transaction for part in self.job.own[:1])
+
+    def _own_rest(self) -> tuple[UUID, ...]:
+        return tuple(part.transaction for part in self.job.own[1:])
+
+    def _committed(self) -> Committed:
+        job, of = self.job, self.recorded
+        if of is None:
+            return Committed(job.app, job.query, job.run, job.nonce, job.batch, target=job.target, time=job.time)
+        visible = (part.content for part, status in zip(of.parts, self.statuses, strict=True) if status.is_committed)
+        # Who only helps is no run of the query, and must not look like one that has taken over.
+        content = sum(visible, Content())
+        return Committed(of.app, of.query, job.run, job.nonce, of.batch, content, of.target, job.time)
+
+    def _claim(self) -> Committed:
+        job = self.job
+        assert self.known is not None
+        return Committed(job.app, job.query, job.run, job.nonce, job.batch, self.known, job.target, job.time)
+
+    # ---- what the answers amount to ----------------------------------------------------------------------------------
+
+    def _judge_read(self, answer: tuple[Any, LedgerState]) -> Judgement:
+        revision, state = answer
+        app = self._app(state)
+        event = self._row(app)
+        proposed = self._own_set(0) if event is Event.NOTHING else None
+        changes = {
+            "revision": revision,
+            "recorded": app.open,
+            "proposed": proposed,
+            "statuses": (),
+            "settling": app.last_set,
+            "last": app.last,
+        }
+        return event, changes if event not in _COMPARED else {**changes, "known": app.content_of(self.job.batch)}
+
+    def _app(self, state: LedgerState) -> AppState:
+        job = self.job
+        if job.role is not Role.BYSTANDER:
+            return state.get(Key(job.app, job.target), AppState(job.app, target=job.target))
+        apps = (app for app in state.values() if app.target == job.target and app.open is not None)
+        prepared = [app for app in apps if app.open is not None and app.open.batch == job.batch]
+        return prepared[0] if prepared else AppState("", target=job.target)
+
+    def _row(self, app: AppState) -> Event:
+        """Row of the protocol's table that the ledger is in."""
+        job, prepared = self.job, app.open
+        if job.run in app.runs and app.runs[-1] != job.run:
+            return Event.FENCED
+        if prepared is not None and prepared.batch > job.batch:
+            return Event.AHEAD
+        if job.batch <= app.last:
+            return self._row_of_committed(app)
+        if prepared is not None:
+            return Event.OLDER if prepared.batch < job.batch else Event.RECORDED
+        return self._row_of_new(app)
+
+    def _row_of_new(self, app: AppState) -> Event:
+        job = self.job
+        if job.role is not Role.WRITER:
+            return Event.NO_TASKS
+        if job.batch > 0 and app.last < 0 and not job.adopt:
+            return Event.STRANGER
+        return Event.NOTHING if job.own else Event.EMPTY
+
+    def _row_of_committed(self, app: AppState) -> Event:
+        job = self.job
+        if app.query and job.query and app.query != job.query:
+            return Event.REUSED
+        this_run = app.seen == job.batch and app.seen_run == job.run
+        if this_run and app.seen_nonce != job.nonce:
+            return Event.DUPLICATE
+        known = app.content_of(job.batch)
+        if job.role is Role.WRITER and not self._is_own(known):
+            if job.accept == job.batch:
+                return Event.ACCEPTED
+            return Event.UNCOMPARED if known is None else Event.OTHER_ROWS
+        if this_run:
+            return Event.COMMITTED_NOW
+        return Event.REPEATED if job.several and job.role is Role.WRITER else Event.COMMITTED_BEFORE
+
+    def _is_own(self, known: Content | None) -> bool:
+        return known == self.job.content
+
+    def _own_set(self, generation: int) -> Prepared:
+        job = self.job
+        return Prepared(job.app, job.query, job.run, job.nonce, job.batch, generation, job.own, job.target, job.time)
+
+    def _judge_statuses(self, answer: Mapping[UUID, Status]) -> Judgement:
+        statuses = inferred([answer[id_] for id_ in self._all()])
+        event, changes = weigh(statuses), {"statuses": statuses}
+        if event is Event.TORN and (proposed := self._repair(statuses)) is not None:
+            # A lost one that replaces itself: the rows are right, the transaction is not, and only a replay has others.
+            again = not self._lost(statuses).isdisjoint(part.transaction for part in proposed.parts)
+            return Event.WRITE_AGAIN if again else Event.REPAIRABLE, {**changes, "proposed": proposed}
+        if event in (Event.PILOT_OPEN, Event.PILOT_LOST) and self.job.role is Role.BYSTANDER:
+            return Event.NOT_MINE, changes
+        return event, changes
+
+    def _lost(self, statuses: tuple[Status, ...]) -> frozenset[UUID]:
+        return frozenset(id_ for id_, status in zip(self._all(), statuses, strict=True) if status.is_aborted)
+
+    def _repair(self, statuses: tuple[Status, ...]) -> Prepared | None:
+        """The recorded set with what was lost replaced, if the rows of this attempt have it."""
+        recorded = self.recorded
+        assert recorded is not None
+        parts = replacements(recorded, statuses, self.job.own) if recorded.batch == self.job.batch else None
+        return None if parts is None else replace(self._own_set(recorded.generation + 1), parts=parts)
+
+    def _judge_aborted_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+        if not self._seen(answer)[0].is_aborted:
+            return Event.REFUSED, {}
+        return Event.ABORTED, {"statuses": self._seen(answer)}
+
+    def _judge_aborted_set(self, answer: Mapping[UUID, Status]) -> Judgement:
+        recorded, changes = self.recorded, {"statuses": self._seen(answer)}
+        assert recorded is not None
+        if self.job.role is not Role.WRITER:
+            return Event.NOT_MINE, changes
+        if recorded.batch < self.job.batch:
+            return Event.GONE, changes
+        if not self.job.own:
+            return Event.EMPTIED, changes
+        return Event.REPLACED, {**changes, "proposed": self._own_set(recorded.generation + 1)}
+
+    def _judge_visible(self, answer: Mapping[UUID, Status]) -> Judgement:
+        settling = tuple(id_ for id_, status in answer.items() if status is Status.COMMITTING)
+        return Event.NOT_YET if settling else Event.VISIBLE, {"settling": settling}
+
+    def _judge_own(self, answer: Mapping[UUID, Status]) -> Judgement:
+        whole = all(status is Status.OPEN for status in answer.values())
+        return Event.WHOLE if whole else Event.NOT_WHOLE, {}
+
+    def _judge_prepared(self, revision: Any | None) -> Judgement:
+        proposed = self.proposed
+        if revision is None:
+            return Event.REFUSED, {}
+        assert proposed is not None
+        known = dict(self._parts()) if self.recorded is not None else {}
+        statuses = tuple(known.get(part.transaction, Status.OPEN) for part in proposed.parts)
+        return Event.DONE, {"revision": revision, "recorded": proposed, "proposed": None, "statuses": statuses}
+
+    def _judge_live(self, answer: Mapping[UUID, Status]) -> Judgement:
+        statuses = self._seen(answer)
+        # Of a set that is known not to be whole, all that is open is saved.
+        whole = self.outcome is not None or all(is_live(status) for status in statuses)
+        return Event.WHOLE if whole else Event.NOT_WHOLE, {"statuses": statuses}
+
+    def _judge_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+        done = all(status.is_committed for status in answer.values())
+        return Event.DONE if done else Event.REFUSED, {"statuses": self._seen(answer)}
+
+    def _judge_settled(self, answer: Mapping[UUID, Status]) -> Judgement:
+        waits = Status.COMMITTING in answer.values()
+        return Event.NOT_YET if waits else Event.VISIBLE, {"statuses": self._seen(answer)}
+
+    def _judge_rest(self, answer: Mapping[UUID, Status]) -> Judgement:
+        statuses = self._seen(answer)
+        refused = self.outcome is None and not all(is_live(status) for status in answer.values())
+        if not refused and Status.OPEN in statuses:
+            return Event.NOT_YET, {"statuses": statuses}
+        done = Event.DONE if self.outcome is None else Event.SAVED
+        return Event.REFUSED if refused else done, {"statuses": statuses}
+
+    def _judge_recorded(self, revision: Any | None) -> Judgement:
+        job, committed = self.job, self._committed()
+        if revision is None:
+            return Event.REFUSED, {}
+        if committed.batch < job.batch:
+            return Event.CAUGHT_UP, {"revision": revision}
+        changes = {"revision": revision, "known": committed.content}
+        if job.role is Role.BYSTANDER:
+            return Event.CAUGHT_UP, changes
+        other = job.role is Role.WRITER and job.accept != job.batch and not self._is_own(committed.content)
+        return Event.OTHER_ROWS if other else Event.DONE, changes
+
+    def _judge_appended(self, revision: Any | None) -> Judgement:
+        return (Event.REFUSED, {}) if revision is None else (Event.DONE, {"revision": revision})
+
+    def _judge_ignored(self, answer: Mapping[UUID, Status]) -> Judgement:  # noqa: ARG002
+        return Event.DONE, {}
+
+    def _judge_abandoning(self, answer: tuple[Any, LedgerState]) -> Judgement:
+        revision, state = answer
+        app = self._app(state)
+        # While the batch is recorded, a repair whose append was not answered may still arrive. It would name own
+        # transactions beside a committed pilot, so they are left to it, or to the end of their lease.
+        recorded = app.open is not None and app.open.batch == self.job.batch
+        return Event.RECORDED if recorded else Event.UNRECORDED, {"revision": revision, "recorded": app.open}
+
+    def _judge_abandoned_pilot(self, answer: Mapping[UUID, Status]) -> Judgement:
+        lost = all(status.is_aborted for status in answer.values())
+        return Event.ABORTED if lost else Event.REFUSED, {}
+
+    def _seen(self, answer: Mapping[UUID, Status]) -> tuple[Status, ...]:
+        return tuple(answer.get(id_, status) for id_, status in self._parts())
+
+
+_COMPARED: Final = frozenset(
+    {Event.COMMITTED_BEFORE, Event.REPEATED, Event.COMMITTED_NOW, Event.ACCEPTED, Event.OTHER_ROWS}
+)
+
+#: Phases that ask about transactions: how, and about which.
+_TRANSACTIONS: Final = {
+    Phase.WEIGH: (Ask.STATUS, "_all"),
+    Phase.ABORT_PILOT: (Ask.ABORT, "_pilot"),
+    Phase.ABORT_RECORDED: (Ask.ABORT, "_open"),
+    Phase.AWAIT: (Ask.STATUS, "_settling"),
+    Phase.PING_OWN: (Ask.PING, "_own_stale"),
+    Phase.PING_RECORDED: (Ask.PING, "_stale"),
+    Phase.COMMIT_PILOT: (Ask.COMMIT, "_pilot_pending"),
+    Phase.AWAIT_COMMIT: (Ask.SETTLE, "_awaited"),
+    Phase.COMMIT_REST: (Ask.COMMIT, "_open"),
+    Phase.ABORT_OWN: (Ask.ABORT, "_own_unrecorded"),
+    Phase.ABANDON_PILOT: (Ask.ABORT, "_own_pilot"),
+    Phase.ABANDON_REST: (Ask.ABORT, "_own_rest"),
+}
+
+_JUDGES: Final = {
+    Phase.READ: "_judge_read",
+    Phase.WEIGH: "_judge_statuses",
+    Phase.ABORT_PILOT: "_judge_aborted_pilot",
+    Phase.ABORT_RECORDED: "_judge_aborted_set",
+    Phase.AWAIT: "_judge_visible",
+    Phase.PING_OWN: "_judge_own",
+    Phase.PREPARE: "_judge_prepared",
+    Phase.PING_RECORDED: "_judge_live",
+    Phase.COMMIT_PILOT: "_judge_pilot",
+    Phase.AWAIT_COMMIT: "_judge_settled",
+    Phase.COMMIT_REST: "_judge_rest",
+    Phase.RECORD: "_judge_recorded",
+    Phase.CLAIM: "_judge_appended",
+    Phase.FENCE: "_judge_appended",
+    Phase.ABORT_OWN: "_judge_ignored",
+    Phase.ABANDON_READ: "_judge_abandoning",
+    Phase.ABANDON_PILOT: "_judge_abandoned_pilot",
+    Phase.ABANDON_REST: "_judge_ignored",
+}
+
+
+# ---- what the statuses of a recorded set mean ------------------------------------------------------------------------
+
+
+def is_live(status: Status) -> bool:
+    """Whether its events are visible, or still can be."""
+    return status is Status.OPEN or status.is_committed
+
+
+def inferred(statuses: Sequence[Status]) -> tuple[Status, ...]:
+    """Statuses with a forgotten pilot as committed if another transaction is: the pilot is always committed first."""
+    pilot, *others = statuses
+    if pilot is Status.UNKNOWN and any(status.is_committed for status in others):
+        pilot = Status.COMMITTED
+    return pilot, *others
+
+
+def weigh(statuses: Sequence[Status]) -> Event:
+    """Event that the statuses of a recorded set amount to; its pilot is the first. TORN may still be repairable."""
+    pilot, others = statuses[0], statuses[1:]
+    if pilot is Status.UNKNOWN:
+        return Event.PILOT_FORGOTTEN
+    if pilot.is_aborted:
+        return Event.PILOT_LOST
+    if all(is_live(status) for status in others):
+        return Event.WHOLE
+    if pilot is Status.OPEN:
+        return Event.PILOT_OPEN
+    return Event.FORGOTTEN if Status.UNKNOWN in others else Event.TORN
+
+
+def replacements(recorded: Prepared, statuses: Sequence[Status], own: Sequence[Part]) -> tuple[Part, ...] | None:
+    """The recorded parts with each lost one replaced by an own one of the same rows; None if one is not there.
+
+    An own part is used once, in whatever partition it is. Parts that are recorded and live stay what they are: two
+    partitions may have equal rows.
+    """
+    taken = {part.transaction for part, status in zip(recorded.parts, statuses, strict=True) if not status.is_aborted}
+    named = {part.transaction for part in recorded.parts}
+    own = sorted(own, key=lambda part: part.transaction in named)  # a lost one that names itself comes last
+    parts = []
+    for part, status in zip(recorded.parts, statuses, strict=True):
+        if not status.is_aborted:
+            parts.append(part)
+            continue
+        same = [o for o in own if o.transaction not in taken and o.content == part.content]
+        if not same:
+            return None
+        taken.add(same[0].transaction)
+        parts.append(same[0])
+    return tuple(parts)

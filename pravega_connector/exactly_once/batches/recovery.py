@@ -1,0 +1,175 @@
+"""Recovery without Spark: look at a ledger, finish what can be finished, decide what no rule can."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.values import TransactionStatus
+from pravega_connector.errors import ConfigError, OutcomeUnknownError
+from pravega_connector.exactly_once.batches.entries import AppState, Entry, Forgotten, Key, Prepared, Resolved
+from pravega_connector.exactly_once.batches.machine import Commit, Job, Role, inferred, weigh
+from pravega_connector.exactly_once.batches.servers import Servers, carry_out, latest_of, note_batch, writer_of
+from pravega_connector.exactly_once.batches.state import Ledger, LedgerState, target_of
+from pravega_connector.exactly_once.batches.table import Outcome
+from pravega_connector.single_segment.revisioned import Revision
+from pravega_connector.wire import StreamName
+
+if TYPE_CHECKING:
+    from pravega_connector.client.pravega_client import PravegaClient
+
+__all__ = ["Finding", "Recovery"]
+
+_FORGOTTEN = 10_000  # applications that one entry forgets, some 100 bytes each
+_LEASE = 60.0  # seconds that a ping of ours asks for: enough to commit what is open
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """State of one application in the ledger, and of its open batch on the servers."""
+
+    app: AppState
+    statuses: tuple[TransactionStatus, ...] = ()
+    """Statuses of the open batch's transactions, in their order; empty without an open batch."""
+
+    @property
+    def verdict(self) -> str:
+        """State of the open batch, in a sentence."""
+        if self.app.open is None:
+            return "nothing to do"
+        return weigh(inferred(self.statuses)).value
+
+
+class Recovery:
+    """The ledger of one target stream in an operator's hands."""
+
+    def __init__(self, client: PravegaClient, target: StreamName, ledger: Ledger, *, timeout: float = 60.0) -> None:
+        """``timeout``: seconds for finishing one batch."""
+        self._client, self._target, self._ledger, self._timeout = client, target, ledger, timeout
+        self._creation = target_of(client.controller, target)
+
+    def survey(self) -> list[Finding]:
+        """List every application that writes to the stream exactly once. Changes nothing."""
+        _, state = self._ledger.read()
+        mine = sorted(key for key in state if key.target == self._creation)
+        return [Finding(state[key], self._statuses(state[key].open)) for key in mine]
+
+    def left_open(self) -> list[uuid.UUID]:
+        """Transactions that the ledger names, of finished batches, and that are OPEN all the same.
+
+        Those of tasks that failed stand nowhere: neither the ledger nor the servers list them. They end by lease.
+        """
+        named = {
+            part.transaction: entry.batch
+            for _, entry in self._ledger.history()
+            if isinstance(entry, Prepared) and entry.target == self._creation
+            for part in entry.parts
+        }
+        wanted = {part.transaction for f in self.survey() if f.app.open for part in f.app.open.parts}
+        controller = self._client.controller
+        return [
+            id_
+            for id_ in named
+            if id_ not in wanted and controller.transaction_status(self._target, id_) is TransactionStatus.OPEN
+        ]
+
+    def finish(self, app: str) -> Outcome:
+        """Commit the open batch of an application if it is whole; abort it if nothing of it is visible.
+
+        COMMITTED: done, and its event time noted if it has one. UNFINISHED: aborted as a whole and discarded; the query
+        writes it again when it restarts. TORN, UNDECIDABLE: see :meth:`resolve`. Raises ConfigError if nothing is open,
+        OutcomeUnknownError.
+        """
+        prepared = self._open(app)
+        nonce = str(uuid.uuid4())
+        job = Job(app, "", "", nonce, prepared.batch, role=Role.OPERATOR, target=self._creation, time=prepared.time)
+        servers = Servers(self._client.controller, self._target, self._ledger, lease=_LEASE, timeout=self._timeout)
+        outcome = carry_out(Commit(job), servers).outcome
+        assert outcome is not None
+        if outcome is Outcome.COMMITTED:
+            ids = [part.transaction for part in prepared.parts]
+            note_batch(self._client, self._target, writer_of(app), latest_of(prepared.parts), ids)
+        if outcome is Outcome.UNFINISHED:
+            self.resolve(app, "discard")
+        return outcome
+
+    def resolve(self, app: str, choice: str) -> None:
+        """Close the open batch by decision: ``accept`` what is visible of it, or ``discard`` it to be written again.
+
+        Accepting loses the rows of the lost transactions; discarding repeats those of the committed ones. Call
+        :meth:`finish` first: it saves what can be saved. Raises ConfigError, OutcomeUnknownError.
+        """
+        if choice not in ("accept", "discard"):
+            raise ConfigError(f"choose accept or discard, not {choice!r}")
+        revision, _ = self._ledger.read()
+        prepared = self._open(app)
+        statuses = self._statuses(prepared)
+        if TransactionStatus.OPEN in statuses:
+            raise ConfigError(f"batch {prepared.batch} of {app} still has open transactions: finish it first")
+        if choice == "discard" and all(status.is_committed for status in statuses):
+            raise ConfigError(
+                f"batch {prepared.batch} of {app} is visible as a whole, and would come twice: finish it instead"
+            )
+        entry = Resolved(app, str(uuid.uuid4()), prepared.batch, choice, self._creation)
+        self._append(entry, revision)
+
+    def forget(self, *apps: str) -> None:
+        """Drop the state of applications that never write to the stream again.
+
+        If one writes again all the same, it is new: no version of it counts as committed. Raises ConfigError for an
+        application with an open batch, OutcomeUnknownError.
+        """
+        revision, state = self._ledger.read()
+        known = [self._known(state, app) for app in apps]
+        for app in known:
+            if app.open is not None:
+                raise ConfigError(f"batch {app.open.batch} of {app.app} is open: finish it before you forget {app.app}")
+        self._forget(revision, known)
+
+    def forget_older(self, seconds: float) -> list[str]:
+        """Drop the state of applications whose newest entry is older than that; see :meth:`forget`. Return them.
+
+        Those with an open batch stay. Those that wrote to a deleted stream of this name are dropped as well.
+        """
+        revision, state = self._ledger.read()
+        before = (time.time() - seconds) * 1000
+        old = [app for _, app in sorted(state.items()) if app.time < before and self._is_idle(app)]
+        self._forget(revision, old)
+        return [app.app for app in old]
+
+    def _is_idle(self, app: AppState) -> bool:
+        if app.target == self._creation:
+            return app.open is None
+        return app.target.rpartition("#")[0] == str(self._target)
+
+    def _forget(self, revision: Revision, apps: list[AppState]) -> None:
+        for at in range(0, len(apps), _FORGOTTEN):
+            keys = tuple(app.key for app in apps[at : at + _FORGOTTEN])
+            revision = self._append(Forgotten(keys, str(uuid.uuid4())), revision)
+
+    def _append(self, entry: Entry, revision: Revision) -> Revision:
+        end = self._ledger.append(entry, revision, deadline=Deadline(self._timeout))
+        if end is None:
+            raise OutcomeUnknownError(f"another process changed ledger {self._ledger.name} meanwhile: look again")
+        return end
+
+    def _known(self, state: LedgerState, app: str) -> AppState:
+        known = state.get(Key(app, self._creation))
+        if known is None:
+            apps = ", ".join(sorted(key.app for key in state if key.target == self._creation))
+            raise ConfigError(f"ledger {self._ledger.name} knows no {app!r} of {self._target}; it knows: {apps}")
+        return known
+
+    def _open(self, app: str) -> Prepared:
+        _, state = self._ledger.read()
+        known = self._known(state, app)
+        if known.open is None:
+            raise ConfigError(f"{app} has no open batch; its last, {known.last}, is committed")
+        return known.open
+
+    def _statuses(self, prepared: Prepared | None) -> tuple[TransactionStatus, ...]:
+        parts = () if prepared is None else prepared.parts
+        return tuple(self._client.controller.transaction_status(self._target, part.transaction) for part in parts)

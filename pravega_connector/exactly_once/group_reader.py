@@ -1,0 +1,317 @@
+"""Reader of a group whose output is written exactly once: events in, a transaction out, and the position with it.
+
+The group does not know what was processed: events that a reader handled after its last checkpoint come again if
+it dies. So the readers share a log of steps (:mod:`pravega_connector.exactly_once.steps`) next to the group. A segment
+is an item, and its position an offset.
+
+1. A reader that acquires segments *claims* them in the log. It begins where the log says, not the group.
+2. It processes events into a transaction, and flushes it.
+3. It *records* the transaction with the offsets before and after, segment by segment.
+4. It commits the transaction, and waits until readers see it.
+
+The order of each key is kept for two reasons. Steps of one segment are visible one after the other (4). The group
+hands out the successors of a segment only after a checkpoint of its reader, and the reader commits before that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from pravega_connector.core import arguments
+from pravega_connector.errors import ConfigError, ConnectorError, ReaderOfflineError, TransactionUnknownError
+from pravega_connector.exactly_once.steps import Life, Outcome, Step, StepLog, Turn, Update
+from pravega_connector.group_protocol import Positions, Segment
+from pravega_connector.groups.member import GroupMember
+from pravega_connector.groups.reader import GroupEvent, GroupReader
+from pravega_connector.hints import HintedNames
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, TransactionalWriter
+from pravega_serde import forks
+
+if TYPE_CHECKING:
+    from pravega_connector.client.pravega_client import PravegaClient
+
+__all__ = ["ExactlyOnceReader"]
+
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
+
+def steps_stream(scope: str, group: str) -> StreamName:
+    """Return the stream that holds the log of a group's steps."""
+    return StreamName(scope, f"{group}-positions")
+
+
+class ExactlyOnceReader(HintedNames, Generic[T]):
+    """Reader of a group, and writer of what becomes of its events. Not thread safe. Context manager.
+
+    What is written with :meth:`write` becomes visible together with the position behind all events that were handed
+    out before the call that commits: the first one after ``interval`` seconds, or a checkpoint. The end of the block
+    commits the rest and leaves the group; an error in it drops what is not committed, which then comes to another
+    reader.
+    After an error of its own it is done with: leave the block and make a new one.
+    """
+
+    def __init__(
+        self,
+        client: PravegaClient,
+        scope: str,
+        group: str,
+        reader_id: str,
+        *,
+        serializer: Any,
+        writer: TransactionalWriter[Any],
+        interval: float,
+        delay: float,
+    ) -> None:
+        self._writer, self._interval = writer, interval
+        self._run = f"{reader_id}/{uuid.uuid4()}"
+        self._at: dict[Segment, int] = {}  # where the ledger has the segments that are claimed
+        self._decided: dict[uuid.UUID, bool] = {}
+        self._transaction: OpenTransaction[Any] | None = None
+        self._began: float | None = None  # when the first event of the step was handed out
+        self._keeper = LeaseKeeper()
+        self._broken = False
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._keeper.close)
+            self._member = GroupMember(client.stores, scope, group, reader_id, delay=delay)
+            undo.callback(self._member.close)
+            self._life = self._life_of_group()
+            self._steps = StepLog(client.stores, steps_stream(scope, group), self._life)
+            undo.callback(self._steps.close)
+            self._reader: GroupReader[T] = GroupReader(client.stores, self._member, serializer, begin_at=self._claim)
+            undo.pop_all()
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._broken = forks.inherited("ExactlyOnceReader")
+
+    @property
+    def id(self) -> str:
+        """Name of the reader in its group."""
+        return self._reader.id
+
+    @property
+    def committed(self) -> dict[Segment, int]:
+        """Offsets up to which the events of its segments are in the output; END_OF_SEGMENT for all of them."""
+        return dict(self._at)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._reader.timeout
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the group has read all there is; what was handed out last may still have to be committed."""
+        return self._reader.at_end
+
+    # ---------------------------------------------------------------- events in, events out
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> GroupEvent[T]:
+        """The next event; what was handed out before has its output by now. Ends when the group has read all there is.
+
+        Raises what :meth:`GroupReader.poll` and :meth:`commit` do.
+        """
+        while True:
+            found = self.next_event(self.timeout)
+            if found is not None:
+                return found
+            if self._reader.at_end:
+                self.commit()
+                raise StopIteration
+
+    def next_event(self, timeout: float) -> GroupEvent[T] | None:
+        """The next event; None if none came within ``timeout`` seconds. Raises as a step does."""
+        found: GroupEvent[T] | None = self._poll(self._reader.next_event, timeout)
+        return found
+
+    def poll(self, timeout: float) -> list[GroupEvent[T]]:
+        """The next events, all of one segment; none if none came within ``timeout`` seconds. Raises as a step does."""
+        arguments.wait("timeout", timeout)
+        return self._poll(self._reader.poll, timeout) or []
+
+    def _poll(self, take: Callable[[float], Any], timeout: float) -> Any:
+        """What ``take`` gives that is no checkpoint, within so many seconds; commits when it is time."""
+        self._check()
+        end = time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            wait = max(0.0, end - now)
+            if self._began is not None:
+                due = self._began + self._interval
+                if now >= due:
+                    self.commit()
+                else:
+                    wait = min(wait, due - now)
+            found = None
+            try:
+                found = take(wait)
+                first = found[0] if isinstance(found, list) and found else found
+                if not first:
+                    self._settle()
+                    if time.monotonic() >= end or self._reader.at_end:
+                        return None
+                    continue
+                if not first.is_checkpoint:
+                    if self._began is None:
+                        self._began = time.monotonic()
+                    return found
+                self.commit()  # the next call tells the group that it is taken
+            except ReaderOfflineError:
+                self._broken = True
+                raise
+            except Exception:
+                raise
+            except BaseException:
+                if found:  # it was handed out to this call alone
+                    self._reader.take_back()
+                raise
+
+    def write(self, value: Any, routing_key: str | None = None, *, key: object = None) -> None:
+        """Write an event that comes of those handed out; as :meth:`EventWriter.write`. Raises as transactions do."""
+        self.begin().write(value, routing_key, key=key)
+
+    def begin(self) -> OpenTransaction[Any]:
+        """The transaction of the next commit; :meth:`write` begins one if there is none."""
+        self._check()
+        if self._transaction is None:
+            transaction = self._writer.begin()
+            self._transaction = transaction
+            self._keeper.add(transaction)
+        return self._transaction
+
+    def commit(self, *, before: GroupEvent[T] | None = None) -> None:
+        """Have all that was handed out count as processed: its output is visible on return, for good.
+
+        With ``before``, an event of the last call, it and those behind it in its segment are left to the next commit.
+        Raises ReaderOfflineError if another reader has taken over, TransactionExpiredError, OutcomeUnknownError,
+        DeadlineExceededError; a new reader finds out what became of it.
+        """
+        self._check()
+        position = dict(self._reader.position.positions)
+        if before is not None and before.segment in position:
+            position[before.segment] = before.offset
+        moved = {s: (at, position[s]) for s, at in self._at.items() if s in position and position[s] != at}
+        transaction = self._transaction
+        if not moved and transaction is None:
+            self._began = None if before is None else self._began
+            return
+        self._broken = True  # until it is done
+        step, settled = None, {str(segment): ends for segment, ends in moved.items()}
+        if transaction is not None:
+            if not moved:
+                raise ConfigError("events were written before any was read: write what comes of the events")
+            transaction.detach()
+            step, settled = Step(transaction.id, str(transaction.stream), settled), {}
+        self._carry_out(settled=settled, forget=self._gone(), step=step)
+        if transaction is not None:
+            self._keeper.discard(transaction)
+            self._transaction = None
+        self._decided = {} if transaction is None else {transaction.id: True}
+        self._at = {segment: at for segment, at in self._at.items() if segment in position}
+        self._at |= {segment: end for segment, (_, end) in moved.items()}
+        self._began, self._broken = None if before is None else time.monotonic(), False
+        self._steps.compact()
+
+    # ---------------------------------------------------------------- the end
+
+    def finish(self, *, before: GroupEvent[T] | None = None) -> None:
+        """Commit as :meth:`commit`, and note in the ledger what became of it, as the end of the block does."""
+        self.commit(before=before)
+        self._settle()
+
+    def close(self) -> None:
+        """Commit, and leave the group. Durable on return."""
+        self.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if forks.is_inherited(self._broken):
+            return
+        with contextlib.ExitStack() as last:
+            last.callback(self._steps.close)
+            last.callback(self._keeper.close)
+            last.callback(self._member.close)
+            last.callback(self._drop)
+            if kind is None and not self._broken:
+                self.finish()
+            self._reader.leave(self._at)
+
+    def _drop(self) -> None:
+        """Abort what was not prepared; what cannot be aborted now ends with its lease."""
+        if self._transaction is not None:
+            with contextlib.suppress(ConnectorError):
+                self._transaction.abort(timeout=5.0)
+
+    # ---------------------------------------------------------------- inside
+
+    def _settle(self) -> None:
+        """Record the outcome of the last step: the server forgets transactions after a day."""
+        if self._decided:
+            self._carry_out()
+            self._decided = {}
+
+    def _check(self) -> None:
+        if self._broken:
+            raise ConfigError(f"reader {self.id} has failed or is closed: make a new one of its group")
+        try:
+            self._keeper.check()
+        except ConnectorError:
+            self._broken = True
+            raise
+
+    def _gone(self) -> tuple[str, ...]:
+        """Return the segments that the group has finished, which the log can forget."""
+        left = self._at.keys() - self._reader.position.positions.keys()
+        known = self._member.state.positions
+        return tuple(sorted(str(segment) for segment in left if segment not in known))
+
+    def _claim(self, acquired: Positions) -> Mapping[Segment, int]:
+        """Claim segments in the log, and return where to begin with them."""
+        self._life = self._life_of_group()
+        self._broken = True
+        self._carry_out(claim={str(segment): offset for segment, offset in acquired.items()}, known=False)
+        self._broken = False
+        found: dict[Segment, int] = {segment: self._steps.state.positions[str(segment)] for segment in acquired}
+        for segment, offset in found.items():
+            if offset != acquired[segment]:
+                _log.info("%s: %s is at %d in the log, %d in the group", self._run, segment, offset, acquired[segment])
+        self._at |= found
+        return found
+
+    def _life_of_group(self) -> Life:
+        config = self._member.state.config
+        return Life(str(config.id), config.generation)
+
+    def _carry_out(self, *, known: bool = True, **changes: Any) -> None:
+        """Write an update, and commit its step. Raises ReaderOfflineError, TransactionErrors, OutcomeUnknownError."""
+        update = Update(run=self._run, life=self._life, decided=self._decided, **changes)
+        turn = self._steps.carry_out(Turn(update, commit=update.step is not None), known=known)
+        if turn.outcome is Outcome.LOST:
+            raise ReaderOfflineError(
+                f"run {self._run} has lost its segments: {turn.reason}. What it has not committed is dropped and comes "
+                "again: create a new reader"
+            )
+        if turn.outcome in (Outcome.WRITTEN, Outcome.COMMITTED):
+            return
+        if turn.in_the_way:
+            step = turn.in_the_way[0]
+            raise TransactionUnknownError(
+                f"stream {step.stream} has forgotten transaction {step.transaction}, so whether it was committed is "
+                f"unknown; it was to hold the events of {', '.join(step.moves)}. Look for them in the stream"
+            )
+        assert self._transaction is not None
+        self._transaction.commit()  # raises the reason
+        raise AssertionError(turn.outcome)

@@ -1,0 +1,302 @@
+"""Machine of one turn of a run: claim units, record a step, commit it. It does no I/O.
+
+A transaction is a one-shot register on the server: OPEN becomes COMMITTING or ABORTING once, for good. The log is
+changed by conditional appends only. The rules:
+
+1. A run owns what it has claimed. A claim is appended only when every recorded step on it is decided.
+2. A step is recorded if its run owns all of its items, and each is where the step begins.
+3. Only the run that recorded a step commits it, and only after its record was accepted.
+4. Whoever claims next decides a recorded step by aborting its transaction. If the abort is refused, it is committed.
+5. A step is committed only when the transaction before it is visible, so readers see steps in their order.
+6. A transaction that the server has forgotten stays undecided: an operator says what became of it.
+
+Why each item is in the output exactly once: only recorded transactions are committed, and rule 1 gives each recorded
+step one outcome before anything else is recorded on its items. If it is committed, the next step begins after it. If
+it is aborted, the next step begins before it. A run that was thought dead finds its claim gone when it records, or its
+transaction aborted when it commits.
+
+A run may record its transaction before it writes it (ingestion, whose open transaction is a sign of life), or after
+(readers of a group, which know only then what they have read). The rules do not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, ClassVar, Final, NamedTuple
+from uuid import UUID
+
+from pravega_connector.core.values import TransactionStatus as Status
+from pravega_connector.exactly_once.steps.state import Step, StepsState, Update, Verdict, check, undecided
+
+__all__ = ["TABLE", "Ask", "Event", "Move", "Named", "Outcome", "Phase", "Request", "Table", "Turn"]
+
+
+class Phase(Enum):
+    """Phase of a turn. The value says what is asked of the servers."""
+
+    READ = "read the log to its end"
+    DECIDE = "abort the recorded steps that are in the way"
+    SETTLE = "ask whether what was committed before is visible"
+    APPEND = "append the update"
+    AWAIT = "ask whether the step before is visible"
+    COMMIT = "commit the recorded step"
+    SEE = "ask whether the recorded step is visible"
+    END = "end"
+
+
+class Event(Enum):
+    """Meaning of an answer."""
+
+    LOST = "the run may not write this any more"
+    RECORDED = "the step is in the log already"
+    UNDECIDED = "recorded steps are in the way"
+    BUSY = "recorded steps are in the way that the turn must not decide"
+    FREE = "the update may be appended"
+    DECIDED = "each step in the way is decided"
+    FORGOTTEN = "the server has forgotten a transaction"
+    VISIBLE = "all of it is visible"
+    NOT_YET = "not yet"
+    ACCEPTED = "appended"
+    REFUSED = "another run has appended first"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class Outcome(Enum):
+    """End of a turn."""
+
+    WRITTEN = "the update is in the log"
+    COMMITTED = "the step is committed"
+    ABORTED = "the step's transaction was aborted: its items come again"
+    LOST = "another run has taken over"
+    BUSY = "another run has recorded a step, and may be at work"
+    UNDECIDED = "the server has forgotten a transaction, so its outcome is unknown"
+
+
+class Ask(Enum):
+    """Kinds of requests. The comment names the type of the answer."""
+
+    READ = "read"  # (revision, StepsState)
+    APPEND = "append"  # bool: False if refused; a lost answer is asked again
+    ABORT = "abort"  # transaction -> Status after the call
+    STATUS = "status"  # transaction -> Status
+    COMMIT = "commit"  # transaction -> Status after the call
+
+
+class Named(NamedTuple):
+    """Transaction and its stream, as ``scope/stream``."""
+
+    stream: str
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Question to the servers."""
+
+    ask: Ask
+    transactions: tuple[Named, ...] = ()
+    update: Update | None = None
+    revision: Any = None
+    """End of the log on which the update was decided: it is appended there, or refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Next phase, and the outcome if it is known."""
+
+    to: Phase
+    outcome: Outcome | None = None
+
+
+Table = Mapping[tuple[Phase, Event], Move]
+_P, _E, _O = Phase, Event, Outcome
+
+TABLE: Final[Table] = {
+    (_P.READ, _E.LOST): Move(_P.END, _O.LOST),
+    (_P.READ, _E.RECORDED): Move(_P.AWAIT),
+    (_P.READ, _E.UNDECIDED): Move(_P.DECIDE),
+    (_P.READ, _E.BUSY): Move(_P.END, _O.BUSY),
+    (_P.READ, _E.FREE): Move(_P.SETTLE),
+    (_P.DECIDE, _E.DECIDED): Move(_P.READ),
+    (_P.DECIDE, _E.FORGOTTEN): Move(_P.END, _O.UNDECIDED),
+    (_P.SETTLE, _E.VISIBLE): Move(_P.APPEND),
+    (_P.SETTLE, _E.NOT_YET): Move(_P.SETTLE),
+    (_P.APPEND, _E.ACCEPTED): Move(_P.AWAIT),
+    (_P.APPEND, _E.REFUSED): Move(_P.READ),
+    (_P.AWAIT, _E.VISIBLE): Move(_P.COMMIT),
+    (_P.AWAIT, _E.NOT_YET): Move(_P.AWAIT),
+    (_P.COMMIT, _E.COMMITTED): Move(_P.SEE, _O.COMMITTED),
+    (_P.COMMIT, _E.ABORTED): Move(_P.END, _O.ABORTED),
+    (_P.COMMIT, _E.FORGOTTEN): Move(_P.END, _O.UNDECIDED),
+    (_P.SEE, _E.VISIBLE): Move(_P.END),
+    (_P.SEE, _E.NOT_YET): Move(_P.SEE),
+}
+
+_Judgement = tuple[Event, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """State of one turn. ``answered`` returns the next state; nothing is changed in place."""
+
+    update: Update
+    commit: bool = False
+    """Whether to commit the step once it is recorded. Otherwise the run writes first, and calls :meth:`committing`."""
+    deciding: frozenset[UUID] | None = None
+    """Recorded transactions that the turn may decide; None for all. Those of a run that is at work are left to it."""
+    see: bool = True
+    """Whether to wait until readers see the committed step."""
+    resolution: Mapping[UUID, bool] = field(default_factory=dict)
+    """An operator's word on forgotten transactions: whether each was committed."""
+    phase: Phase = Phase.READ
+    state: StepsState | None = None
+    """The log as it was last read. It may change in place when the log is read again."""
+    revision: Any = None
+    """Revision of that state."""
+    in_the_way: tuple[Step, ...] = ()
+    unseen: tuple[Named, ...] = ()
+    """Committed transactions that were not yet visible when last asked."""
+    reason: str = ""
+    outcome: Outcome | None = None
+    table: ClassVar[Table] = TABLE
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn has an outcome and needs no further call."""
+        return self.phase is Phase.END
+
+    @property
+    def decided(self) -> Mapping[UUID, bool]:
+        """Outcomes that the update records: whether each transaction is committed."""
+        return self.update.decided
+
+    def awaiting(self) -> Turn:
+        """Return the turn that waits until the step before is visible. The step is recorded."""
+        return replace(self, phase=Phase.SEE)._passed()
+
+    def committing(self) -> Turn:
+        """Return the turn that commits the recorded step, when the step before is visible."""
+        return replace(self, commit=True, phase=Phase.AWAIT, outcome=None)._passed()
+
+    def seeing(self) -> Turn:
+        """Return the turn that waits until the step, which is committed, is visible."""
+        assert self.update.step is not None
+        return replace(self, phase=Phase.SEE, unseen=(_named(self.update.step),), outcome=Outcome.COMMITTED)
+
+    def request(self) -> Request:
+        """Return the next request; invalid once the turn has ended."""
+        if self.phase is Phase.READ:
+            return Request(Ask.READ)
+        if self.phase is Phase.DECIDE:
+            return Request(Ask.ABORT, tuple(_named(step) for step in self.in_the_way))
+        if self.phase is Phase.APPEND:
+            return Request(Ask.APPEND, update=self.update, revision=self.revision)
+        if self.phase is Phase.COMMIT:
+            assert self.update.step is not None
+            return Request(Ask.COMMIT, (_named(self.update.step),))
+        return Request(Ask.STATUS, self.unseen)
+
+    def answered(self, answer: Any) -> Turn:
+        """Return the turn after an answer."""
+        return self._after(answer)._passed()
+
+    def _after(self, answer: Any) -> Turn:
+        event, changes = getattr(self, _JUDGES[self.phase])(answer)
+        move = self.table[self.phase, event]
+        return replace(self, **changes, phase=move.to, outcome=move.outcome or self.outcome)
+
+    def _passed(self) -> Turn:
+        """Pass over the phases that have nothing to ask."""
+        turn = self
+        while turn.phase in _WAITS and not turn.unseen:
+            turn = turn._after({})
+        if turn.phase in (Phase.AWAIT, Phase.COMMIT) and not turn.commit:
+            return replace(turn, phase=Phase.END, outcome=Outcome.WRITTEN)
+        return turn
+
+    # ---- what the answers mean ---------------------------------------------------------------------------------------
+
+    def _judge_read(self, answer: tuple[Any, StepsState]) -> _Judgement:
+        revision, state = answer
+        # Other runs may have written some of these decisions while this one was asking.
+        recorded = {step.transaction for step in state.steps.values()}
+        decided = {id_: committed for id_, committed in self.update.decided.items() if id_ in recorded}
+        update = replace(self.update, decided=decided)
+        verdict, reason = check(state, update)
+        changes: dict[str, Any] = {"state": state, "revision": revision, "update": update, "reason": reason}
+        changes["in_the_way"] = tuple(undecided(state, update)) if verdict is Verdict.UNDECIDED else ()
+        if verdict is Verdict.DONE:
+            changes["unseen"] = self._before_the_step()
+        event = _VERDICTS[verdict]
+        left = self.deciding is not None and any(s.transaction not in self.deciding for s in changes["in_the_way"])
+        return (Event.BUSY if left else event), changes
+
+    def _before_the_step(self) -> tuple[Named, ...]:
+        return _after(self.update.step) if self.update.step is not None else ()
+
+    def _judge_decided(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        decided, unseen = dict(self.update.decided), list(self.unseen)
+        for step in self.in_the_way:
+            status = answer[step.transaction]
+            committed = self._is_committed(step, status)
+            if committed is None:
+                return Event.FORGOTTEN, {}
+            decided[step.transaction] = committed
+            # What an aborted step would have waited for is not waited for by anybody else.
+            unseen += (_named(step),) if committed else _after(step)
+        changes = {"update": replace(self.update, decided=decided), "unseen": tuple(unseen), "in_the_way": ()}
+        return Event.DECIDED, changes
+
+    def _is_committed(self, step: Step, status: Status) -> bool | None:
+        if status.is_committed or status.is_aborted:
+            return status.is_committed
+        if self.state is not None and self.update.life != self.state.life:
+            return False  # no position of the earlier life is used again
+        return self.resolution.get(step.transaction)
+
+    def _judge_visible(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        unseen = tuple(named for named in self.unseen if answer.get(named.id) is Status.COMMITTING)
+        return (Event.NOT_YET if unseen else Event.VISIBLE), {"unseen": unseen}
+
+    def _judge_appended(self, accepted: bool) -> _Judgement:
+        if not accepted:
+            return Event.REFUSED, {}
+        return Event.ACCEPTED, {"unseen": self._before_the_step()}
+
+    def _judge_committed(self, answer: Mapping[UUID, Status]) -> _Judgement:
+        assert self.update.step is not None
+        named = _named(self.update.step)
+        status = answer[named.id]
+        if status.is_committed:
+            return Event.COMMITTED, {"unseen": (named,) if self.see and status is not Status.COMMITTED else ()}
+        return (Event.ABORTED if status.is_aborted else Event.FORGOTTEN), {}
+
+
+def _named(step: Step) -> Named:
+    return Named(step.stream, step.transaction)
+
+
+def _after(step: Step) -> tuple[Named, ...]:
+    return tuple(Named(step.stream, id_) for id_ in step.after)
+
+
+#: Phases that wait until transactions are visible.
+_WAITS: Final = frozenset({Phase.SETTLE, Phase.AWAIT, Phase.SEE})
+_VERDICTS: Final = {
+    Verdict.LOST: Event.LOST,
+    Verdict.DONE: Event.RECORDED,
+    Verdict.UNDECIDED: Event.UNDECIDED,
+    Verdict.WRITE: Event.FREE,
+}
+_JUDGES: Final = {
+    Phase.READ: "_judge_read",
+    Phase.DECIDE: "_judge_decided",
+    Phase.SETTLE: "_judge_visible",
+    Phase.APPEND: "_judge_appended",
+    Phase.AWAIT: "_judge_visible",
+    Phase.COMMIT: "_judge_committed",
+    Phase.SEE: "_judge_visible",
+}

@@ -1,0 +1,212 @@
+"""Log of steps in its stream, and the calls that a turn asks for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import UUID
+
+from pravega_connector.controller.service import CommitWatch
+from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.core.events import MAX_EVENT_SIZE
+from pravega_connector.core.values import STATE_TAG, StreamConfig, TransactionStatus
+from pravega_connector.errors import (
+    ConnectorError,
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    TransactionAbortedError,
+    TransactionCommittedError,
+    TransactionUnknownError,
+)
+from pravega_connector.exactly_once.steps.machine import Ask, Named, Phase, Request, Turn
+from pravega_connector.exactly_once.steps.state import Life, StepsJson, StepsState, Update
+from pravega_connector.single_segment.revisioned import Revision
+from pravega_connector.single_segment.synchronizer import StateSynchronizer
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.wire import StreamName
+
+__all__ = ["StepLog"]
+
+_log: Final = logging.getLogger(__name__)
+# Bytes of updates after which one initial value replaces them, and appends between two checks.
+_COMPACT_AFTER: Final = 1 << 20
+_CHECK_EVERY: Final = 200
+# An initial value is one event of the log.
+_LARGEST: Final = MAX_EVENT_SIZE - 64
+# Seconds between the first two polls of a commit that is under way, and the longest pause.
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.5
+# The controller reads its records from segments. A store that has lost them without knowing it may say UNKNOWN.
+_DOUBTS: Final = 3
+_DOUBT_SECONDS: Final = 1.0
+
+
+class StepLog:
+    """The log of one program, shared by its runs. Creates the stream if it is missing. Not thread safe."""
+
+    def __init__(self, stores: SegmentStores, name: StreamName, life: Life) -> None:
+        """Raises StepsStateError for the log of another program, AuthenticationError, ConfigError."""
+        self.name = name
+        self._controller, self._health = stores.controller, stores.health
+        self._watches: dict[StreamName, CommitWatch] = {}
+        self._appended = _CHECK_EVERY  # a run that is short checks once
+        # Creating takes a right on the whole scope, which using an existing stream does not need.
+        if not stores.controller.stream_exists(name):
+            stores.controller.create_stream_with(name, StreamConfig(tags=(STATE_TAG,)))
+        self._shared: StateSynchronizer[StepsState, StepsState, Update] = StateSynchronizer(
+            stores,
+            name,
+            create=lambda state: state,
+            apply=lambda state, update: state.apply(update),
+            init_serializer=StepsJson(StepsState),
+            update_serializer=StepsJson(Update),
+        )
+        try:
+            self._shared.initialize(StepsState(life))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def state(self) -> StepsState:
+        """The state as it was last read."""
+        state = self._shared.state
+        assert state is not None
+        return state
+
+    @property
+    def revision(self) -> Revision:
+        """The revision of :attr:`state`."""
+        revision = self._shared.revision
+        assert revision is not None
+        return revision
+
+    def read(self) -> StepsState:
+        """Read the log to its end. Raises DeserializationError, StepsStateError, DataLossError."""
+        self._shared.fetch_updates()
+        return self.state
+
+    @property
+    def life(self) -> Life:
+        """The life of the log that :attr:`state` is of."""
+        return self.state.life
+
+    def carry_out(self, turn: Turn, *, known: bool = False, waiting: Callable[[], None] = lambda: None) -> Turn:
+        """Carry out a turn to its end; with ``known``, begin with the state as it was last read.
+
+        ``waiting`` is called before each pause, while a commit is not visible.
+
+        Raises DeadlineExceededError if other runs were faster, or a commit was not visible, for the client's failover
+        timeout. Raises OutcomeUnknownError if no answer came for as long: another turn finds out.
+        """
+        deadline = Deadline(self._health.failover_timeout)
+        polls = Looks(deadline, _FIRST_PAUSE, _LONGEST_PAUSE)
+        if known and turn.phase is Phase.READ:
+            # A state that is too old costs an append, which is refused.
+            turn = turn.answered((self.revision, self.state))
+        while not turn.ended:
+            phase, turn = turn.phase, turn.answered(self._answer(turn.request(), deadline))
+            if turn.phase is phase:
+                waiting()
+                if not polls.again():
+                    raise _not_in_time(self.name, turn, deadline)
+            if deadline.passed and not turn.ended:
+                raise _not_in_time(self.name, turn, deadline)
+        return turn
+
+    def status(self, stream: StreamName, transaction: UUID) -> TransactionStatus:
+        """Return the status of a transaction; UNKNOWN only if the server says so repeatedly."""
+        watch = self._watches.get(stream)
+        if watch is None:
+            watch = self._watches[stream] = CommitWatch(self._controller, stream)
+        for _ in range(_DOUBTS):
+            status = watch.status(transaction)
+            if status is not TransactionStatus.UNKNOWN:
+                return status
+            time.sleep(_DOUBT_SECONDS)
+        return watch.status(transaction)
+
+    def compact(self) -> None:
+        """Replace the updates by one initial value if a new run would have to read many of them."""
+        if self._appended < _CHECK_EVERY:
+            return
+        self._appended = 0
+        try:
+            if self._shared.bytes_since_compaction() > _COMPACT_AFTER:
+                self._shared.compact(self._fitting)
+        except ConnectorError as error:  # the update is written: a longer log must not fail it
+            _log.info("log %s was not compacted: %s", self.name, error)
+
+    def close(self) -> None:
+        """Close the connection that writes."""
+        self._shared.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- inside
+
+    def _fitting(self, state: StepsState) -> StepsState | None:
+        size = len(StepsJson(StepsState).serialize(state))
+        if size <= _LARGEST:
+            return state
+        _log.warning("log %s is not compacted: its state of %d bytes is over %d", self.name, size, _LARGEST)
+        return None
+
+    def _answer(self, request: Request, deadline: Deadline) -> Any:
+        if request.ask is Ask.READ:
+            state = self.read()
+            return self.revision, state
+        if request.ask is Ask.APPEND:
+            assert request.update is not None
+            return self._append(request.update, request.revision, deadline)
+        call = {Ask.STATUS: self._status, Ask.ABORT: self._abort, Ask.COMMIT: self._commit}[request.ask]
+        return {named.id: call(named) for named in request.transactions}
+
+    def _append(self, update: Update, revision: Revision, deadline: Deadline) -> bool:
+        """Append at a revision. After a lost answer, append again: the log accepts one of both."""
+        while True:
+            try:
+                written = self._shared.update_state(lambda _: [update] if self.revision == revision else [])
+            except OutcomeUnknownError:
+                if deadline.passed:
+                    raise
+            else:
+                self._appended += 1
+                return bool(written)
+
+    def _status(self, named: Named) -> TransactionStatus:
+        return self.status(_stream(named), named.id)
+
+    def _abort(self, named: Named) -> TransactionStatus:
+        return self._changed(named, lambda: self._controller.abort_transaction(_stream(named), named.id))
+
+    def _commit(self, named: Named) -> TransactionStatus:
+        return self._changed(named, lambda: self._controller.commit_transaction(_stream(named), named.id))
+
+    def _changed(self, named: Named, call: Callable[[], TransactionStatus]) -> TransactionStatus:
+        """Return the status after a call that may be refused."""
+        try:
+            return call()
+        except (TransactionCommittedError, TransactionAbortedError):
+            return self._status(named)
+        except TransactionUnknownError:
+            status = self._status(named)
+            return call() if status is TransactionStatus.OPEN else status
+
+
+def _stream(named: Named) -> StreamName:
+    return StreamName(*named.stream.split("/"))
+
+
+def _not_in_time(log: StreamName, turn: Turn, deadline: Deadline) -> DeadlineExceededError:
+    return DeadlineExceededError(
+        f"a run of log {log} was not done within {deadline.seconds:g} s; it was to {turn.phase.value}. The next run "
+        "continues from there"
+    )

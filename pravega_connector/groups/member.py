@@ -1,0 +1,277 @@
+"""Member of a reader group: makes the calls that the machine of a reader asks for.
+
+It reads no events. Whoever reads calls :meth:`GroupMember.turn` before each event or block of events, tells what was
+handed out and which segments have ended, and reads :attr:`GroupMember.reading` from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pravega_connector.core.values import MAX_LONG, SubscriberId
+from pravega_connector.errors import OutcomeUnknownError, ReaderOfflineError
+from pravega_connector.group_protocol import (
+    END_OF_SEGMENT,
+    GroupConfig,
+    GroupState,
+    Init,
+    InitSerializer,
+    KeyRange,
+    Positions,
+    Ranged,
+    Segment,
+    StateSerializer,
+    StateUpdate,
+    apply,
+    create,
+    group_stream,
+)
+from pravega_connector.group_protocol.machine import Ask, Now, Phase, Reader, Request, Succession, should_compact
+from pravega_connector.single_segment.synchronizer import StateSynchronizer
+from pravega_connector.stores.segment_stores import SegmentStores
+
+if TYPE_CHECKING:
+    from pravega_connector.controller.service import ControllerClient
+
+__all__ = ["GroupMember", "init_of"]
+
+_log: Final = logging.getLogger(__name__)
+# Writes of one update whose outcome stays unknown, each after all attempts of a call.
+_UNKNOWN: Final = 3
+# Not the sequence that a program has seeded for itself.
+_CHANCE: Final = random.SystemRandom()
+
+
+def _now() -> Now:
+    return Now(time.monotonic(), time.time_ns() // 1_000_000)
+
+
+def init_of(controller: ControllerClient, config: GroupConfig) -> Init:
+    """The beginning of a group with a configuration: where the cuts say, else at the heads of the streams."""
+    start: dict[Segment, int] = {}
+    end: dict[Segment, int] = {}
+    for stream, bound in config.start.items():
+        cut = controller.head_cut(stream) if bound.cut is None else bound.cut
+        start |= {Segment(stream, number): offset for number, offset in cut.positions.items()}
+    for stream, bound in config.end.items():
+        positions = {} if bound.cut is None else bound.cut.positions
+        # A segment that the cut has read to its end is read to its end, wherever that is.
+        end |= {Segment(stream, n): MAX_LONG if offset < 0 else offset for n, offset in positions.items()}
+    return Init(config, Ranged.of(start), end)
+
+
+class GroupMember:
+    """One reader in a group. Not thread safe. Context manager: leaving the block leaves the group."""
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        scope: str,
+        group: str,
+        reader_id: str,
+        *,
+        delay: float = 0.0,
+        clock: Callable[[], Now] = _now,
+        chance: Callable[[], float] = _CHANCE.random,
+    ) -> None:
+        """Comes into the group, whose state there must be already.
+
+        It acquires segments after ``delay`` seconds, up to twice that. Raises ReaderOnlineError, ConfigError for a
+        group without a state, OutcomeUnknownError if nobody can tell whether it came: another id is sure to be free.
+        """
+        self.scope, self.group = scope, group
+        self._controller = stores.controller
+        self._clock, self._chance = clock, chance
+        self._log: StateSynchronizer[GroupState, Init | GroupState, StateUpdate] = StateSynchronizer(
+            stores,
+            group_stream(scope, group),
+            create=create,
+            apply=apply,
+            init_serializer=InitSerializer(),
+            update_serializer=StateSerializer(),
+        )
+        wait = delay + chance() * delay
+        self._reader = Reader.join(reader_id, clock(), delay=wait)
+        self._asking = False  # True before a turn: the last one was interrupted
+        try:
+            self._finish()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def reader_id(self) -> str:
+        """Name of the reader in its group."""
+        return self._reader.id
+
+    @property
+    def state(self) -> GroupState:
+        """The group's state, as it was when last looked at."""
+        state = self._log.state
+        assert state is not None
+        return state
+
+    @property
+    def reading(self) -> Positions:
+        """Segments to read, and from where."""
+        return self._reader.reading
+
+    @property
+    def position(self) -> Ranged:
+        """Where it is in all segments that it owns."""
+        return self._reader.position
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The checkpoint to hand out, if the last turn has ended with one."""
+        return self._reader.handed if self._reader.phase is Phase.CHECKPOINT else None
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the group has read all there is to read, as the last turn has shown."""
+        return self._reader.phase is Phase.END
+
+    def turn(self) -> None:
+        """Take part in the group. The caller has done with all that was handed out before.
+
+        Raises ReaderOfflineError for a reader that was taken offline: close it without leaving, and make another one.
+        """
+        if self.begin_turn():
+            self.finish_turn()
+
+    def begin_turn(self) -> bool:
+        """Begin a turn, as :meth:`turn`; whether there is something to ask the servers for it.
+
+        After an interrupted turn that one continues: what it wrote last may have taken effect.
+        """
+        if self._asking and not self._reader.rests:
+            self._reader = self._reader.outcome_unknown()
+        else:
+            self._reader = self._reader.turn(self.state, self._clock())
+        return not self._reader.rests
+
+    def finish_turn(self) -> None:
+        """Ask what the turn needs, which takes as long as the servers do. Raises what :meth:`turn` does."""
+        self._finish()
+
+    def wait(self) -> float:
+        """Seconds until the next turn may have something to do though nothing was read."""
+        return max(0.0, self._reader.due(self.state) - self._clock().seconds)
+
+    def handed_out(self, segment: Segment, offset: int) -> None:
+        """Note that the events of a segment before an offset were handed out."""
+        self._reader = self._reader.handed_out(segment, offset)
+
+    def ended(self, segment: Segment, *, sealed: bool = True) -> None:
+        """Note the end of a segment, or (``sealed`` False) the offset at which the group ends in it."""
+        self._reader = self._reader.ended(segment, sealed=sealed)
+
+    def truncated(self, segment: Segment, start: int) -> None:
+        """Note that a segment begins later than where this reader is."""
+        self._reader = self._reader.truncated(segment, start)
+
+    def moved(self, segment: Segment, offset: int) -> None:
+        """Read a segment that it owns from elsewhere than the group says; END_OF_SEGMENT: not at all."""
+        if offset == END_OF_SEGMENT:
+            self._reader = self._reader.ended(segment)
+            return
+        self._reader = self._reader.moved(segment, offset)
+        if offset == self.state.end.get(segment):
+            self._reader = self._reader.ended(segment, sealed=False)
+
+    def leave(self, position: Positions | None = None) -> None:
+        """Leave the group: others go on from where this reader is, or was at ``position``. Durable on return."""
+        if self._reader.phase is not Phase.GONE:
+            self._reader = self._reader.leave(position)
+            self._finish()
+
+    def close(self) -> None:
+        """Close the connection. Without :meth:`leave` the group goes on waiting for this reader."""
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            if kind is None or not issubclass(kind, ReaderOfflineError):
+                self.leave()
+        finally:
+            self.close()
+
+    # ---------------------------------------------------------------- inside
+
+    def _finish(self) -> None:
+        """Ask what the machine asks until it rests."""
+        self._asking = True
+        try:
+            while not self._reader.rests:
+                now = self._clock()
+                answer = self._answer(self._reader.request(now), now)
+                self._reader = self._reader.answered(answer, self.state, self._clock())
+        except Exception:
+            self._asking = False
+            raise
+        self._asking = False
+
+    def _answer(self, request: Request, now: Now) -> Any:
+        match request.ask:
+            case Ask.FETCH:
+                self._fetch()
+            case Ask.UPDATE:
+                self._update(request, now)
+            case Ask.WRITE:
+                try:
+                    self._log.update_state_unconditionally(request.updates)
+                except OutcomeUnknownError as error:  # the next one says the same, and newer
+                    _log.info("reader %s of group %s/%s: %s", self._reader.id, self.scope, self.group, error)
+            case Ask.CONFIG:
+                config = self._controller.group_config(self.scope, self.group)
+                return init_of(self._controller, self.state.config if config is None else config)
+            case Ask.SUCCESSORS:
+                assert request.segment is not None
+                return self._succession(request.segment)
+            case Ask.PUBLISH:
+                config = self.state.config
+                subscriber = SubscriberId(self.group, str(config.id), config.generation)
+                for cut in request.cuts.values():
+                    self._controller.update_subscriber(subscriber, cut, scope=self.scope)
+        return None
+
+    def _fetch(self) -> None:
+        self._log.fetch_updates()
+        # The number of bytes costs a look at the mark: the dice are thrown first.
+        chance = self._chance()
+        if should_compact(self.state, MAX_LONG, chance) and should_compact(
+            self.state, self._log.bytes_since_compaction(), chance
+        ):
+            self._log.compact(lambda state: None if state.later else state)
+
+    def _update(self, request: Request, now: Now) -> None:
+        """Write what follows from the state, until it is known whether it was written."""
+        for attempt in range(1, _UNKNOWN + 1):
+            assert request.decide is not None
+            try:
+                self._log.update_state(request.decide)
+                return
+            except OutcomeUnknownError as error:
+                if self._reader.phase is Phase.JOIN or attempt == _UNKNOWN:
+                    raise
+                # The same bytes at the same place find out what became of the first ones; elsewhere they come too late.
+                _log.info("reader %s of group %s/%s: %s", self._reader.id, self.scope, self.group, error)
+                self._reader = self._reader.outcome_unknown()
+                self._log.fetch_updates()
+                request = self._reader.request(now)
+
+    def _succession(self, segment: Segment) -> Succession:
+        found = self._controller.successors(segment.stream, segment.id)
+        after = {Segment(segment.stream, one.range.id): one for one in found}
+        return Succession(
+            {successor: one.predecessors for successor, one in after.items()},
+            {successor: KeyRange(one.range.low, one.range.high) for successor, one in after.items()},
+        )

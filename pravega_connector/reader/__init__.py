@@ -1,0 +1,1 @@
+"""Reading streams: bounded ranges, the tail of a stream, positions, and watermarks."""

@@ -1,0 +1,133 @@
+"""Places in a stream as people write them: from ``earliest``, a time or the text of a cut to a stream cut."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from pravega_connector.core import arguments
+from pravega_connector.core.arguments import Place
+from pravega_connector.errors import ConfigError, MalformedStreamCutError
+from pravega_connector.wire import StreamCut, StreamName
+from pravega_serde.guesses import did_you_mean
+
+if TYPE_CHECKING:
+    from pravega_connector.client.pravega_client import PravegaClient
+
+__all__ = ["cuts_of", "parse_place", "parse_time", "valid_cut"]
+
+_HEAD: Final = ("earliest", "head")
+_TAIL: Final = ("latest", "tail")
+_OPEN: Final = "unbounded"
+_TIMESTAMP: Final = "timestamp:"
+_LONGEST_WORD: Final = 20  # no stream cut is as short
+
+
+def parse_place(
+    client: PravegaClient,
+    stream: StreamName,
+    text: str,
+    what: str,
+    *,
+    end: bool = False,
+    may_be_open: bool = False,
+    also: str = "",
+) -> StreamCut | None:
+    """The cut of a stream at a place; None for ``unbounded``, which is a place only if it ``may_be_open``.
+
+    A place is ``earliest`` or ``head``, ``latest`` or ``tail``, a time (:meth:`PravegaClient.cut_at`, which ``end`` is
+    handed on to), or the text of a cut. ``what`` names in errors what was given, ``also`` what else it takes there.
+    Raises StreamNotFoundError, MalformedStreamCutError, TimeUnknownError, ConfigError. Nothing is created.
+    """
+    text = text.strip()
+    word = text.lower()
+    if word == _OPEN:
+        if may_be_open:
+            return None
+        raise ConfigError(f"{what} must be 'earliest', 'latest' or another place in the stream")
+    if word in _HEAD or word in _TAIL:
+        client.require_stream(stream)
+        return client.head(stream) if word in _HEAD else client.tail(stream)
+    if word.isdecimal() or word.startswith(_TIMESTAMP):
+        millis = _millis(text, what)
+        client.require_stream(stream)
+        return client.cut_at(stream, millis, end=end)
+    try:
+        cut = StreamCut.from_text(text, stream)
+    except MalformedStreamCutError:
+        if _is_time(text):
+            raise MalformedStreamCutError(f"{what} has no place {text!r}; write 'timestamp:{text}'") from None
+        if len(text) > _LONGEST_WORD:
+            raise
+        known = (*_HEAD, *_TAIL, *([_OPEN] if may_be_open else []))
+        raise MalformedStreamCutError(
+            f"{what} has no place {text!r}{did_you_mean(text, known)} (it takes 'earliest', 'latest', a stream cut as "
+            f"text, timestamp:2026-11-21T10:00:00Z{also})"
+        ) from None
+    return valid_cut(client, cut)
+
+
+def cuts_of(
+    client: PravegaClient, streams: list[StreamName], place: Place | None, what: str, *, default: str
+) -> list[StreamCut]:
+    """The cut of each stream at a place, and at ``default`` without one. Raises what :func:`parse_place` does.
+
+    ``what`` is the argument that gives it: ``start``, ``end``. An ``end`` may be open, which is the present tail.
+    """
+    cuts = []
+    ends = what == "end"
+    for stream, given in zip(streams, arguments.places(place, streams, what), strict=True):
+        if isinstance(given, StreamCut):
+            cuts.append(given)
+            continue
+        if given is None:
+            found = client.head(stream) if default in _HEAD else client.tail(stream)
+        else:
+            cut = parse_place(client, stream, given, f"argument {what!r}", end=ends, may_be_open=ends)
+            found = client.tail(stream) if cut is None else cut
+        cuts.append(found)
+    return cuts
+
+
+def valid_cut(client: PravegaClient, cut: StreamCut) -> StreamCut:
+    """A cut that somebody wrote down, as the servers take it. Raises MalformedStreamCutError, StreamNotFoundError."""
+    # Java puts -1 for a segment that has not begun, which no server takes.
+    cut = StreamCut(cut.stream, {segment_id: max(at, 0) for segment_id, at in cut.positions.items()})
+    client.require_stream(cut.stream)
+    if not client.controller.is_cut_valid(cut):
+        raise MalformedStreamCutError(
+            f"the stream cut {cut} does not cover stream {cut.stream} exactly once: take one that Pravega gave"
+        )
+    return cut
+
+
+def _millis(text: str, what: str) -> int:
+    """Milliseconds since 1970, from a number or from a time of ISO 8601, which is UTC if it names no zone."""
+    given = text[len(_TIMESTAMP) :].strip() if text.lower().startswith(_TIMESTAMP) else text
+    if given[:1] == "-" and given[1:].isdecimal():
+        return int(given)
+    try:
+        return parse_time(given)
+    except ConfigError:
+        raise ConfigError(
+            f"{what} has an invalid time {text!r}: write timestamp:2026-11-21T10:00:00Z, or milliseconds since 1970"
+        ) from None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ConfigError:
+        return False
+    return True
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970 of a number or an ISO 8601 time, in UTC by default. Raises ConfigError."""
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ConfigError(f"invalid time {text!r}: write 2026-11-21T10:00:00Z, or milliseconds since 1970") from None
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

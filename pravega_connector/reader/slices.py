@@ -1,0 +1,249 @@
+"""Reading bounded ranges: exact bytes of one segment, or the events of a stream between two cuts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pravega_connector import metrics
+from pravega_connector.core import arguments
+from pravega_connector.core.connection import Connection
+from pravega_connector.errors import ConnectionLostError, DataLossError, NoSuchSegmentError, SegmentTruncatedError
+from pravega_connector.notebook import table
+from pravega_connector.stores.segment_stores import SegmentStores, error_of
+from pravega_connector.wire import (
+    EVENT_HEADER_SIZE,
+    FrameParser,
+    RangeRead,
+    SegmentRead,
+    StreamCut,
+    StreamName,
+    segment_name,
+)
+from pravega_serde.errors import DeserializationError, PravegaError
+
+__all__ = ["EventBatch", "SegmentSlice", "joined", "read_chunks", "read_slice", "read_slices", "slices_between"]
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSlice:
+    """The bytes [start, end) of one segment; both are event boundaries."""
+
+    stream: StreamName
+    segment_id: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EventBatch:
+    """Consecutive events of one segment.
+
+    ``events`` is a binary array, ``offsets`` the segment offset at which each event starts (int64, same length).
+    """
+
+    stream: StreamName
+    segment_id: int
+    events: pa.BinaryArray
+    offsets: npt.NDArray[np.int64]
+
+    @property
+    def end(self) -> int:
+        """Segment offset behind the last event."""
+        return int(self.offsets[-1]) + EVENT_HEADER_SIZE + len(self.events[-1].as_buffer())
+
+    def __repr__(self) -> str:
+        first = self.offsets[0] if len(self.offsets) else "none"
+        return f"EventBatch({self.stream}, segment {self.segment_id}, {len(self.events)} events, the first at {first})"
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.offsets.tolist(), (event.as_py() for event in self.events), strict=True)
+        name = f"segment {self.segment_id} of {self.stream}: {len(self.events):,} events"
+        return table(name, ["offset", "event"], rows, len(self.events))
+
+    def values(self, serializer: Any = None) -> Iterator[Any]:
+        """Yield the events one by one, deserialized if a serializer, or the name of its format, is given.
+
+        Raises DeserializationError that names stream, segment and offset of the event.
+        """
+        if serializer is None:
+            yield from self.events.to_pylist()
+            return
+        deserialize = arguments.serializer_of(serializer, "deserialize").deserialize
+        for row, event in enumerate(self.events.to_pylist()):
+            try:
+                value = deserialize(event)
+            except DeserializationError as error:
+                metrics.BAD_RECORDS.add(1, "client", str(self.stream))
+                raise self.locate(error, row) from error
+            yield value
+
+    def locate(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the coordinates of the event in that row."""
+        return error.at(
+            scope=self.stream.scope,
+            stream=self.stream.stream,
+            segment_id=self.segment_id,
+            offset=int(self.offsets[row]),
+        )
+
+
+def read_slice(stores: SegmentStores, piece: SegmentSlice) -> Generator[EventBatch, None, None]:
+    """Yield the events of a slice in order, about a mebibyte at a time. Raises what :func:`read_chunks` does."""
+    parser = FrameParser(piece.start, segment=segment_name(piece.stream, piece.segment_id))
+    label = str(piece.stream)
+    with closing(read_chunks(stores, piece)) as chunks:
+        for chunk in chunks:
+            column = parser.feed(chunk)
+            metrics.CONSUMED_BYTES.add(len(chunk), label)
+            if column is not None:
+                metrics.CONSUMED_EVENTS.add(len(column.offsets), label)
+                yield EventBatch(piece.stream, piece.segment_id, column.payload, column.offsets)
+    parser.finish()
+
+
+def joined(batches: Iterable[EventBatch], size: int) -> Iterator[EventBatch]:
+    """Yield the batches, those of one segment put together until they have ``size`` bytes or more; with 0 as they are.
+
+    What came before an error is handed on before it is raised.
+    """
+    if not size:
+        yield from batches  # and nothing is kept of one while the next one is read
+        return
+    parts: list[EventBatch] = []
+    there = 0
+    try:
+        for batch in batches:
+            if parts and (batch.segment_id, batch.stream) != (parts[0].segment_id, parts[0].stream):
+                yield _one(parts)
+                parts, there = [], 0
+            parts.append(batch)
+            there += batch.events.nbytes
+            if there >= size:
+                yield _one(parts)
+                parts, there = [], 0
+    except PravegaError:
+        if parts:
+            yield _one(parts)
+        raise
+    if parts:
+        yield _one(parts)
+
+
+def _one(parts: list[EventBatch]) -> EventBatch:
+    if len(parts) == 1:
+        return parts[0]
+    events = pa.concat_arrays([part.events for part in parts])
+    return replace(parts[0], events=events, offsets=np.concatenate([part.offsets for part in parts]))
+
+
+def read_chunks(stores: SegmentStores, piece: SegmentSlice) -> Generator[memoryview, None, None]:
+    """Yield the bytes of a slice in order, at most a mebibyte at a time; each is gone when the next one is asked for.
+
+    Lost connections, moved segments and expired tokens are mended, for as long each time as a call may take. Raises
+    DataLossError when the range is truncated or deleted, which the controller must confirm.
+    """
+    stream, segment_id = piece.stream, piece.segment_id
+    name = segment_name(stream, segment_id)
+    plan = RangeRead(name, piece.start, piece.end)
+    connection: Connection | None = None
+    attempts = stores.health.attempts(_logger, f"reading stream {stream}")
+
+    def step() -> list[memoryview]:
+        nonlocal connection
+        deadline = attempts.share()
+        if connection is None:
+            connection = stores.pool.take(stores.endpoint(stream, segment_id, deadline), deadline)
+            plan.restart()
+        if wire := plan.requests(stores.token(stream, write=False, deadline=deadline)):
+            connection.send(wire, deadline)
+        reply = connection.receive(deadline)
+        if not isinstance(reply, SegmentRead):
+            plan.check(reply)
+            stores.confirm(stream, segment_id, error_of(reply, name), deadline)
+        assert isinstance(reply, SegmentRead)
+        chunks = [data for _, data in plan.receive(reply)]
+        if not len(reply.data):  # the store's container of the segment is shutting down
+            raise ConnectionLostError(f"the store of segment {name} answered a read at {reply.offset} with no bytes")
+        return chunks
+
+    def reconnect(error: PravegaError) -> None:
+        nonlocal connection
+        if connection is not None:
+            connection.close()
+            connection = None
+        stores.forget(stream, segment_id, error)
+
+    try:
+        while not plan.done:
+            try:
+                chunks = step()
+            except PravegaError as error:
+                attempts.settle(error, reconnect)
+                continue
+            attempts.done()
+            yield from chunks
+    except (SegmentTruncatedError, NoSuchSegmentError) as error:
+        raise data_loss(stream, segment_id, plan.position, error) from error
+    finally:
+        attempts.close()
+        if connection is not None:
+            # Only a range that was read to its end leaves no answer under way.
+            if plan.done:
+                stores.pool.give_back(connection)
+            else:
+                connection.close()
+
+
+def data_loss(stream: StreamName, segment_id: int, position: int, error: Exception | None = None) -> DataLossError:
+    """The error for a reader that is at ``position`` and finds that the segment has not the bytes from there on."""
+    what = "the segment was truncated away or deleted"
+    if isinstance(error, SegmentTruncatedError):
+        what = f"what comes before offset {error.start_offset} was truncated"
+    return DataLossError(
+        f"stream {stream}, segment {segment_id}, offset {position}: {what}; "
+        "start at the head of the stream, or keep the data longer (retention)"
+    )
+
+
+def slices_between(
+    stores: SegmentStores, start: StreamCut, end: StreamCut, *, skip_lost: bool = False
+) -> list[SegmentSlice]:
+    """The parts of segments that lie between two cuts of a stream, predecessors before their successors.
+
+    Empty parts are left out; with ``skip_lost`` those too that are truncated away or deleted. Raises DataLossError,
+    without it, for a segment whose end is no longer known.
+    """
+    stream = start.stream
+    ids = stores.controller.segments_between(start, end)
+    infos = stores.segment_infos(stream, [i for i in ids if skip_lost or i not in end.positions])
+    slices = []
+    for segment_id in ids:
+        # Java puts -1 for a segment that has not begun.
+        begin = max(start.positions.get(segment_id, 0), 0)
+        info = infos.get(segment_id)
+        if info is not None and not info.exists:
+            if skip_lost:
+                continue
+            raise data_loss(stream, segment_id, begin)
+        if info is not None and skip_lost:
+            begin = max(begin, info.start_offset)
+        stop = end.positions[segment_id] if info is None else end.positions.get(segment_id, info.write_offset)
+        if begin < stop:
+            slices.append(SegmentSlice(stream, segment_id, begin, stop))
+    return slices
+
+
+def read_slices(stores: SegmentStores, slices: list[SegmentSlice]) -> Generator[EventBatch, None, None]:
+    """Yield the events of slices, one slice after the other. Closing the generator closes its connection."""
+    for piece in slices:
+        yield from read_slice(stores, piece)

@@ -1,0 +1,240 @@
+"""Readers that follow: several streams as one, and the values of events instead of their bytes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from pravega_connector import metrics
+from pravega_connector.core import arguments
+from pravega_connector.core.connection import wait_ready
+from pravega_connector.core.events import SupportsDeserialize
+from pravega_connector.errors import ConfigError
+from pravega_connector.hints import HintedNames
+from pravega_connector.reader.slices import EventBatch
+from pravega_connector.reader.tail import TailReader, batches_of
+from pravega_connector.wire import StreamCut
+from pravega_serde import forks
+from pravega_serde.errors import DeserializationError
+
+__all__ = ["StreamsReader", "ValueReader"]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class StreamsReader(HintedNames):
+    """Reads several streams from a cut of each on and does not end. Not thread safe.
+
+    A batch is of one stream, whose order per routing key it keeps; the streams take turns. Otherwise as TailReader.
+    """
+
+    def __init__(self, readers: list[TailReader]) -> None:
+        self._readers = readers
+        self._turns = list(readers)
+
+    @property
+    def positions(self) -> list[StreamCut]:
+        """Cut of each stream after the last event that was handed out: ``start`` of a later reader."""
+        return [reader.position for reader in self._readers]
+
+    def __repr__(self) -> str:
+        return f"StreamsReader({', '.join(map(str, self.positions))})"
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all streams were sealed and read to their ends."""
+        return all(reader.at_end for reader in self._readers)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._readers[0].timeout
+
+    def poll(self, timeout: float) -> EventBatch | None:
+        """The next events of a segment, or None if none arrived within ``timeout`` seconds or all streams ended.
+
+        Raises what :meth:`TailReader.poll` does, and can be polled again as that can.
+        """
+        arguments.wait("timeout", timeout)
+        end = time.monotonic() + timeout
+        while True:
+            for reader in self._turns:
+                batch = None
+                try:
+                    batch = reader.poll(0)
+                    if batch is not None:
+                        self._turns = [*(other for other in self._turns if other is not reader), reader]
+                        return batch
+                except BaseException:
+                    if batch is not None:  # interrupted
+                        reader.take_back()
+                    raise
+            left = end - time.monotonic()
+            if left <= 0 or self.at_end:
+                return None
+            waits = [reader.waits() for reader in self._readers if not reader.at_end]
+            sources = [source for own, _ in waits for source in own]
+            wait_ready(sources, [], max(0.0, min(left, *(seconds for _, seconds in waits))))
+
+    def require_open(self) -> None:
+        """Raise ConfigError after :meth:`close`."""
+        for reader in self._readers:
+            reader.require_open()
+
+    def __iter__(self) -> Iterator[EventBatch]:
+        """Yield batches until all streams are sealed and read to their ends."""
+        return batches_of(self)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for reader in self._readers:
+            reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+class ValueReader(HintedNames, Generic[T]):
+    """Reads the values of events as they arrive, of one stream or of several. Not thread safe.
+
+    An event that cannot be decoded is a DeserializationError that names its place; the reader goes on behind it, and
+    :attr:`position` stays before it until it does.
+    """
+
+    def __init__(self, reader: TailReader | StreamsReader, serializer: SupportsDeserialize[T]) -> None:
+        self._reader = reader
+        self._deserialize = serializer.deserialize
+        self.take_may_block = bool(getattr(serializer, "read_may_block", False))
+        self._batch: EventBatch | None = None
+        self._events: list[bytes] | None = None  # of the batch, once they are needed
+        self._row = 0  # the next event to decode
+        self._done = 0  # the first one that was not handed out
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._batch = self._events = forks.inherited("ValueReader")  # which the parent hands out
+
+    def __repr__(self) -> str:
+        return f"ValueReader({', '.join(map(str, self.positions))})"
+
+    @property
+    def position(self) -> StreamCut:
+        """Cut after the last value that was handed out. Raises ConfigError if there are several streams."""
+        positions = self.positions
+        if len(positions) != 1:
+            raise ConfigError("this reader follows several streams: 'positions' has the cut of each")
+        return positions[0]
+
+    @property
+    def positions(self) -> list[StreamCut]:
+        """Cut of each stream after the last value that was handed out."""
+        cuts, batch = self._reader.positions, self._batch
+        if batch is None or self._done == len(batch.offsets):
+            return cuts
+        inside = {batch.segment_id: int(batch.offsets[self._done])}
+        return [
+            StreamCut(cut.stream, {**cut.positions, **inside}) if cut.stream == batch.stream else cut for cut in cuts
+        ]
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call of the client may take."""
+        return self._reader.timeout
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there are events that came and were not handed out."""
+        return self._batch is not None and self._row < len(self._batch.offsets)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether every stream was sealed and read to its end."""
+        return not self.has_events and self._reader.at_end
+
+    def poll(self, timeout: float) -> list[T]:
+        """The next values, all of one segment; none if none arrived within ``timeout`` seconds or all has ended.
+
+        Raises what :meth:`TailReader.poll` does, DeserializationError.
+        """
+        arguments.wait("timeout", timeout)
+        self._reader.require_open()
+        if not self.fetch(timeout):
+            return []
+        values: list[T] = []
+        row = self._row
+        try:
+            values.extend(map(self._deserialize, self._there()[row:]))  # those before an error stay in the list
+        except DeserializationError as error:
+            if not values:
+                raise self._refused(error, row) from error
+            # The next call raises it: these values come before it.
+        return self._hand_out(values, row + len(values))
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield values until every stream is sealed and read to its end."""
+        while not self.at_end:
+            if self.fetch(self._reader.timeout):
+                while self.has_events:
+                    yield self.take()
+
+    def fetch(self, timeout: float) -> bool:
+        """Return whether there is an event to decode, after at most ``timeout`` seconds."""
+        if self.has_events:
+            return True
+        # One step: an interrupt either leaves the events to the reader below, or finds them here.
+        self._batch, self._events, self._row, self._done = self._reader.poll(timeout), None, 0, 0
+        return self._batch is not None
+
+    def take(self) -> T:
+        """Return the next value, which must exist. Raises DeserializationError."""
+        row = self._row
+        try:
+            value = self._deserialize(self._there()[row])
+        except DeserializationError as error:
+            raise self._refused(error, row) from error
+        return self._hand_out(value, row + 1)
+
+    def _there(self) -> list[bytes]:
+        if self._events is None:
+            assert self._batch is not None
+            self._events = self._batch.events.to_pylist()
+        return self._events
+
+    def _hand_out(self, what: V, row: int) -> V:
+        """Return ``what``, and count the events before ``row`` as handed out; neither if it is interrupted."""
+        before = self._row, self._done
+        try:
+            self._row = self._done = row
+            return what
+        except BaseException:
+            self._row, self._done = before
+            raise
+
+    def _refused(self, error: DeserializationError, row: int) -> DeserializationError:
+        """The error with the event's place; the next call continues after the event."""
+        batch = self._batch
+        assert batch is not None
+        located = batch.locate(error, row)
+        metrics.BAD_RECORDS.add(1, "client", str(batch.stream))
+        try:
+            self._row = row + 1
+            return located
+        except BaseException:
+            self._row = row
+            raise
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

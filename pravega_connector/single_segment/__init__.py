@@ -1,0 +1,1 @@
+"""Streams of one segment: conditional appends, revisioned streams, synchronizers, and byte streams."""

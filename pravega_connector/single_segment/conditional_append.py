@@ -1,0 +1,361 @@
+"""Appends to one segment, one after the other, each with a certain outcome as far as that can be had.
+
+Theory of operation: appends of one's own (SegmentAppender)
+-----------------------------------------------------------
+Each append carries the writer id of this object and the next number; the server keeps the last number of a writer id
+with the segment, changed in the same step as the segment's bytes. So after a lost connection a set-up tells whether the
+append took effect (its number is the last one) or not. "Not" is no answer yet: an append that was on its way may land
+after the set-up. It is repeated then, with the same number, and
+
+- is accepted: the first one can land no more, because its number no longer follows the last one;
+- is refused for its number (the first one landed after the set-up): the next set-up tells;
+- is refused because the segment has grown: by the first one, or by another client's. Once the segment is seen to be
+  longer, no append that expected the old length can land any more, and a set-up tells whose it was.
+
+A store refuses already for an append that it has only begun to make durable, which cannot be read yet (seen with two
+clients in a race), and which it forgets if it fails now. So every refusal waits until the segment is seen to be longer:
+the earlier event can be read by then.
+
+Only when the time is up before this ends is the outcome unknown. The append is kept then, and asking again for the same
+bytes at the same length goes on with it. (Java's ``ConditionalOutputStreamImpl`` takes the last case for a refusal.)
+
+Theory of operation: appends that any process may repeat (NumberedAppender)
+-----------------------------------------------------------------------
+Several processes, one after the other or at the same time, write the same events with the same numbers under one
+writer id (the attempts of a task, say). A segment keeps the last number of a writer id, changed in the same step as its
+bytes, and an append is refused unless it follows the number that its connection has seen. So each appends what the
+set-up of its connection says is missing. If it is refused (another one was faster), it sets up again and goes on
+behind the other's last event. Wherever one of them is killed, the events below the last number are there once.
+
+All events have one routing key, so there is one segment at a time. After a scaling its successor knows nothing of the
+writer id; the sealed predecessors do, for good, because nothing can be appended to them any more. So before the first
+append to a segment the predecessors are asked, newest first, until one knows the id. The guarantee ends with the
+segments that know: a stream that was scaled and truncated behind that between two attempts takes the events again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from pravega_connector.core import io
+from pravega_connector.core.connection import Connection
+from pravega_connector.core.deadline import Deadline, Looks
+from pravega_connector.errors import (
+    ConfigError,
+    ConnectionLostError,
+    ConnectorError,
+    NoSuchSegmentError,
+    OutcomeUnknownError,
+    SegmentSealedError,
+    StreamSealedError,
+    UnexpectedReplyError,
+)
+from pravega_connector.stores.segment_stores import SegmentCalls, SegmentStores, error_of
+from pravega_connector.wire import (
+    EVENT_HEADER_SIZE,
+    NO_ATTRIBUTE,
+    AppendSetup,
+    BlockAppend,
+    ConditionalAppend,
+    ConditionalCheckFailed,
+    DataAppended,
+    Message,
+    SegmentRange,
+    SetupAppend,
+    StreamName,
+    frame_events,
+    segment_epoch,
+    segment_name,
+)
+from pravega_serde import forks
+from pravega_serde.routing import segment_key
+
+__all__ = ["NumberedAppender", "SegmentAppender"]
+
+# Seconds for an append that is being made durable; a segment store that takes longer has other trouble.
+_SETTLING: Final = 1.0
+_FIRST_PAUSE: Final = 0.001
+# Bytes of one append, unless a single event is larger.
+_BLOCK_BYTES: Final = 1 << 20
+
+Numbered = tuple[int, bytes]
+R = TypeVar("R", bound=Message)
+
+
+@dataclass(slots=True)
+class _Append:
+    """An append on its way."""
+
+    event: bytes
+    expected: int | None  # length of the segment that it asks for; None: any
+    number: int
+    sent: bool = False  # it may have taken effect
+    done: bool = False  # it has, or it was refused
+
+    def data(self) -> bytes | memoryview:
+        """Return the bytes that the segment gets."""
+        return frame_events((self.event,)).data
+
+
+def _encoded(request: BlockAppend, data: bytes | memoryview, event_count: int) -> bytes:
+    """Return what to send for an append of bytes."""
+    before, after = request.around(len(data), event_count)
+    return b"".join((before, data, after))
+
+
+class SegmentAppender:
+    """Appends events to one segment. Thread safe; one connection, opened when it is needed."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, segment_id: int) -> None:
+        self._stores, self._stream, self._id = stores, stream, segment_id
+        self._name = segment_name(stream, segment_id)
+        self._calls = SegmentCalls(stores, stream, segment_id)
+        self._writer_id = uuid.uuid4().bytes
+        self._lock = io.lock()
+        self._number = 0
+        self._connection: Connection | None = None
+        self._pending: _Append | None = None  # the last one, unless its outcome is known
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        # Not only the connection: two processes with one writer id would take each other's acknowledgements.
+        self._lock = forks.inherited(f"writer of segment {self._name}")
+
+    def append(self, event: bytes) -> None:
+        """Append an event; it is durable on return. Raises OutcomeUnknownError, StreamSealedError."""
+        with self._lock:
+            self._resolve(self._begin(event, None))
+
+    def append_at(self, event: bytes, expected: int) -> bool:
+        """Append an event if the segment ends at ``expected``; whether it did. It is durable then.
+
+        Raises OutcomeUnknownError, after which the same call goes on until the outcome is known; StreamSealedError.
+        """
+        with self._lock:
+            pending = self._pending
+            if pending is not None and (pending.event, pending.expected) == (event, expected):
+                return self._resolve(pending)
+            return self._resolve(self._begin(event, expected))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if forks.is_inherited(self._lock):
+            return
+        with self._lock:
+            self._disconnect()
+
+    def _begin(self, event: bytes, expected: int | None) -> _Append:
+        self._number += 1
+        self._pending = _Append(event, expected, self._number)
+        return self._pending
+
+    def _resolve(self, append: _Append) -> bool:
+        def attempt(deadline: Deadline) -> bool:
+            try:
+                return self._try(append, deadline)
+            except BaseException as error:
+                self._disconnect()  # an answer that is still to come would be taken for the next one's
+                if isinstance(error, SegmentSealedError):
+                    # For good, whichever store says so: Java's byte streams are sealed without the controller.
+                    raise StreamSealedError.of(self._stream) from None
+                raise
+
+        try:
+            appended = self._stores.run(self._stream, self._id, attempt)
+        except NoSuchSegmentError:
+            raise self._calls.missing() from None
+        except ConnectorError as error:
+            if not append.sent or isinstance(error, ConfigError | StreamSealedError):
+                raise
+            raise self._unknown(append, error) from error
+        append.done = True
+        self._pending = None
+        return appended
+
+    def _unknown(self, append: _Append, error: ConnectorError) -> OutcomeUnknownError:
+        advice = "write the same bytes at the same revision again to find out"
+        if append.expected is None:
+            advice = "read the stream to find out, but it may come yet"
+        return OutcomeUnknownError(
+            f"whether an event was appended to {self._name} could not be learned within {self._stores.timeout:g} s "
+            f"({error.message}); {advice}"
+        )
+
+    def _try(self, append: _Append, deadline: Deadline) -> bool:
+        if self._connection is None and self._took(append, deadline):
+            return True
+        assert self._connection is not None
+        in_doubt, append.sent = append.sent, True
+        reply = self._ask(self._connection, append, deadline)
+        if isinstance(reply, DataAppended):
+            return True
+        if not isinstance(reply, ConditionalCheckFailed):
+            raise error_of(reply, self._name)
+        assert append.expected is not None
+        self._await_longer(append.expected, deadline)
+        return in_doubt and self._took(append, deadline)
+
+    def _ask(self, connection: Connection, append: _Append, deadline: Deadline) -> Message:
+        number = connection.next_request_id()
+        if append.expected is not None:
+            conditional = ConditionalAppend(self._writer_id, append.number, append.expected, append.event, number)
+            return connection.ask(conditional, deadline, segment=self._name)
+        block = BlockAppend(self._writer_id, append.number, number)
+        return connection.ask(block, deadline, data=_encoded(block, append.data(), 1), segment=self._name)
+
+    def _await_longer(self, length: int, deadline: Deadline) -> None:
+        """Return when the segment is longer. Raises ConnectionLostError, so as to try again, if it is not soon."""
+        looks = Looks(Deadline(_SETTLING), _FIRST_PAUSE, _SETTLING, to_the_end=True)
+        while (now := self._calls.info(deadline).write_offset) <= length:
+            if now < length:
+                raise ConfigError(f"there is no offset {length} in segment {self._name} to append at: it ends at {now}")
+            if not looks.again():
+                raise ConnectionLostError(f"segment {self._name} refused an append as if it had grown, but it has not")
+
+    def _took(self, append: _Append, deadline: Deadline) -> bool:
+        """Bind the writer id to the connection; return whether the append, which is the last one, took effect."""
+        if self._connection is None:
+            self._connection = self._stores.pool.take(self._stores.endpoint(self._stream, self._id, deadline), deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
+        number = self._connection.next_request_id()
+        reply = self._connection.ask(SetupAppend(number, self._writer_id, self._name, token), deadline)
+        if not isinstance(reply, AppendSetup):
+            raise error_of(reply, self._name)
+        last = append.number if append.sent else append.number - 1
+        if reply.last_event_number > last:
+            raise UnexpectedReplyError.of(
+                f"the store of segment {self._name}", reply, f"for event {reply.last_event_number}"
+            )
+        return reply.last_event_number == append.number
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class NumberedAppender:
+    """Appender of numbered events of one routing key, each once even if others append the same. Not thread safe."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, routing_key: str, writer_id: bytes) -> None:
+        self._stores, self._stream, self._writer_id = stores, stream, writer_id
+        self._position = segment_key(routing_key)
+        self._segment: int | None = None
+        self._last = NO_ATTRIBUTE  # the highest number that is known to be durable
+        self._connection: Connection | None = None
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._connection = None  # any process may append the same events: it sets up a connection of its own
+
+    def append(self, events: Sequence[Numbered]) -> None:
+        """Append the events that the stream lacks; on return all are durable. Their numbers grow, from call to call.
+
+        Raises StreamNotFoundError, StreamSealedError, and retriable errors when the servers stay away.
+        """
+        for block in _blocks(events):
+            while missing := [event for event in block if event[0] > self._last]:
+                self._append(missing)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _append(self, block: list[Numbered]) -> None:
+        """Append to the present segment what it lacks; if it ends meanwhile, find the next one."""
+        if self._segment is None:
+            self._find_segment()
+        assert self._segment is not None
+        try:
+            self._stores.run(self._stream, self._segment, lambda deadline: self._try(block, deadline))
+        except (SegmentSealedError, NoSuchSegmentError):
+            # What it took before is found as that of a predecessor.
+            self._segment = None
+
+    def _try(self, block: list[Numbered], deadline: Deadline) -> None:
+        try:
+            if self._connection is None:
+                self._set_up(deadline)
+            missing = [event for event in block if event[0] > self._last]
+            if missing:
+                self._send(missing, deadline)
+        except BaseException:
+            self.close()  # the next set-up tells what was taken
+            raise
+
+    def _send(self, block: list[Numbered], deadline: Deadline) -> None:
+        assert self._connection is not None
+        assert self._segment is not None
+        frame = frame_events([event for _, event in block]).data
+        number = block[-1][0]
+        request = BlockAppend(self._writer_id, number, self._connection.next_request_id())
+        name = segment_name(self._stream, self._segment)
+        data = _encoded(request, frame, len(block))
+        self._check(self._connection.ask(request, deadline, data=data, segment=name), DataAppended)
+        self._last = number
+
+    def _set_up(self, deadline: Deadline) -> None:
+        assert self._segment is not None
+        endpoint = self._stores.endpoint(self._stream, self._segment, deadline)
+        self._connection = self._stores.pool.take(endpoint, deadline)
+        token = self._stores.token(self._stream, write=True, deadline=deadline)
+        name = segment_name(self._stream, self._segment)
+        request = SetupAppend(self._connection.next_request_id(), self._writer_id, name, token)
+        reply = self._check(self._connection.ask(request, deadline), AppendSetup)
+        self._last = max(self._last, reply.last_event_number)
+
+    def _check(self, reply: Message, kind: type[R]) -> R:
+        """Return the reply if it is the answer. Raises what a refusal stands for."""
+        assert self._segment is not None
+        if not isinstance(reply, kind):
+            raise error_of(reply, segment_name(self._stream, self._segment))
+        return reply
+
+    def _find_segment(self) -> None:
+        current = _at(self._position, self._stores.controller.current_segments(self._stream))
+        if current is None:
+            raise StreamSealedError.of(self._stream)
+        for segment_id in _predecessors(self._stores, self._stream, current, self._position):
+            try:
+                number = SegmentCalls(self._stores, self._stream, segment_id).attribute(self._writer_id)
+            except NoSuchSegmentError:
+                break  # truncated away, and all before it
+            if number != NO_ATTRIBUTE:
+                self._last = max(self._last, number)
+                break  # those before it have lower numbers
+        self._segment = current
+
+
+def _blocks(events: Sequence[Numbered]) -> Iterator[list[Numbered]]:
+    block: list[Numbered] = []
+    size = 0
+    for event in events:
+        if block and size + len(event[1]) > _BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+        block.append(event)
+        size += len(event[1]) + EVENT_HEADER_SIZE
+    if block:
+        yield block
+
+
+def _at(position: float, segments: Sequence[SegmentRange]) -> int | None:
+    return next((each.id for each in segments if each.low <= position < each.high), None)
+
+
+# History does not change: for each segment it is asked once in a process.
+@lru_cache(maxsize=256)
+def _predecessors(stores: SegmentStores, stream: StreamName, segment_id: int, position: float) -> tuple[int, ...]:
+    """The segments that had the place on the key line before, newest first."""
+    found: dict[int, None] = {}
+    for epoch in range(segment_epoch(segment_id) - 1, -1, -1):
+        before = _at(position, stores.controller.epoch_segments(stream, epoch))
+        if before is not None:
+            found[before] = None
+    return tuple(found)

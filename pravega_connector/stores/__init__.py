@@ -1,0 +1,1 @@
+"""Requests to segment stores, and how the segments of a stream follow each other."""

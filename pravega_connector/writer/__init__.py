@@ -1,0 +1,1 @@
+"""Writing events: routing to segments, appends until they are durable, and transactions."""

@@ -1,0 +1,382 @@
+"""Writing events to a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from pravega_connector import metrics
+from pravega_connector.core import arguments
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.events import (
+    MAX_EVENT_SIZE,
+    RawEvents,
+    SupportsSerialize,
+    as_binary,
+    as_bytes,
+    blocks_of,
+    check_key,
+    pieces_of,
+)
+from pravega_connector.errors import (
+    ConfigError,
+    ConnectorError,
+    DeadlineExceededError,
+    EventTooLargeError,
+    NullEventError,
+    StreamSealedError,
+)
+from pravega_connector.hints import HintedNames
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.stores.segments import tail_cut
+from pravega_connector.wire import MAX_EVENT_SIZE as READABLE
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.append_loop import AppendLoop, writer_closed
+from pravega_connector.writer.inbox import Blocks, Inbox, Rows
+from pravega_connector.writer.routing import Destination, Routes, StreamDestination
+from pravega_serde import forks
+from pravega_serde.columnar import as_column
+from pravega_serde.routing import EventRouter, segment_keys
+
+__all__ = ["MAX_IN_FLIGHT", "EventWriter", "SupportsSerialize"]
+
+T = TypeVar("T")
+
+# Bytes handed over and not yet durable, from which on writes wait. With one piece more it bounds the memory of a writer
+# and what a lost connection sends again.
+MAX_IN_FLIGHT: Final = 64 << 20
+# Rows wait for company until so many bytes are together or so many seconds have passed.
+_ROW_BYTES: Final = 1 << 20
+_ROW_VALUES: Final = 2 * 16384  # events with their keys
+_LINGER: Final = 0.01
+_GOODBYE_SECONDS: Final = 5.0
+
+
+class _Intake(Inbox):
+    """The inbox, and what checks an event for it. It has no hints, which make each look-up of a name slower."""
+
+    __slots__ = ("max_event_size", "serialize")
+
+    def __init__(self, serialize: Callable[[Any], Any] | None, max_event_size: int) -> None:
+        """Without ``serialize`` events are bytes already."""
+        super().__init__()
+        self.serialize, self.max_event_size = serialize, min(max_event_size, READABLE)
+
+
+class EventWriter(HintedNames, Generic[T]):
+    """Writes events to one stream; thread safe, one background thread.
+
+    Events of one routing key are kept in the order in which they were written, across scaling too. An event is
+    durable once :meth:`flush` has returned; until then it may be lost with this process. Lost connections are mended
+    without loss and without repetition.
+    """
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        stream: StreamName,
+        serializer: SupportsSerialize[T],
+        *,
+        router: EventRouter | None = None,
+        max_event_size: int = MAX_EVENT_SIZE,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        timeout: float | None = None,
+        writer_id: str | None = None,
+        destination: Destination | None = None,
+    ) -> None:
+        """``router`` gives the routing keys of what is written without any.
+
+        ``writer_id`` is the name under which it notes time, by default a unique one. ``destination`` is
+        where the events go instead of the stream's segments: those of a transaction.
+        """
+        arguments.count("max_event_size", max_event_size, 1)
+        arguments.count("max_in_flight", max_in_flight, 1)
+        arguments.seconds("timeout", timeout)
+        arguments.instance("router", router, EventRouter, "ByColumn('name'), ByFunction(str)")
+        destination = destination or StreamDestination(stores.controller, stream)
+        self.stream = stream
+        self.writer_id = writer_id or str(uuid.uuid4())
+        self._noted = False  # whether watermarks wait for it
+        self._stores = stores
+        self._serializer, self._router = serializer, router
+        self._may_block = bool(getattr(serializer, "write_may_block", False))
+        self._timeout = timeout
+        self._random = np.random.default_rng()
+        self._routes = Routes(stream, destination.ranges())
+        raw = isinstance(serializer, RawEvents)
+        self._intake = _Intake(None if raw else serializer.serialize, max_event_size)
+        self._overdue = False  # the last flush was not done in time
+        self._ended = False
+        self._loop = AppendLoop(
+            stores, destination, self._routes, self._intake, max_in_flight=max_in_flight, collect=self._collect
+        )
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        # What the parent has accepted the parent writes.
+        self._ended = self._intake.lock = self._loop = forks.inherited(f"EventWriter of stream {self.stream}")
+
+    def __repr__(self) -> str:
+        return f"EventWriter({self.stream}{', closed' if self._intake.closed else ''})"
+
+    def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
+        """Write one event; without a routing key, and without a router that gives one, it goes to any segment.
+
+        Waits while too many bytes are not yet durable. Raises SerializationError, EventTooLargeError,
+        DeadlineExceededError, StreamSealedError, ConfigError (a key that is no text); the event is then not taken.
+        ``key`` is not for use: it is here to say that its name is ``routing_key``.
+        """
+        if key is not None:
+            arguments.only("write", ["key"], ["value", "routing_key"])
+        if routing_key is None and self._router is not None:
+            routing_key = self._router.key(value)
+        intake = self._intake
+        event = value if intake.serialize is None else intake.serialize(value)
+        if type(event) is not bytes:
+            event = as_bytes(event, raw=intake.serialize is None)
+        size = len(event)
+        if size > intake.max_event_size:
+            raise self._too_large(size)
+        if routing_key is not None and not (type(routing_key) is str and routing_key.isascii()):
+            check_key(routing_key)
+        deadline: Deadline | None = None
+        while True:
+            with intake.lock:
+                if intake.closed:
+                    raise writer_closed(self.stream)
+                rows = intake.rows
+                values = rows.values
+                if values:
+                    full = rows.size + size > _ROW_BYTES or len(values) >= _ROW_VALUES
+                else:
+                    # Before the event is taken: an interrupt in between leaves nothing that nobody looks for.
+                    rows.since = time.monotonic()
+                    self._loop.wake()
+                    full = False
+                if not full:
+                    values += event, routing_key  # one step, so that an interrupt cannot part them
+                    rows.size += size
+                    return
+            deadline = deadline or self._stores.deadline(self._timeout)
+            self._hand_over(rows, deadline)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch, serialized a column at a time, with the keys that the router gives them.
+
+        Without a serializer the events are the column ``event``. Raises SchemaError, SerializationError, ConfigError
+        for what is no record batch, and what :meth:`write_column` does.
+        """
+        if not isinstance(batch, pa.RecordBatch):
+            raise ConfigError(
+                f"write_batch takes a pyarrow.RecordBatch, not a {type(batch).__name__}: write each of "
+                "table.to_batches() of an Arrow table, pyarrow.RecordBatch.from_pandas(frame, preserve_index=False), "
+                "or frame.to_arrow().to_batches() of polars"
+            )
+        encode = getattr(self._serializer, "encode_column", None)
+        if encode is None:
+            raise ConfigError(f"a {type(self._serializer).__name__} writes single values only: it has no encode_column")
+        keys = None if self._router is None else self._router.keys(batch)
+        self._write_events(encode(batch), keys)
+
+    def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
+        """Write a column of serialized events (binary or string), with a column of routing keys as long.
+
+        A null key means none. Without keys a router takes them from a batch that has the one column ``event``.
+
+        Raises NullEventError, ColumnTypeError, EventTooLargeError, DeadlineExceededError, StreamSealedError,
+        ConfigError (not as many keys as events), SchemaError (the router finds no key); nothing of the column is then
+        taken. But a column over 16 MiB is written in pieces of 8 MiB, and if the servers fail between two of them the
+        error says how many rows were taken.
+        """
+        if routing_keys is None and self._router is not None:
+            routing_keys = self._router.keys(pa.RecordBatch.from_arrays([as_column(events)], ["event"]))
+        self._write_events(events, routing_keys)
+
+    def _write_events(self, events: pa.Array, keys: pa.Array | None) -> None:
+        events = as_binary(events)
+        if keys is not None and len(keys) != len(events):
+            raise ConfigError(f"there are {len(keys)} routing keys for a column of {len(events)} events")
+        if not len(events):
+            return
+        if events.null_count:
+            row = pa.compute.index(pa.compute.is_null(events), value=True).as_py()
+            raise NullEventError.at_row(row)
+        lengths = pa.compute.binary_length(events).to_numpy()
+        if (longest := int(lengths.max())) > self._intake.max_event_size:
+            raise self._too_large(longest)
+        for first, last in pieces_of(lengths):
+            try:
+                self._write_piece(events[first:last], None if keys is None else keys[first:last])
+            except (DeadlineExceededError, StreamSealedError) as error:
+                if not first:
+                    raise
+                raise type(error)(f"{error.message} (the first {first} rows of the column were taken before)") from None
+
+    def _write_piece(self, events: pa.Array, keys: pa.Array | None) -> None:
+        deadline = self._stores.deadline(self._timeout)
+        blocks = self._route(events, keys)
+        while True:
+            self._hand_over(self._intake.rows, deadline)
+            with self._intake.lock:
+                if self._intake.closed:
+                    raise writer_closed(self.stream)
+                self._loop.raise_failure()
+                if not self._intake.rows.values and self._loop.has_room:
+                    self._intake.hand_over(blocks)
+                    break
+            deadline.remaining(f"writing to stream {self.stream}")  # other threads may be faster each time
+            self._loop.wait_for_room(deadline)
+        self._loop.wake()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Return when every event written before is durable. Raises DeadlineExceededError, StreamSealedError.
+
+        After a DeadlineExceededError the events are still on their way; flush may be called again.
+        """
+        if self._ended:
+            raise writer_closed(self.stream)
+        deadline = self._stores.deadline(self._timeout if timeout is None else timeout)
+        rows = self._intake.rows
+        began, idle = time.monotonic(), not rows.values and self._loop.is_durable
+        try:
+            self._hand_over(rows, deadline)
+            self._loop.flush(deadline)
+        except (DeadlineExceededError, KeyboardInterrupt):
+            self._overdue = True
+            raise
+        self._overdue = False
+        if not idle:
+            metrics.OPERATION_SECONDS.record(time.monotonic() - began, "flush", str(self.stream))
+
+    def note_time(self, millis: int) -> bool:
+        """Flush, and note that what was written before is of this event time or earlier, what follows of it or later.
+
+        From what all writers of a stream note the server makes watermarks, which tell readers of every client how far
+        time has come (``getCurrentTimeWindow`` in Java). ``millis`` counts milliseconds, usually since 1970. False if
+        this writer has noted a later time before; nothing is changed then. Raises what :meth:`flush` does.
+        """
+        self.flush()
+        # The present tail: all of this writer's events lie before it, and what it writes from now on lies behind it.
+        noted = self._stores.controller.note_time(self.writer_id, tail_cut(self._stores, self.stream), millis)
+        self._noted |= noted
+        return noted
+
+    def close(self, timeout: float | None = None) -> None:
+        """Accept no more events, flush within ``timeout`` seconds, and end the background thread.
+
+        Watermarks do not wait for this writer any longer. An interrupt leaves the background thread running: close it
+        again to wait for its events.
+        """
+        if forks.is_inherited(self._loop):
+            return
+        arguments.number("timeout", timeout)
+        if self._ended:
+            self._loop.close()  # which an interrupt may have left
+            return
+        try:
+            self.finish(timeout)
+        except Exception:
+            self._leave()
+            raise
+        self._leave()
+
+    def finish(self, timeout: float | None = None) -> None:
+        """Accept no more events, and flush; it may be called again, as :meth:`flush` may."""
+        arguments.number("timeout", timeout)  # while the writer still takes events
+        self._intake.close()  # before the flush, which then includes all that other threads have written
+        self.flush(timeout)
+
+    def _leave(self) -> None:
+        self.abandon()
+        if self._noted:
+            # A writer that stays is left out as soon as it holds the watermarks back for the stream's timeout.
+            with contextlib.suppress(ConnectorError):
+                self._stores.controller.remove_writer(self.stream, self.writer_id, timeout=_GOODBYE_SECONDS)
+
+    def abandon(self) -> None:
+        """End the background thread without waiting; events that are not durable yet may be lost."""
+        if forks.is_inherited(self._loop):
+            return
+        self._intake.closed = self._ended = True
+        self._loop.close()
+
+    def __enter__(self) -> EventWriter[T]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+            return
+        if self._overdue or isinstance(error, DeadlineExceededError):  # it has waited in vain already
+            self.abandon()
+            return
+        # What was written before the error is written still, but the error is the one to be seen.
+        with contextlib.suppress(ConnectorError):
+            self.close()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a write does not wait now."""
+        return self._loop.has_room and not self._may_block
+
+    def _too_large(self, size: int) -> EventTooLargeError:
+        limit = self._intake.max_event_size
+        mend = (
+            "no larger ones can be read: cut it into several"
+            if limit == READABLE
+            else "raise max_event_size if all readers of the stream can take it"
+        )
+        return EventTooLargeError(
+            f"an event of {size} bytes is over the limit of {limit} bytes for stream {self.stream}; {mend}"
+        )
+
+    def _collect(self) -> float:
+        """Hand waiting rows to the loop when they are due; return when to come again."""
+        # A caller that holds the lock is about to hand them over itself.
+        if not self._intake.lock.acquire(blocking=False):
+            return time.monotonic() + _LINGER
+        try:
+            rows = self._intake.rows
+            if not rows.values:
+                return math.inf
+            due = rows.since + _LINGER
+            if due > time.monotonic():
+                return due
+            if not self._loop.has_room:
+                return time.monotonic() + _LINGER
+            self._intake.hand_over(self._blocks(rows))
+            return math.inf
+        finally:
+            self._intake.lock.release()
+
+    def _hand_over(self, rows: Rows, deadline: Deadline) -> None:
+        """Return when the rows are handed over, which waits for room; they go on waiting if that fails."""
+        while True:
+            with self._intake.lock:
+                if rows is not self._intake.rows or not rows.values:  # another thread has handed them over
+                    return
+                self._loop.raise_failure()
+                if self._loop.has_room:
+                    self._intake.hand_over(self._blocks(rows))
+                    break
+            self._loop.wait_for_room(deadline)
+        self._loop.wake()
+
+    def _blocks(self, rows: Rows) -> Blocks:
+        events, keys = pa.array(rows.values[::2], pa.large_binary()), rows.values[1::2]
+        if keys.count(None) == len(keys):
+            return self._route(events, None)
+        return self._route(events, pa.array(keys, pa.string()))
+
+    def _route(self, events: pa.Array, keys: Any) -> Blocks:
+        # Without keys, one place for the whole column: fewer, larger appends, and all segments take turns.
+        positions = np.full(len(events), self._random.random()) if keys is None else segment_keys(keys)
+        return list(blocks_of(events, positions, self._routes.targets(positions)))

@@ -1,0 +1,471 @@
+"""Transactions: events that become visible together, or never; and what keeps them open in the background.
+
+A transaction's events lie in segments of its own, beside those of the stream, until a commit merges them. Its id is all
+that another process needs to commit or abort it. (Java: ``TransactionalEventStreamWriter``.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+import uuid
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import pyarrow as pa
+
+from pravega_connector import metrics
+from pravega_connector.core import arguments, io
+from pravega_connector.core.deadline import Deadline
+from pravega_connector.core.values import CreatedTransaction, TransactionStatus, status_error
+from pravega_connector.errors import (
+    ConfigError,
+    ConnectorError,
+    SegmentStoreError,
+    TransactionAbortedError,
+    TransactionCommittedError,
+    TransactionError,
+    TransactionExpiredError,
+    WrongHostError,
+)
+from pravega_connector.hints import HintedNames
+from pravega_connector.stores.segment_stores import SegmentStores
+from pravega_connector.wire import StreamName, segment_number
+from pravega_connector.writer.event_writer import EventWriter, SupportsSerialize
+from pravega_connector.writer.routing import TransactionDestination
+from pravega_serde import forks
+from pravega_serde.errors import PravegaError
+
+if TYPE_CHECKING:
+    from pravega_connector.controller.service import ControllerClient
+
+__all__ = ["DEFAULT_LEASE", "LeaseKeeper", "OpenTransaction", "Transaction", "TransactionalWriter"]
+
+T = TypeVar("T")
+# Seconds: the longest that a server allows unless told otherwise (controller.transaction.lease.count.max).
+DEFAULT_LEASE: Final = 600.0
+# For aborting what has failed: not worth a wait, since its lease ends it as well.
+_GIVE_UP_SECONDS: Final = 5.0
+# More than any application keeps open at once; a list that grows beyond was never cleared.
+MAX_TRANSACTIONS: Final = 10_000
+# Seconds until the next round after one that no controller answered: leases go on meanwhile.
+_RETRY: Final = 1.0
+_SHORTEST_INTERVAL: Final = 0.1
+# Seconds for one ping, of all its attempts: the others are due as well.
+_PING_SECONDS: Final = 5.0
+_logger: Final = logging.getLogger(__name__)
+
+
+def lease_ms(lease: float) -> int:
+    """A lease of so many seconds as the controller takes it. Raises ConfigError."""
+    arguments.seconds("lease", lease, optional=False)
+    return max(1, round(lease * 1000))
+
+
+class Transaction(HintedNames):
+    """A transaction known by its id, begun by whichever process. Thread safe; holds nothing open."""
+
+    def __init__(
+        self,
+        controller: ControllerClient,
+        stream: StreamName,
+        transaction: uuid.UUID,
+        lease: float = DEFAULT_LEASE,
+        writer_id: str | None = None,
+    ) -> None:
+        """``writer_id`` is the name under which a commit notes event time."""
+        self.id = transaction
+        self.stream = stream
+        self.lease = lease
+        self.writer_id = writer_id
+        self._controller = controller
+        self._lease_end = math.inf  # monotonic seconds before which it cannot have expired; unknown for another's
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.stream}, {self.id})"
+
+    @property
+    def lease_left(self) -> float:
+        """Seconds that its lease lasts still, at least; 0 where another object has begun it."""
+        return 0.0 if self._lease_end == math.inf else max(0.0, self._lease_end - time.monotonic())
+
+    def status(self) -> TransactionStatus:
+        """Status of the transaction."""
+        return self._controller.transaction_status(self.stream, self.id)
+
+    def ping(self, lease: float | None = None, *, timeout: float | None = None) -> None:
+        """Keep it open for ``lease`` seconds from now, by default its own lease; ``timeout`` in seconds.
+
+        Raises TransactionCommittedError, TransactionAbortedError, TransactionUnknownError, LeaseRangeError.
+        """
+        seconds, asked = self.lease if lease is None else lease, time.monotonic()
+        try:
+            self._controller.ping_transaction(self.stream, self.id, lease_ms(seconds), timeout=timeout)
+        except TransactionError as error:
+            raise self._explained(error) from None
+        if self._lease_end < math.inf:
+            self._lease_end = asked + seconds
+
+    def commit(
+        self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Make its events visible, for good. Committing it again changes nothing.
+
+        ``timestamp`` notes an event time, as :meth:`EventWriter.note_time` does: the writer's events up to those of
+        this transaction are of that time or before it. It takes effect with the commit, unless it goes back. Without a
+        ``writer_id`` it is a ConfigError.
+
+        On return it is decided, and COMMITTED, which is visible, or COMMITTING, when the server needs longer than
+        ``timeout`` seconds or ``wait`` is False: readers see it later, in whichever order with others that are
+        COMMITTING. Order, segment by segment, is certain only between a transaction that was seen COMMITTED and one
+        whose commit is asked for after that. (The controller hands up to 100 COMMITTING transactions to the segment
+        stores at once, which merge them side by side: ``CommitRequestHandler``, ``mergeSegmentsBatch``.)
+
+        Raises TransactionAbortedError, TransactionExpiredError, TransactionUnknownError, OutcomeUnknownError.
+        """
+        noted = None if timestamp is None else self._noted(timestamp)
+        try:
+            return self._controller.commit_transaction(self.stream, self.id, noted, wait=wait, timeout=timeout)
+        except TransactionError as error:
+            raise self._explained(error) from None
+
+    def _noted(self, timestamp: int) -> tuple[str, int]:
+        if self.writer_id is None:
+            raise ConfigError(f"transaction {self.id} of stream {self.stream} notes a time: say of which writer_id")
+        return self.writer_id, timestamp
+
+    def abort(self, *, timeout: float | None = None) -> TransactionStatus:
+        """Drop its events, for good. Aborting it again changes nothing.
+
+        Raises TransactionCommittedError, TransactionUnknownError, OutcomeUnknownError.
+        """
+        return self._controller.abort_transaction(self.stream, self.id, timeout=timeout)
+
+    def _explained(self, error: TransactionError) -> TransactionError:
+        """The error with the reason that only who began the transaction knows: whether its lease can have ended."""
+        if not isinstance(error, TransactionAbortedError) or time.monotonic() < self._lease_end:
+            return error
+        return TransactionExpiredError(
+            f"transaction {self.id} of stream {self.stream} was aborted when its lease of {self.lease:g} s ended, and "
+            "its events are gone: ping it in time (LeaseKeeper), or ask for a longer lease"
+        )
+
+
+class OpenTransaction(Transaction, Generic[T]):
+    """A transaction that takes events; as a context it commits at the end, or aborts on an error.
+
+    Thread safe, one background thread until it is committed, aborted or detached. Its events keep their order for each
+    routing key, and lost connections are mended without loss and without repetition, as with an EventWriter.
+    """
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        stream: StreamName,
+        created: CreatedTransaction,
+        serializer: SupportsSerialize[T],
+        *,
+        lease: float,
+        lease_end: float,
+        writer_id: str,
+        **options: Any,
+    ) -> None:
+        super().__init__(stores.controller, stream, created.id, lease, writer_id)
+        self._segment = min(segment_number(segment.id) for segment in created.segments)
+        self._lease_end = lease_end
+        self._finished = False  # nothing is left to flush
+        self._aborted = False
+        destination = TransactionDestination(stream, created.id, created.segments, self._ended)
+        self._writer = EventWriter(stores, stream, serializer, destination=destination, **options)
+        metrics.TRANSACTIONS_OPEN.add(1, str(stream))
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._finished = self._writer = self._controller = forks.inherited(repr(self))
+
+    def write(self, value: T, routing_key: str | None = None, *, key: object = None) -> None:
+        """Write one event, as :meth:`EventWriter.write` does; raises the transaction's end as well."""
+        self._writer.write(value, routing_key, key=key)
+
+    @property
+    def segment_number(self) -> int:
+        """Number of a segment of the stream; a stream that is created again under this name never has the same."""
+        return self._segment
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a write does not wait now."""
+        return self._writer.is_free
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch, as :meth:`EventWriter.write_batch` does; raises the transaction's end as well."""
+        self._writer.write_batch(batch)
+
+    def write_column(self, events: pa.Array, routing_keys: pa.Array | None = None) -> None:
+        """Write a column of events, as :meth:`EventWriter.write_column` does; raises the transaction's end as well."""
+        self._writer.write_column(events, routing_keys)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Return when every event written before is durable in the transaction: a commit includes it from now on.
+
+        Raises TransactionAbortedError, TransactionExpiredError, TransactionCommittedError, DeadlineExceededError.
+        """
+        self._writer.flush(timeout)
+
+    def detach(self) -> None:
+        """Accept no more events, flush, and end the background thread; holders of its id find the transaction open.
+
+        When the flush is not done in time it can be tried again; after any other error the transaction has ended.
+        """
+        if self._finished:
+            self._writer.abandon()  # which an interrupt may have left
+            return
+        try:
+            self._writer.finish()
+        except TransactionError:
+            self._end()
+            raise
+        self._end()
+
+    def commit(
+        self, timestamp: int | None = None, *, wait: bool = True, timeout: float | None = None
+    ) -> TransactionStatus:
+        """Flush, and make the events visible, for good; see :meth:`Transaction.commit`.
+
+        When the flush fails nothing is committed; if it was not done in time it can be tried again.
+        """
+        arguments.number("timeout", timeout)
+        self.detach()
+        return super().commit(timestamp, wait=wait, timeout=timeout)
+
+    def abort(self, *, timeout: float | None = None) -> TransactionStatus:
+        """Drop the events, for good; see :meth:`Transaction.abort`."""
+        arguments.number("timeout", timeout)
+        self._aborted = True
+        self._end()
+        return super().abort(timeout=timeout)
+
+    def __enter__(self) -> OpenTransaction[T]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is not None:
+            self._give_up()
+        elif not self._aborted:
+            try:
+                self.detach()
+            except BaseException:
+                self._give_up()
+                raise
+            self.commit()
+
+    def _give_up(self) -> None:
+        """Abort for an error that is the one to be seen; what cannot be aborted now ends with its lease."""
+        with contextlib.suppress(PravegaError):
+            self.abort(timeout=_GIVE_UP_SECONDS)
+
+    def _end(self) -> None:
+        if not self._finished:
+            self._finished = True
+            metrics.TRANSACTIONS_OPEN.add(-1, str(self.stream))
+        self._writer.abandon()
+
+    def _ended(self, error: SegmentStoreError, deadline: Deadline) -> ConnectorError:
+        """The error for a segment of the transaction that takes no events, as a store says."""
+        status = self._controller.transaction_status(self.stream, self.id, deadline=deadline)
+        if status is TransactionStatus.OPEN:
+            return WrongHostError(f"{error.message}, says a segment store, but the transaction is open")
+        return self._explained(status_error(status, "write to", self.stream, self.id))
+
+
+class TransactionalWriter(HintedNames, Generic[T]):
+    """Begins transactions on one stream. Thread safe; holds nothing open itself."""
+
+    def __init__(
+        self,
+        stores: SegmentStores,
+        stream: StreamName,
+        serializer: SupportsSerialize[T],
+        *,
+        lease: float = DEFAULT_LEASE,
+        writer_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        """``writer_id`` is the name under which its commits note time; ``options`` are those of EventWriter."""
+        self.stream = stream
+        self.lease = lease
+        self.writer_id = writer_id or str(uuid.uuid4())
+        self._lease_ms = lease_ms(lease)
+        self._stores, self._serializer, self._options = stores, serializer, options
+
+    def begin(self) -> OpenTransaction[T]:
+        """A new transaction. Raises LeaseRangeError, StreamNotFoundError, StreamSealedError."""
+        # From before the call, so that it is not later than the server's.
+        lease_end = time.monotonic() + self.lease
+        created = self._stores.controller.create_transaction(self.stream, self._lease_ms)
+        return OpenTransaction(
+            self._stores,
+            self.stream,
+            created,
+            self._serializer,
+            lease=self.lease,
+            lease_end=lease_end,
+            writer_id=self.writer_id,
+            **self._options,
+        )
+
+    def close(self) -> None:
+        """Let watermarks not wait for this writer any longer. Transactions that are open stay so."""
+        self._stores.controller.remove_writer(self.stream, self.writer_id)
+
+    def __enter__(self) -> TransactionalWriter[T]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+            return
+        with contextlib.suppress(ConnectorError):  # the error is the one to be seen
+            self.close()
+
+
+def ping_interval(lease: float) -> float:
+    """Seconds between pings, as in Java's ``Pinger``: 3 of them in a lease of 10 s, 24 in one of 600 s."""
+    return max(_SHORTEST_INTERVAL, lease / max(1.0, math.sqrt(lease)))
+
+
+class LeaseKeeper:
+    """Pings transactions until they are given back. Thread safe; one daemon thread while it has any.
+
+    A transaction that can be pinged no more is dropped and its error kept, for :meth:`check` to raise: what is written
+    to it is lost, so look before relying on it. A controller that does not answer is asked again, sooner.
+    """
+
+    def __init__(self, interval: float | None = None) -> None:
+        """``interval`` is the seconds between two pings of a transaction; by default it follows from its lease."""
+        if interval is not None and not interval > 0:
+            raise ConfigError(f"the interval must be a positive number of seconds, not {interval!r}")
+        self._interval = interval
+        self._changed = io.condition()
+        self._due: dict[uuid.UUID, tuple[float, Transaction]] = {}  # when (monotonic) to ping
+        self._failures: dict[uuid.UUID, ConnectorError] = {}
+        self._trouble: ConnectorError | None = None
+        self._thread: io.Worker | None = None
+        self._closed = False
+        forks.register(self)
+
+    def _after_fork(self) -> None:
+        self._changed = forks.inherited("LeaseKeeper")
+
+    def add(self, transaction: Transaction) -> None:
+        """Keep a transaction open by pings of its own lease.
+
+        The first one comes an interval after its beginning; at once where another object has begun it. Raises
+        ConfigError when there are too many, or after :meth:`close`.
+        """
+        with self._changed:
+            if self._closed:
+                raise ConfigError("this lease keeper is closed")
+            if len(self._due) >= MAX_TRANSACTIONS:
+                raise ConfigError(f"{MAX_TRANSACTIONS} transactions are kept open already: discard those that are done")
+            wait = self._pause(transaction) - max(0.0, transaction.lease - transaction.lease_left)
+            self._due[transaction.id] = (time.monotonic() + max(0.0, wait), transaction)
+            if self._thread is None:
+                self._thread = io.start(self._run, "pravega-lease-keeper")
+            self._changed.notify_all()
+
+    def discard(self, transaction: Transaction) -> None:
+        """Ping a transaction no more; forget its failure, if it had one."""
+        with self._changed:
+            self._due.pop(transaction.id, None)
+            self._failures.pop(transaction.id, None)
+
+    @property
+    def failures(self) -> dict[uuid.UUID, ConnectorError]:
+        """The transactions that could be kept open no longer, and why."""
+        with self._changed:
+            return dict(self._failures)
+
+    @property
+    def trouble(self) -> ConnectorError | None:
+        """The error of the last round, if no controller answered in it: leases are running out."""
+        return self._trouble
+
+    def check(self) -> None:
+        """Raise the first failure, if there is one."""
+        for error in self.failures.values():
+            raise error
+
+    def close(self) -> None:
+        """Ping nothing more. The transactions stay open until their leases end."""
+        if forks.is_inherited(self._changed):
+            return
+        with self._changed:
+            self._closed = True
+            self._due.clear()
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def __enter__(self) -> LeaseKeeper:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        while (transaction := self._next()) is not None:
+            self._ping(transaction)
+
+    def _next(self) -> Transaction | None:
+        """Wait for the transaction that is due first; None when there is nothing to do any more."""
+        with self._changed:
+            while self._due:
+                due, transaction = min(self._due.values(), key=lambda entry: entry[0])
+                left = due - time.monotonic()
+                if left <= 0:
+                    return transaction
+                self._changed.wait(left)
+            self._thread = None
+            return None
+
+    def _ping(self, transaction: Transaction) -> None:
+        pause = _RETRY
+        failure: ConnectorError | None = None
+        try:
+            transaction.ping(timeout=_PING_SECONDS)
+        except TransactionError as error:
+            failure = error
+        except ConnectorError as error:
+            if self._trouble is None:
+                _logger.warning(
+                    "%r is not kept open, its lease of %g s runs: %s", transaction, transaction.lease, error
+                )
+            self._trouble = error
+        except Exception as error:  # noqa: BLE001 - a bug must be reported, not end the thread in silence
+            failure = ConnectorError(f"pinging {transaction} failed: {type(error).__name__}: {error}")
+        else:
+            if self._trouble is not None:
+                _logger.warning("%r is kept open again", transaction)
+            self._trouble = None
+            pause = self._pause(transaction)
+        self._note(transaction, pause, failure)
+
+    def _pause(self, transaction: Transaction) -> float:
+        return self._interval or ping_interval(transaction.lease)
+
+    def _note(self, transaction: Transaction, pause: float, failure: ConnectorError | None) -> None:
+        with self._changed:
+            if transaction.id not in self._due:  # given back meanwhile
+                return
+            if failure is None:
+                self._due[transaction.id] = (time.monotonic() + pause, transaction)
+                return
+            del self._due[transaction.id]
+            if not isinstance(failure, TransactionCommittedError):  # then there is nothing left to keep
+                self._failures[transaction.id] = failure
