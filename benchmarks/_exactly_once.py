@@ -28,7 +28,7 @@ from pravega_connector.exactly_once.batches import (
     carry_out,
     ledger_name,
 )
-from pravega_connector.sink.contents import RowTotal
+from pravega_connector.spark.sink.digest import RowTotal
 from pravega_connector.writer.transactions import OpenTransaction
 
 __all__ = ["AT_LEAST_ONCE", "EXACTLY_ONCE", "micro_batch_case", "steps", "write_modes"]

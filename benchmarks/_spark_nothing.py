@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from benchmarks.peers.nothing import BATCHES, FED, SCHEMA
-from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.spark.data_source import PravegaDataSource
 
 __all__ = ["feed", "prepare", "unfeed"]
 

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.insight import History, scaling_history
+from pravega_connector.monitoring import History, scaling_history
 
 _WIDTH, _HEIGHT, _TOP = 900, 400, 30
 _HOTTEST = 12.0  # hue of the busiest; that of an idle segment is 220

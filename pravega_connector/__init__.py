@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from pravega_connector.client import ValueReader as ValueReader
     from pravega_connector.client import Watermark as Watermark
     from pravega_connector.config import PravegaConfig as PravegaConfig
-    from pravega_connector.data_source import PravegaDataSource as PravegaDataSource
     from pravega_connector.errors import *  # noqa: F403 - an error is declared in its module alone
     from pravega_connector.export import ExportSummary as ExportSummary
     from pravega_connector.export import export_stream as export_stream
-    from pravega_connector.functions import from_pravega as from_pravega
-    from pravega_connector.functions import pravega_segment_key as pravega_segment_key
-    from pravega_connector.functions import to_pravega as to_pravega
     from pravega_connector.local import LocalPravega as LocalPravega
     from pravega_connector.local import LocalSchemaRegistry as LocalSchemaRegistry
     from pravega_connector.metrics import serve_metrics as serve_metrics
+    from pravega_connector.spark.data_source import PravegaDataSource as PravegaDataSource
+    from pravega_connector.spark.functions import from_pravega as from_pravega
+    from pravega_connector.spark.functions import pravega_segment_key as pravega_segment_key
+    from pravega_connector.spark.functions import to_pravega as to_pravega
     from pravega_serde.errors import PravegaError as PravegaError
 else:
     from pravega_connector import errors
@@ -64,12 +64,12 @@ else:
                 "ValueReader Watermark"
             ),
             "config": "PravegaConfig",
-            "data_source": "PravegaDataSource",
+            "spark.data_source": "PravegaDataSource",
             "errors": " ".join(["PravegaError", *errors.__all__]),
             "export": "ExportSummary export_stream",
-            "functions": "from_pravega pravega_segment_key to_pravega",
+            "spark.functions": "from_pravega pravega_segment_key to_pravega",
             "ingest": "",
-            "insight": "",
+            "monitoring": "",
             "local": "LocalPravega LocalSchemaRegistry",
             "metrics": "serve_metrics",
             "pipe": "",

@@ -3,7 +3,7 @@
 A checkpoint has two logs, one file for each batch, named by its number: ``offsets/N`` is written when batch N is
 planned, ``commits/N`` when it is done. ``offsets/N`` begins with the version and Spark's own settings; a line for each
 source follows: the offset as JSON, or ``-``. In version 2 of the log (Spark 4.2) each line begins with the source's
-name and a colon. Offsets of this connector are recognised by their shape, see ``pravega_connector.source``.
+name and a colon. Offsets of this connector are recognised by their shape, see ``pravega_connector.spark.source``.
 
 The folder is on this machine, or anywhere that ``fsspec`` knows: ``s3a://``, ``hdfs://``, ``gs://``, ``abfss://``.
 """

@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.options import parse_options
 from pravega_connector.reader.slices import EventBatch, read_slices, slices_between
-from pravega_connector.source import (
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import (
     Decoder,
     Positions,
     RowBuilder,

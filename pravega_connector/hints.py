@@ -147,7 +147,7 @@ _MEANT: Final[dict[str, dict[str, str]]] = {
         "end_offsets": "write client.tail(stream)",
         "list_offsets": "write client.head(stream), or client.tail(stream)",
         "offsets_for_times": _AT,
-        "lag": "write client.reader_group(name).unread_bytes(), or pravega_connector.insight.stream_lag(client, cut)",
+        "lag": "write client.reader_group(name).unread_bytes(), or monitoring.stream_lag(client, cut)",
         "metrics": _METRICS,
         # data frames
         "to_pandas": _FRAMES,

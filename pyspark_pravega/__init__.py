@@ -8,16 +8,16 @@ hides the package of that name.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pravega_connector.data_source import PravegaDataSource as DefaultSource
-    from pravega_connector.data_source import PravegaDataSource as PravegaDataSource
-    from pravega_connector.functions import from_pravega as from_pravega
-    from pravega_connector.functions import pravega_segment_key as pravega_segment_key
-    from pravega_connector.functions import to_pravega as to_pravega
-    from pravega_connector.query_metrics import QueryMetrics as QueryMetrics
-    from pravega_connector.spark_session import configure as configure
-    from pravega_connector.spark_session import register_streams as register_streams
+    from pravega_connector.spark.data_source import PravegaDataSource as DefaultSource
+    from pravega_connector.spark.data_source import PravegaDataSource as PravegaDataSource
+    from pravega_connector.spark.functions import from_pravega as from_pravega
+    from pravega_connector.spark.functions import pravega_segment_key as pravega_segment_key
+    from pravega_connector.spark.functions import to_pravega as to_pravega
+    from pravega_connector.spark.query_metrics import QueryMetrics as QueryMetrics
+    from pravega_connector.spark.session import configure as configure
+    from pravega_connector.spark.session import register_streams as register_streams
 else:
-    from pravega_connector.data_source import PravegaDataSource
+    from pravega_connector.spark.data_source import PravegaDataSource
     from pravega_serde.public_names import public_names
 
     DefaultSource = PravegaDataSource

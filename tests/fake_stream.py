@@ -17,7 +17,7 @@ from pravega_connector.core.deadline import Deadline
 from pravega_connector.core.values import CreatedTransaction, Successor, status_error
 from pravega_connector.errors import StreamNotFoundError
 from pravega_connector.testing.requests import Append, Request, split_events
-from pravega_connector.testing.store import SegmentStore, Session
+from pravega_connector.testing.segment_store import SegmentStore, Session
 from pravega_connector.wire import (
     SegmentRange,
     StreamCut,

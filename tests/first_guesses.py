@@ -104,7 +104,7 @@ IMPORTS: Final[dict[str, dict[str, str | None]]] = {
     "PySpark": {
         "from pyspark_pravega import from_avro, to_avro": "from_pravega(column, format)",
         "from pyspark_pravega import PravegaSource": "PravegaDataSource",
-        "from pravega_connector.data_source import PravegaDataSource": None,
+        "from pravega_connector.spark.data_source import PravegaDataSource": None,
         "from pravega_connector.datasource import PravegaDataSource": "from pravega_connector import PravegaDataSource",
     },
 }
@@ -147,7 +147,7 @@ CALLS: Final[dict[str, dict[str, str | None]]] = {
         "StreamCut.parse(str(client.tail('s/x')))": "write StreamCut.from_text(text)",
         "client.read('s/x', start=str(client.head('s/x')))": None,
         "client.config.options()": None,
-        "client.lag(client.head('s/x'))": "pravega_connector.insight.stream_lag(client, cut)",
+        "client.lag(client.head('s/x'))": "monitoring.stream_lag(client, cut)",
         "with client.writer('s/x', 'string') as w: w.write('a', key='k')": "did you mean 'routing_key'?",
         "with client.writer('s/x', 'string') as w: w.write('a', routing_key='k')": None,
         "with client.writer('s/x', 'string') as w: w.write_event('a')": "write write(value, routing_key=…)",

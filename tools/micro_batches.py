@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
-from pravega_connector.data_source import PravegaDataSource
-from pravega_connector.source import PravegaStreamReader
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.source import PravegaStreamReader
 
 __all__ = ["Batch", "MicroBatches", "Row"]
 

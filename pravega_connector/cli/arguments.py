@@ -17,7 +17,7 @@ from pravega_serde.guesses import did_you_mean
 
 if TYPE_CHECKING:
     from pravega_connector.client import PravegaClient
-    from pravega_connector.options import CommonOptions
+    from pravega_connector.spark.options import CommonOptions
 
 __all__ = [
     "DURATION",
@@ -151,7 +151,7 @@ def event_options(stream: str, more: dict[str, str], kind: type[_Options], **nam
 
     Raises click.UsageError for an unknown name, ConfigError for a value that cannot be right.
     """
-    from pravega_connector.options import known_names, parse_options  # noqa: PLC0415 - most commands need none
+    from pravega_connector.spark.options import known_names, parse_options  # noqa: PLC0415 - most commands need none
 
     known = known_names(kind)
     for name in more:

@@ -13,7 +13,7 @@ from rich.table import Table
 from pravega_connector.cli import arguments
 from pravega_connector.cli.place_argument import PLACES, place
 from pravega_connector.client import StreamCut, StreamName
-from pravega_connector.insight import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
+from pravega_connector.monitoring import CUT_FORMS, compare_cuts, read_cut, segment_label, write_cut
 from pravega_connector.wire import segment_epoch, segment_number
 
 __all__ = ["cut"]

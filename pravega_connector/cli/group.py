@@ -17,7 +17,7 @@ from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.client.reader_group import ReaderGroup
 from pravega_connector.errors import ReaderGroupError, ReaderGroupNotFoundError
 from pravega_connector.group_protocol import Retention, Segment
-from pravega_connector.insight import GroupView, group_lag, group_view
+from pravega_connector.monitoring import GroupView, group_lag, group_view
 
 __all__ = ["group"]
 

@@ -24,7 +24,7 @@ from pravega_connector.cli.exit_codes import ExitCode
 from pravega_connector.cli.place_argument import read_cut_file
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import MalformedStreamCutError
-from pravega_connector.insight import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
+from pravega_connector.monitoring import SegmentLag, StreamLag, count_events, cuts_of, lost_bytes, read_cut, stream_lag
 from pravega_serde.errors import PravegaError
 
 __all__ = ["lag", "tell", "told"]

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from pravega_connector.cli import arguments
-from pravega_connector.options import CommonOptions, FormatOptions, RegistryOptions
-from pravega_connector.sink import SinkOptions
-from pravega_connector.source import SourceOptions
+from pravega_connector.spark.options import CommonOptions, FormatOptions, RegistryOptions
+from pravega_connector.spark.sink import SinkOptions
+from pravega_connector.spark.source import SourceOptions
 
 __all__ = ["options", "options_page"]
 

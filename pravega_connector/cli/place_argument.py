@@ -8,7 +8,7 @@ from typing import Final
 
 from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
-from pravega_connector.insight import parse_time, read_cut
+from pravega_connector.monitoring import parse_time, read_cut
 from pravega_connector.reader.positions import parse_place, valid_cut
 
 __all__ = ["PLACES", "place", "read_cut_file"]
@@ -21,7 +21,7 @@ _FILE: Final = "@"
 def place(client: PravegaClient, stream: StreamName, text: str, *, end: bool = False) -> StreamCut:
     """The cut at ``earliest`` (or ``head``), ``latest`` (``tail``), a time, or a stream cut.
 
-    A cut is given in any form that :func:`pravega_connector.insight.read_cut` takes, as ``@file``, or as ``-`` for
+    A cut is given in any form that :func:`pravega_connector.monitoring.read_cut` takes, as ``@file``, or as ``-`` for
     standard input. With ``end`` no event before a time lies behind the cut, otherwise none of the time or later before
     it.
 

@@ -18,9 +18,9 @@ from pravega_connector.cli import arguments
 from pravega_connector.cli.place_argument import PLACES, place, read_cut_file
 from pravega_connector.cli.progress import progress_bar
 from pravega_connector.client import EventBatch, PravegaClient, StreamCut
-from pravega_connector.insight import segment_label
-from pravega_connector.options import CommonOptions
+from pravega_connector.monitoring import segment_label
 from pravega_connector.reader.slices import SegmentSlice, read_slice, slices_between
+from pravega_connector.spark.options import CommonOptions
 from pravega_connector.stores.segments import Lineage
 from pravega_connector.whole_file import WholeFile
 from pravega_serde.errors import DeserializationError

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pravega_connector.cli import arguments
-from pravega_connector.insight import draw_history, scaling_history
+from pravega_connector.monitoring import draw_history, scaling_history
 
 __all__ = ["scaling"]
 

@@ -16,7 +16,7 @@ from pravega_connector.cli import arguments
 from pravega_connector.cli.place_argument import PLACES, place
 from pravega_connector.client import PravegaClient, RetentionPolicy, ScalingPolicy, StreamConfig, StreamName
 from pravega_connector.errors import ConfigError
-from pravega_connector.insight import compare_cuts, segment_label
+from pravega_connector.monitoring import compare_cuts, segment_label
 
 __all__ = ["stream"]
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pravega_connector.cli import arguments
-from pravega_connector.insight import StreamView, StreamWatch, segment_label
+from pravega_connector.monitoring import StreamView, StreamWatch, segment_label
 
 __all__ = ["watch"]
 

@@ -19,7 +19,7 @@ from pravega_connector.client import LeaseKeeper, PravegaClient
 from pravega_connector.core.events import MAX_EVENT_SIZE
 from pravega_connector.errors import BadRecordError
 from pravega_connector.pipe import ByJsonField, LineFrames
-from pravega_connector.sink.options import SinkOptions
+from pravega_connector.spark.sink.options import SinkOptions
 from pravega_connector.writer.transactions import DEFAULT_LEASE, OpenTransaction
 from pravega_serde.errors import DeserializationError, SchemaError, SerializationError
 from pravega_serde.json import JsonSerializer
@@ -251,7 +251,7 @@ def _encoded(encode: _Encoder, lines: list[bytes], chunk: _Chunk) -> tuple[pa.Ar
 def _encoder(options: SinkOptions) -> _Encoder:
     """Encoder of the lines. Raises ConfigError, SchemaError, RegistryErrors."""
     if options.from_registry:
-        from pravega_connector.sink.registry import registry_serializer  # noqa: PLC0415 - a second that only its streams need
+        from pravega_connector.spark.sink.registry_schema import registry_serializer  # noqa: PLC0415 - a second that only its streams need
 
         return _json_encoder(registry_serializer(options))
     if options.format in (None, "bytes"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pravega_connector.errors import BadRecordError, EventError
 from pravega_connector.ingest.replayable import Chunk, ReplayableSource
-from pravega_connector.sink import EventEncoder, SinkOptions, encoder_for
+from pravega_connector.spark.sink import EventEncoder, SinkOptions, encoder_for
 from pravega_serde.errors import SerializationError
 
 __all__ = ["Columns", "Encoding", "encoding_for", "recorded_schema"]

@@ -20,8 +20,8 @@ from pravega_connector.ingest.file_source import FileSource
 from pravega_connector.ingest.ingester import Ingester, Settings
 from pravega_connector.ingest.replayable import ReplayableSource
 from pravega_connector.ingest.takeover import Resolution, this_run
-from pravega_connector.options import parse_options
-from pravega_connector.sink import SinkOptions
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.sink import SinkOptions
 from pravega_connector.wire import StreamName
 
 __all__ = ["IngestPlan", "IngestSummary", "ingest", "plan"]

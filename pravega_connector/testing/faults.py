@@ -17,9 +17,9 @@ from google.protobuf.message import Message
 
 from pravega_connector.controller.rpc import grpc
 from pravega_connector.errors import ConfigError
-from pravega_connector.testing.controller import Controller, Do
+from pravega_connector.testing.controller_service import Controller, Do
 from pravega_connector.testing.requests import Append, Request
-from pravega_connector.testing.store import SegmentStore, Session
+from pravega_connector.testing.segment_store import SegmentStore, Session
 from pravega_connector.wire import (
     ConditionalAppend,
     ConditionalBlockEnd,

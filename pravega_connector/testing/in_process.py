@@ -9,10 +9,10 @@ from typing import Final, Self
 from pravega_connector.client.pravega_client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import LocalServerError
-from pravega_connector.testing.cluster import SHORTEST_LEASE, Cluster
-from pravega_connector.testing.controller import Controller
+from pravega_connector.testing.controller_service import Controller
+from pravega_connector.testing.controller_state import SHORTEST_LEASE, Cluster
 from pravega_connector.testing.faults import Faults
-from pravega_connector.testing.store import SegmentStore
+from pravega_connector.testing.segment_store import SegmentStore
 
 __all__ = ["InProcessPravega"]
 

@@ -10,7 +10,7 @@ from pravega_connector.testing.requests import split_events
 from pravega_connector.wire import NO_ATTRIBUTE, ReadSegment
 
 if TYPE_CHECKING:
-    from pravega_connector.testing.store import Session
+    from pravega_connector.testing.segment_store import Session
 
 __all__ = ["MAX_READ", "ParkedRead", "Segment", "Table"]
 

@@ -21,8 +21,8 @@ from pravega_connector.cli import command_line
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.ingest import FileOptions, FileSource, ingest
-from pravega_connector.insight import stream_lag
 from pravega_connector.metrics import export_to_opentelemetry, serve_metrics
+from pravega_connector.monitoring import stream_lag
 from pravega_connector.wire import StreamName
 from pravega_serde import AvroSerializer
 from pravega_serde.errors import DeserializationError

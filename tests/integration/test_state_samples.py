@@ -17,11 +17,11 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from pravega_connector.cli import main
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.exactly_once.batches import fold, from_bytes
 from pravega_connector.export import export_stream
 from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest, plan
 from pravega_connector.single_segment.conditional_append import NumberedAppender
+from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.writer.transactions import OpenTransaction
 from tests.state_samples import GENERATIONS, Log, Script, good_number, lines_of, scope_of
 

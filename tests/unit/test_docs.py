@@ -12,9 +12,9 @@ from pravega_connector import PravegaClient
 from pravega_connector.cli import COMMANDS, command_line
 from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
 from pravega_connector.core.retry import Counters
-from pravega_connector.options.declaration import PravegaOptionWarning, parse_options
-from pravega_connector.sink.options import SinkOptions
-from pravega_connector.source.options import SourceOptions
+from pravega_connector.spark.options.declaration import PravegaOptionWarning, parse_options
+from pravega_connector.spark.sink.options import SinkOptions
+from pravega_connector.spark.source.options import SourceOptions
 from pravega_serde.elsewhere import ELSEWHERE
 from tests import pages
 from tools import site

@@ -60,9 +60,9 @@ def seen_by_type_checkers(package: str) -> dict[str, object]:
 #: Packages whose names are loaded when they are asked for.
 LAZY = [
     "pravega_connector",
-    "pravega_connector.insight",
-    "pravega_connector.sink",
-    "pravega_connector.source",
+    "pravega_connector.monitoring",
+    "pravega_connector.spark.sink",
+    "pravega_connector.spark.source",
     "pravega_serde",
     "pyspark_pravega",
 ]

@@ -55,8 +55,8 @@ def test_the_order_of_the_two_imports_does_not_matter(first):
     code = (
         f"import {first}.client, {second}.client\n"
         f"assert {first}.client.PravegaClient is {second}.client.PravegaClient\n"
-        "import pyspark_pravega, pravega_connector.data_source\n"
-        "assert pyspark_pravega.DefaultSource is pravega_connector.data_source.PravegaDataSource"
+        "import pyspark_pravega, pravega_connector.spark.data_source\n"
+        "assert pyspark_pravega.DefaultSource is pravega_connector.spark.data_source.PravegaDataSource"
     )
     python("-c", code)
 
@@ -85,7 +85,7 @@ def test_a_users_own_connector_hides_nothing_that_spark_needs(tmp_path):
         "source = pickle.loads(pickle.dumps(pyspark_pravega.DefaultSource))\n"
         "print(source.name(), source.__module__)"
     )
-    assert python("-c", code, folder=tmp_path) == "pravega pravega_connector.data_source\n"
+    assert python("-c", code, folder=tmp_path) == "pravega pravega_connector.spark.data_source\n"
 
 
 # ---- what people type first ----

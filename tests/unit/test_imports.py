@@ -18,8 +18,8 @@ LOADED = (
     [
         [f"pravega_connector.cli.{name}" for name in sorted(COMMANDS)],
         [
-            "pravega_connector.data_source",
-            "pravega_connector.functions",
+            "pravega_connector.spark.data_source",
+            "pravega_connector.spark.functions",
             "pravega_serde.java",
             "pravega_serde.registry",
         ],
@@ -40,6 +40,6 @@ def test_a_package_loads_nothing_before_it_is_asked_for():
 
 
 def test_a_client_without_a_group_loads_nothing_of_groups():
-    code = "import pravega_connector.data_source, sys; print([m for m in sys.modules if 'connector.group' in m])"
+    code = "import pravega_connector.spark.data_source, sys; print([m for m in sys.modules if 'connector.group' in m])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n"

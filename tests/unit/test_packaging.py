@@ -17,7 +17,7 @@ from packaging.metadata import Metadata
 
 from pravega_connector.exactly_once.batches import entries
 from pravega_connector.exactly_once.steps import state as steps_state
-from pravega_connector.source import offsets
+from pravega_connector.spark.source import offsets
 from tools import site
 from tools.packages import _build, _release
 from tools.packages.__main__ import parser

@@ -18,7 +18,6 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from pravega_connector.checkpoint import committed_batch, committed_offset, planned_offset
 from pravega_connector.cli import main
 from pravega_connector.client import EventBatch, PravegaClient, StreamName
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.deadletters import LETTER_SCHEMA, letters_of
 from pravega_connector.errors import VersionMismatchError
 from pravega_connector.exactly_once.batches import (
@@ -35,13 +34,14 @@ from pravega_connector.exactly_once.batches import (
     writer_of,
 )
 from pravega_connector.exactly_once.steps import StepsState, Update
-from pravega_connector.exchange import VERSION
-from pravega_connector.insight import cuts_of, read_cut
 from pravega_connector.local import DetachedServer, detached_registry, detached_server, pravega_jars, registry_jars
 from pravega_connector.local.download import Jar
-from pravega_connector.options import parse_options
+from pravega_connector.monitoring import cuts_of, read_cut
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.source import SourceOptions, schema_ids_of
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.pickling import VERSION
+from pravega_connector.spark.source import SourceOptions, schema_ids_of
 from pravega_serde import DeserializationError
 from tests.state_samples import GENERATIONS, STATE, Log, good_number, lines_of, scope_of
 
@@ -335,7 +335,7 @@ def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Pat
         assert len(refused) == len(found)
         assert all(f"this one version {VERSION})" in str(error) and "\n" not in str(error) for error in refused)
         return
-    more = "raise pravega_connector.exchange.VERSION: what is exchanged has changed"
+    more = "raise pravega_connector.spark.pickling.VERSION: what is exchanged has changed"
     for value in (found["reader"].options, found["writer"].options, *map(found.get, ("prepared", "written"))):
         assert vars(value).keys() == {each.name for each in dataclasses.fields(value)}, more
     assert found["partition"].slices == (SegmentSlice(StreamName(scope, "exchanged"), 0, 0, 90),)

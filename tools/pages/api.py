@@ -20,7 +20,7 @@ API: Final = {
     "api-modules.md": (
         "The API of further modules",
         (
-            "pravega_connector.insight",
+            "pravega_connector.monitoring",
             "pravega_connector.ingest",
             "pravega_connector.metrics",
             "pravega_serde.testing",

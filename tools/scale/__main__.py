@@ -14,9 +14,9 @@ import click
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.local import LocalPravega
-from pravega_connector.options import parse_options
-from pravega_connector.source import SourceOptions
-from pravega_connector.source.planner import QueryPlan
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.source.planner import QueryPlan
 from tools.scale._coroutines import follow_all, rates
 from tools.scale._curves import CURVES, Curve, Workbench
 from tools.scale._frames import READERS, ask, fill

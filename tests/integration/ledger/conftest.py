@@ -21,7 +21,7 @@ from pravega_connector.exactly_once.batches import (
     ledger_name,
     target_of,
 )
-from pravega_connector.sink.contents import RowTotal
+from pravega_connector.spark.sink.digest import RowTotal
 
 
 class Target:

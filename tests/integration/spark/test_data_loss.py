@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import DataLossError, MalformedStreamCutError, StreamNotFoundError
-from pravega_connector.options import parse_options
-from pravega_connector.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import PravegaBatchReader, PravegaStreamReader, SourceOptions, decoded_fields
 from pravega_connector.wire import StreamName
 from tests.integration.spark._planning import next_offset
 

@@ -164,7 +164,7 @@ def test_a_batch_that_is_replayed(query, each_once, checkpoint):
 KILLED = """
 import os, sys
 from pyspark.sql import SparkSession
-from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.spark.data_source import PravegaDataSource
 stream, checkpoint, options = sys.argv[1], sys.argv[2], dict(pair.split("=", 1) for pair in sys.argv[3:])
 spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
          .config("spark.log.level", "OFF").getOrCreate())

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.local import LocalPravega
+from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import last_and_once, one_line
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, StreamConfig
 from pravega_connector.config import PravegaConfig
-from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.spark.data_source import PravegaDataSource
 from pravega_connector.wire import StreamName
 from tools.micro_batches import MicroBatches
 

@@ -22,8 +22,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
-from pravega_connector.options import parse_options
-from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import PravegaStreamReader, SourceOptions, decoded_fields
 from pravega_connector.wire import StreamName
 from tests.integration.spark._errors import one_line
 from tests.jvm import SOON_READY

@@ -5,7 +5,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pravega_connector.errors import ConfigError
-from pravega_connector.functions import from_pravega, pravega_segment_key, to_pravega
+from pravega_connector.spark.functions import from_pravega, pravega_segment_key, to_pravega
 from pravega_serde import UnsupportedFormatError
 from pravega_serde.routing import segment_key
 from tests.integration.spark._cases import AVRO, SAMPLE, Case

@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pravega_connector import metrics
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
-from pravega_connector.query_metrics import QueryMetrics
+from pravega_connector.spark.query_metrics import QueryMetrics
 from pravega_connector.wire import StreamName
 from tests.conftest import Eventually
 from tests.integration._events import SIZE, write_events

@@ -12,7 +12,7 @@ from pyspark.sql.functions import struct
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError
-from pravega_connector.functions import from_pravega, to_pravega
+from pravega_connector.spark.functions import from_pravega, to_pravega
 from pravega_connector.wire import StreamName
 from pravega_serde import SchemaError
 from pravega_serde.errors import RegistryNotFoundError
@@ -260,7 +260,7 @@ def test_a_process_asks_once_for_each_encoding_id(
 
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from pravega_connector.data_source import PravegaDataSource
+    from pravega_connector.spark.data_source import PravegaDataSource
 
     for version in range(3):
         write_version(version)

@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.data_source import PravegaDataSource
+from pravega_connector.spark.data_source import PravegaDataSource
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pravega_connector.client import StreamCut, StreamName
 from pravega_connector.errors import ConfigError, MalformedStreamCutError
-from pravega_connector.insight import (
+from pravega_connector.monitoring import (
     CUT_FORMS,
     History,
     SegmentLife,

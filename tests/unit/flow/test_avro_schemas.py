@@ -8,8 +8,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from pravega_connector.exchange import Portable
 from pravega_connector.export import avro_schema_of_rows, open_writer
+from pravega_connector.spark.pickling import Portable
 from pravega_serde.avro import AvroSerializer
 from pravega_serde.java import JavaSerializer
 

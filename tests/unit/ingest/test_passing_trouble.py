@@ -24,7 +24,7 @@ from pravega_connector.errors import (
 )
 from pravega_connector.ingest import IngestSummary, ingest
 from pravega_connector.ingest.ingester import _Trouble
-from pravega_connector.testing.store import Session
+from pravega_connector.testing.segment_store import Session
 from pravega_connector.wire import (
     AuthTokenCheckFailed,
     GetStreamSegmentInfo,

@@ -9,9 +9,9 @@ import pytest
 
 from pravega_connector.client import EventBatch
 from pravega_connector.errors import ConfigError
-from pravega_connector.options import parse_options
-from pravega_connector.source import SourceOptions, decoded_fields, serializer_of
-from pravega_connector.source.columns import RowBuilder
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import SourceOptions, decoded_fields, serializer_of
+from pravega_connector.spark.source.columns import RowBuilder
 from pravega_connector.wire import StreamName
 from pravega_serde import DeserializationError
 

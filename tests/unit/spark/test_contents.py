@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pravega_connector.exactly_once.batches import Content
-from pravega_connector.sink import contents
-from pravega_connector.sink.contents import LONGEST, RowTotal
+from pravega_connector.spark.sink import digest
+from pravega_connector.spark.sink.digest import LONGEST, RowTotal
 
 Row = tuple[bytes, str | None]
 BINARY, M = pa.binary(), 2**64 - 1
@@ -153,9 +153,9 @@ def test_no_keys_are_null_keys():
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "CHUNK", 100)
-    monkeypatch.setattr(contents, "_WORDS", 300)
-    monkeypatch.setattr(contents, "_SAMPLE", 80)
+    monkeypatch.setattr(digest, "CHUNK", 100)
+    monkeypatch.setattr(digest, "_WORDS", 300)
+    monkeypatch.setattr(digest, "_SAMPLE", 80)
 
 
 @pytest.mark.parametrize("size", [0, 7, 8, 100, LONGEST, LONGEST + 1])
@@ -194,5 +194,5 @@ def test_what_lies_behind_a_null_key_does_not_count():
 def test_numbers_that_differ_in_few_bits_do_not_collide():
     """Rows as alike as counters are: among them both lanes must tell all apart."""
     words = pa.array([n.to_bytes(16, "little") for n in range(100_000)], pa.binary())
-    lanes = contents._products(words, contents._sizes(words), contents._C[:, :128])
-    assert [len(set(lane.tolist())) for lane in contents._finalized(lanes)] == [100_000] * 2
+    lanes = digest._products(words, digest._sizes(words), digest._C[:, :128])
+    assert [len(set(lane.tolist())) for lane in digest._finalized(lanes)] == [100_000] * 2

@@ -25,9 +25,9 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 import pravega_connector
 import pravega_serde
-from pravega_connector.sink import exactly_once as sink
+from pravega_connector.spark.sink import transactions as sink
 from pravega_connector.testing import InProcessPravega
-from pravega_connector.testing.store import SegmentStore
+from pravega_connector.testing.segment_store import SegmentStore
 from pravega_serde import serializer_for
 from pyspark_pravega import DefaultSource
 

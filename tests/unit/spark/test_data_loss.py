@@ -12,12 +12,12 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut, StreamName
 from pravega_connector.errors import ControllerUnavailableError, DataLossError
-from pravega_connector.insight import stream_lag, survey
+from pravega_connector.monitoring import stream_lag, survey
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.source import SourceOptions, decoded_fields
-from pravega_connector.source.data_loss import DataLoss
-from pravega_connector.source.progress import Progress, PublishedPosition
-from pravega_connector.source.readers import read_rows
+from pravega_connector.spark.source import SourceOptions, decoded_fields
+from pravega_connector.spark.source.data_loss import DataLoss
+from pravega_connector.spark.source.progress import Progress, PublishedPosition
+from pravega_connector.spark.source.readers import read_rows
 from pravega_connector.testing.requests import frame
 from tests.fake_stream import FakeSegmentStore, FakeStream
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
-from pravega_connector.options import parse_options
-from pravega_connector.sink import EventEncoder, SinkOptions, encoder_for
-from pravega_connector.source import SourceOptions, serializer_of
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.sink import EventEncoder, SinkOptions, encoder_for
+from pravega_connector.spark.source import SourceOptions, serializer_of
 from pravega_serde.java import ClassDescriptor, JavaEnum, JavaSerializer
 from pravega_serde.routing import segment_keys
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.errors import ColumnTypeError
-from pravega_connector.options import parse_options
-from pravega_connector.sink import SinkOptions, encoder_for
-from pravega_connector.sink.encoding import LatestTime
-from pravega_connector.source.columns import timestamps
-from pravega_connector.source.offsets import Offset
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.sink import SinkOptions, encoder_for
+from pravega_connector.spark.sink.encoding import LatestTime
+from pravega_connector.spark.source.columns import timestamps
+from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.wire import StreamCut, StreamName
 
 UTC = datetime.UTC

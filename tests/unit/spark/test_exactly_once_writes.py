@@ -12,7 +12,7 @@ from pravega_connector.client import PravegaClient, StreamName, TransactionStatu
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.errors import ConfigError, DuplicateWriteError, LedgerFormatError, LedgerMissingError
 from pravega_connector.exactly_once.batches import Ledger, Recovery, ledger_name
-from pravega_connector.sink import exactly_once
+from pravega_connector.spark.sink import transactions
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
 
@@ -74,8 +74,8 @@ def save(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterator
             writer.commit([writer.write(iter(rows))])
 
     yield save
-    exactly_once._kept().close()  # nothing pings the server that is gone then
-    exactly_once._kept_of_process.clear()
+    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept_of_process.clear()
 
 
 def recreate(client: PravegaClient, *streams: StreamName) -> None:
@@ -212,13 +212,13 @@ def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
     client: PravegaClient, save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     awaited: list[tuple[int, float]] = []
-    real = exactly_once.await_visible
+    real = transactions.await_visible
 
     def noting(controller: ControllerClient, stream: StreamName, ids: Sequence[uuid.UUID], timeout: float) -> None:
         awaited.append((len(ids), timeout))
         real(controller, stream, ids, timeout)
 
-    monkeypatch.setattr(exactly_once, "await_visible", noting)
+    monkeypatch.setattr(transactions, "await_visible", noting)
     save(a, 0, b"x")
     save(a, 0, b"x")  # another driver may have committed it a moment ago
     save(a, 1, b"y", commit_timeout_ms="20000")
@@ -230,9 +230,11 @@ def test_a_batch_write_waits_to_be_visible_as_long_as_its_commit_may_take(
 def test_a_batch_write_that_is_not_visible_in_time_says_so(
     save: Save, a: StreamName, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(exactly_once, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(transactions, "_LOOK_SECONDS", 0.05)
     save(a, 0, b"x")
-    monkeypatch.setattr("pravega_connector.controller.service.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING)
+    monkeypatch.setattr(
+        "pravega_connector.controller.service.CommitWatch.status", lambda *_, **__: TransactionStatus.COMMITTING
+    )
     save(a, 0, b"x", commit_timeout_ms="1000")
     assert "1 transactions of stream" in caplog.text
     assert "their commits are decided" in caplog.text

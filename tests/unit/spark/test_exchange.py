@@ -14,13 +14,13 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.errors import VersionMismatchError
 from pravega_connector.exactly_once.batches import Content, Part
-from pravega_connector.exchange import VERSION, Exchanged, Portable, receive
-from pravega_connector.sink.exactly_once import TaskPrepared, WriteId
-from pravega_connector.sink.writers import TaskWritten
-from pravega_connector.source.readers import PravegaFilteringReader
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.pickling import VERSION, Exchanged, Portable, receive
+from pravega_connector.spark.sink.transactions import TaskPrepared, WriteId
+from pravega_connector.spark.sink.writers import TaskWritten
+from pravega_connector.spark.source.readers import PravegaFilteringReader
 from pravega_connector.testing import InProcessPravega
 
 FILE = Path(__file__).parents[2] / "vectors" / "exchanged.json"
@@ -102,7 +102,7 @@ def shapes() -> dict[str, list[str]]:
 def test_another_shape_has_another_number():
     kept = json.loads(FILE.read_text())
     write = "python -m tests.unit.spark.test_exchange"
-    assert shapes() == kept["classes"], f"raise pravega_connector.exchange.VERSION, then {write}"
+    assert shapes() == kept["classes"], f"raise pravega_connector.spark.pickling.VERSION, then {write}"
     assert kept["version"] == VERSION, write
 
 
@@ -125,7 +125,7 @@ def main() -> None:
     kept, found = json.loads(FILE.read_text()) if FILE.exists() else {}, shapes()
     if kept.get("classes", found) != found and kept["version"] == VERSION:
         raise SystemExit(
-            f"the shape is another one, but VERSION in pravega_connector/exchange.py is still {VERSION}: raise it"
+            f"the shape is another one, but VERSION in pravega_connector/spark/pickling.py is still {VERSION}: raise it"
         )
     FILE.write_text(json.dumps({"version": VERSION, "classes": found}, indent=1) + "\n")
 

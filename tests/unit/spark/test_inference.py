@@ -9,8 +9,8 @@ import pytest
 
 from pravega_connector.client import EventBatch
 from pravega_connector.errors import ColumnTypeError, ConfigError
-from pravega_connector.options import parse_options
-from pravega_connector.source import SourceOptions, columns_in
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import SourceOptions, columns_in
 from pravega_connector.wire import StreamName
 from pravega_serde import serializer_for
 

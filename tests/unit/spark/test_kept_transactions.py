@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pravega_connector.errors import TransactionAbortedError
-from pravega_connector.sink.exactly_once import KeptTransactions, WriteId
+from pravega_connector.spark.sink.transactions import KeptTransactions, WriteId
 
 
 class Pinged:
@@ -72,7 +72,7 @@ def test_whatever_the_worker_does_for_others(finished: Finish, is_kept: Callable
 def test_the_oldest_is_given_up_where_there_are_too_many(
     finished: Finish, is_kept: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("pravega_connector.sink.exactly_once.MAX_APPS", 3)
+    monkeypatch.setattr("pravega_connector.spark.sink.transactions.MAX_APPS", 3)
     first = finished("0", 0)
     others = [finished(str(n), 0) for n in range(1, 4)]
     assert not is_kept(first, others[-1])
@@ -99,7 +99,7 @@ def test_rows_are_expected_by_application(monkeypatch: pytest.MonkeyPatch):
     assert kept.expects_rows("b")
     kept.finish(WriteId("a", "a", "run", 1), Pinged())  # type: ignore[arg-type]
     assert kept.expects_rows("a")
-    monkeypatch.setattr("pravega_connector.sink.exactly_once.MAX_APPS", 2)
+    monkeypatch.setattr("pravega_connector.spark.sink.transactions.MAX_APPS", 2)
     for app in "cde":
         kept.finish_without_rows(app)
         assert not kept.expects_rows(app)

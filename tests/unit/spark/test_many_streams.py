@@ -13,9 +13,9 @@ from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.controller.service import ControllerClient
 from pravega_connector.core.values import STATE_TAG
 from pravega_connector.errors import DataLossError, PravegaError, StreamNotFoundError
-from pravega_connector.options import parse_options
-from pravega_connector.source import SourceOptions, streams
-from pravega_connector.source.planner import QueryPlan
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import SourceOptions, streams
+from pravega_connector.spark.source.planner import QueryPlan
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
 

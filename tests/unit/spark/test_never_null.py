@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from pravega_connector.client import EventBatch
-from pravega_connector.options import parse_options
-from pravega_connector.source import RowBuilder, SourceOptions, decoded_fields, serializer_of, with_never_null
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import RowBuilder, SourceOptions, decoded_fields, serializer_of, with_never_null
 from pravega_connector.wire import StreamName
 from pravega_serde.avro import AvroSerializer
 

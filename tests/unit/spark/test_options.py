@@ -13,10 +13,10 @@ from pravega_connector.client import RetentionPolicy, ScalingPolicy
 from pravega_connector.client.shared import note_answer
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError, UnknownOptionError
-from pravega_connector.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
-from pravega_connector.sink import SinkOptions
-from pravega_connector.source import SourceOptions
-from pravega_connector.source.streams import StreamPattern
+from pravega_connector.spark.options import FormatOptions, PravegaOptionWarning, known_names, parse_options
+from pravega_connector.spark.sink import SinkOptions
+from pravega_connector.spark.source import SourceOptions
+from pravega_connector.spark.source.streams import StreamPattern
 from pravega_connector.wire import StreamName
 
 

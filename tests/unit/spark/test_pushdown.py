@@ -26,10 +26,10 @@ from pyspark.sql.datasource import (
 )
 
 from pravega_connector.client import EventBatch
-from pravega_connector.options import parse_options
 from pravega_connector.reader.slices import SegmentSlice
-from pravega_connector.source import SourceOptions, serializer_of
-from pravega_connector.source.readers import Pushed, filters_are_pushed, read_rows
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import SourceOptions, serializer_of
+from pravega_connector.spark.source.readers import Pushed, filters_are_pushed, read_rows
 from pravega_connector.wire import StreamName
 
 PLAIN = parse_options(SourceOptions, {"path": "a/s"})
@@ -144,7 +144,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[int], list
             finally:
                 asked.append("closed")
 
-        monkeypatch.setattr("pravega_connector.source.readers.read_slice", batches)
+        monkeypatch.setattr("pravega_connector.spark.source.readers.read_slice", batches)
         chosen = parse_options(SourceOptions, {"path": "a/s", "columns": "offset", **options})
         schema = pa.schema([("offset", pa.int64())])
         serializer = None if chosen.format is None else serializer_of(chosen, pa.schema([("value", pa.int64())]))

@@ -12,9 +12,9 @@ import pytest
 
 from pravega_connector.client import PravegaClient, StreamCut
 from pravega_connector.errors import DeadlineExceededError
-from pravega_connector.options import parse_options
-from pravega_connector.source import PravegaStreamReader, SourceOptions, decoded_fields, readers
-from pravega_connector.source.offsets import Offset
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import PravegaStreamReader, SourceOptions, decoded_fields, readers
+from pravega_connector.spark.source.offsets import Offset
 from pravega_connector.wire import StreamName
 
 NAME = StreamName("s", "t")

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pravega_connector.errors import ConfigError, UnknownOptionError
-from pravega_connector.options import parse_options
-from pravega_connector.sink import SinkOptions
-from pravega_connector.source import SourceOptions, schema_ids_of, with_schema_ids
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.sink import SinkOptions
+from pravega_connector.spark.source import SourceOptions, schema_ids_of, with_schema_ids
 from pravega_serde import SerdeError
 
 PLACE = {"path": "shop/orders", "registry": "http://localhost:9092"}

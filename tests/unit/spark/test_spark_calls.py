@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from pravega_connector import spark_calls
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.errors import ConfigError, StreamNotFoundError
-from pravega_connector.source import BrokenStreamReader, PravegaStreamReader
-from pravega_connector.spark_calls import called_by_spark
+from pravega_connector.spark import boundary
+from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.source import BrokenStreamReader, PravegaStreamReader
 
 
 @called_by_spark("now", "later", "fails")
@@ -70,7 +70,7 @@ def test_a_stream_reader_that_cannot_be_made_says_so_when_it_is_asked():
 
 
 def test_garbage_collections_in_spark_s_workers_pass_over_modules(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(spark_calls, "_spared", 0)
+    monkeypatch.setattr(boundary, "_spared", 0)
     assert list(itertools.islice(Calls().later(), 1)) == [1]
     assert gc.get_freeze_count() == 0, "this process is the user's"
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", importlib.machinery.ModuleSpec("pyspark.daemon", None))

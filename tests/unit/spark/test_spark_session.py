@@ -8,9 +8,9 @@ import pytest
 from pyspark import cloudpickle
 
 from pravega_connector.config import PravegaConfig
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.errors import ConfigError
-from pravega_connector.spark_session import configure, register_streams
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.session import configure, register_streams
 
 
 class Session:

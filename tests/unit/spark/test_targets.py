@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.client import PravegaClient
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.errors import ColumnTypeError, ConfigError, InvalidNameError
-from pravega_connector.options import parse_options
-from pravega_connector.sink import SinkOptions, encoder_for
-from pravega_connector.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.sink import SinkOptions, encoder_for
+from pravega_connector.spark.sink.targets import MAX_TARGETS, TargetWriters, Written, parts_of
 from pravega_connector.testing import InProcessPravega
 from pravega_connector.wire import StreamName
 

@@ -11,9 +11,9 @@ from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pravega_connector.controller.service import ControllerClient
-from pravega_connector.sink import exactly_once
-from pravega_connector.sink.exactly_once import TaskPrepared
-from pravega_connector.sink.writers import PravegaBatchWriter
+from pravega_connector.spark.sink import transactions
+from pravega_connector.spark.sink.transactions import TaskPrepared
+from pravega_connector.spark.sink.writers import PravegaBatchWriter
 from pravega_connector.testing import InProcessPravega
 from pyspark_pravega import DefaultSource
 
@@ -46,8 +46,8 @@ def writer(pravega: InProcessPravega, monkeypatch: pytest.MonkeyPatch) -> Iterat
     assert isinstance(writer, PravegaBatchWriter)
     writer.write(iter(ROWS))
     yield writer
-    exactly_once._kept().close()  # nothing pings the server that is gone then
-    exactly_once._kept_of_process.clear()
+    transactions._kept().close()  # nothing pings the server that is gone then
+    transactions._kept_of_process.clear()
 
 
 def test_begins_before_its_first_row_where_the_last_task_had_rows(

@@ -27,7 +27,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from pravega_connector.client import PravegaClient, StreamName
-from pravega_connector.data_source import PravegaDataSource
 from pravega_connector.exactly_once.batches import (
     Commit,
     Content,
@@ -42,9 +41,10 @@ from pravega_connector.exactly_once.batches import (
 from pravega_connector.export import export_stream
 from pravega_connector.ingest import FileOptions, FileSource, Sizes, ingest
 from pravega_connector.local import LocalPravega, pravega_jars, registry_jars
-from pravega_connector.options import parse_options
 from pravega_connector.single_segment.conditional_append import NumberedAppender
-from pravega_connector.source import SourceOptions, with_schema_ids
+from pravega_connector.spark.data_source import PravegaDataSource
+from pravega_connector.spark.options import parse_options
+from pravega_connector.spark.source import SourceOptions, with_schema_ids
 from tests.integration.ledger.conftest import Target
 from tests.state_samples import Script, dump, write_lines
 from tools.micro_batches import MicroBatches
@@ -404,11 +404,11 @@ def exchanged(maker: Maker) -> None:
     reader = source.streamReader(columns)
     start, end = ({"streams": {str(stream): {"0.#epoch.0": at}}, "version": 1} for at in (0, 90))
     (partition,) = reader.partitions(start, end)
-    sink = importlib.import_module("pravega_connector.sink.exactly_once")
+    sink = importlib.import_module("pravega_connector.spark.sink.transactions")
     part = Part(uuid.UUID(int=1), Content(2, 30, 7), 1_700_000_000_000)
     messages = {
         "prepared": sink.TaskPrepared(sink.WriteId("app", "query", "run", 7), 3, part),
-        "written": importlib.import_module("pravega_connector.sink.writers").TaskWritten(2, 30, query="query"),
+        "written": importlib.import_module("pravega_connector.spark.sink.writers").TaskWritten(2, 30, query="query"),
     }
     objects = {"reader": reader, "partition": partition, "writer": source.streamWriter(columns, False), **messages}
     (maker.folder / "exchange").mkdir(exist_ok=True)

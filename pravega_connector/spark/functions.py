@@ -1,0 +1,204 @@
+"""Column functions: events of any format in a BINARY column, of any origin, to typed columns and back.
+
+``from pravega_connector.spark.functions import from_pravega, to_pravega``, and then as Spark's own ``from_avro`` and
+``to_avro``::
+
+    frame.select(from_pravega("event", "avro", avro_schema="flight.avsc").alias("flight"))
+    frame.select(to_pravega(struct("id", "name"), "json").alias("event"))
+
+Options are those of the source and the sink (docs/options.md); one that is not text goes to the serializer as it is
+(``avro_schema`` may be parsed JSON, ``java_sample`` an event's bytes). Files are read when the function is called, on
+the driver. The columns stay in Arrow all the way, and a serializer is made once for each worker process.
+
+With ``registry`` and ``group`` (a column has no stream to name it) events begin with the header of Java's registry
+serializers, and no format needs to be named::
+
+    frame.select(from_pravega("event", registry="http://localhost:9092", group="orders").alias("order"))
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, dataclass, fields
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import BinaryType, DataType, DoubleType
+
+from pravega_connector.errors import ConfigError, UnknownOptionError
+from pravega_connector.spark.options import RegistryOptions
+from pravega_connector.spark.pickling import Portable
+from pravega_connector.spark.sink import SinkOptions
+from pravega_connector.spark.source import (
+    CORRUPT_RECORD,
+    CORRUPT_TYPES,
+    VALUE,
+    SourceOptions,
+    corrupt_names,
+    decode,
+    serializer_of,
+)
+from pravega_serde import DeserializationError, Serializer
+from pravega_serde.guesses import did_you_mean
+from pravega_serde.routing import segment_keys
+
+__all__ = ["from_pravega", "pravega_segment_key", "to_pravega"]
+
+_MODES: Final = ("FAILFAST", "PERMISSIVE")
+# Options of a stream that a column has, too.
+_SHARED: Final = frozenset({*(f.name for f in fields(RegistryOptions)), "timeout_ms"})
+Options = TypeVar("Options", SourceOptions, SinkOptions)
+
+
+def from_pravega(
+    col: Column | str,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    schema: DataType | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    **options: Any,
+) -> Column:
+    """Decode a BINARY column of events: a struct for records, else the value. A null stays null.
+
+    ``schema`` (a type, or DDL text) names the fields to read in formats whose events do not: JSON, and Java objects
+    without a sample. With a registry it chooses fields, as ``.schema(…)`` of a reader does; without it they are those
+    of the group's latest schemas at this moment.
+
+    Mode FAILFAST fails the query at the first event that cannot be decoded. PERMISSIVE gives a struct with two more
+    fields, ``_corrupt_record`` and ``_corrupt_record_error``; a single value stands in its field ``value``.
+
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors; DeserializationError, with the place inside
+    the event, when the query runs.
+    """
+    if mode.upper() not in _MODES:
+        raise ConfigError(
+            f"from_pravega has no mode {mode!r}: a column cannot leave out rows; take FAILFAST, or PERMISSIVE and "
+            f"filter on {CORRUPT_RECORD}"
+        )
+    given = _options(SourceOptions, format, options)
+    reader = _Reader.of(_deserializer(given, _wanted(schema)), permissive=mode.upper() == "PERMISSIVE")
+
+    def from_pravega(events: pa.Array) -> pa.Array:
+        return reader.read(events)
+
+    return arrow_udf(from_pravega, returnType=from_arrow_type(reader.arrow_type))(col)
+
+
+def to_pravega(
+    col: Column | str,
+    format: str | None = None,  # noqa: A002 - the name of the option
+    schema: DataType | str | None = None,
+    **options: Any,
+) -> Column:
+    """Encode a column, a struct for records, as a BINARY column of events. A null stays null.
+
+    With a registry the events are of the schema that the options give, or the latest of the group; or ``schema`` tells
+    the column's type (or DDL text), and the schema is chosen, or with ``register_schema`` made, as for a DataFrame of
+    these columns. What is registered is so when this function is called.
+
+    Raises ConfigError, SchemaError, UnsupportedFormatError, RegistryErrors; when the query runs, SchemaError for a
+    column of a type that the format has not, SerializationError for a value that it cannot hold.
+    """
+    serializer = Portable(_serializer(_options(SinkOptions, format, options), _wanted(schema)))
+
+    def to_pravega(values: pa.Array) -> pa.Array:
+        return serializer.get().encode_column(_in_utc(values))
+
+    return arrow_udf(to_pravega, returnType=BinaryType())(col)
+
+
+def pravega_segment_key(col: Column | str) -> Column:
+    """Place of a routing key on Pravega's key line, from 0 to 1: the segment whose range holds it gets the event."""
+
+    def pravega_segment_key(keys: pa.Array) -> pa.Array:
+        return pa.array(segment_keys(keys), mask=keys.is_null().to_numpy(zero_copy_only=False))
+
+    return arrow_udf(pravega_segment_key, returnType=DoubleType())(col)
+
+
+def _options(kind: type[Options], format_name: str | None, given: dict[str, Any]) -> Options:
+    """Options of a column: the format of its events and the place of their schemas."""
+    known = {f.name: f for f in fields(kind) if f.name in _SHARED or f.metadata.get("registry")}
+    values = {} if format_name is None else {"format": _parsed(known["format"], format_name)}
+    for name, value in given.items():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; known options: {', '.join(sorted(known))}"
+            raise UnknownOptionError(f"unknown option {name!r}{hint}")
+        values[name] = _parsed(known[name], value)
+    options = kind(**values)
+    if options.from_registry and options.group is None:
+        raise ConfigError("option 'group' is missing: a column has no stream to name it")
+    if not options.from_registry and options.format is None:
+        raise ConfigError("option 'format' or 'registry' is missing: one of the two tells what the events are")
+    return options
+
+
+def _parsed(option: Field[Any], value: Any) -> Any:
+    return option.metadata["parse"](option.name, value) if isinstance(value, str) else value
+
+
+def _deserializer(options: SourceOptions, wanted: pa.DataType | None) -> Serializer[Any]:
+    if not options.from_registry:
+        return options.column_serializer(wanted)
+    made = serializer_of(options, None if wanted is None else _columns(wanted))
+    assert made is not None
+    return made.get()
+
+
+def _serializer(options: SinkOptions, kind: pa.DataType | None) -> Serializer[Any]:
+    if not options.from_registry:
+        return options.serializer()
+    from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_serializer  # noqa: PLC0415 - costs a second
+
+    return registry_serializer(options) if kind is None else registry_encoding(options, _columns(kind)).serializer
+
+
+def _columns(kind: pa.DataType) -> pa.Schema:
+    """Columns of a struct as those of a DataFrame; a single value is one column."""
+    return pa.schema(list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)])
+
+
+def _wanted(schema: DataType | str | None) -> pa.DataType | None:
+    if schema is None:
+        return None
+    return to_arrow_type(DataType.fromDDL(schema) if isinstance(schema, str) else schema, timezone="UTC")
+
+
+def _in_utc(column: pa.Array) -> pa.Array:
+    """Convert timestamps to UTC: Spark passes them in the session's time zone."""
+    kind = to_arrow_type(from_arrow_type(column.type), timezone="UTC")
+    return column if column.type == kind else column.cast(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Decodes columns in a worker; ``fields`` are those of the struct that PERMISSIVE makes."""
+
+    serializer: Portable[Serializer[Any]]
+    arrow_type: pa.DataType
+    permissive: bool
+
+    @classmethod
+    def of(cls, serializer: Serializer[Any], *, permissive: bool) -> _Reader:
+        kind = serializer.arrow_type
+        if permissive:
+            inner = list(kind) if pa.types.is_struct(kind) else [pa.field(VALUE, kind)]
+            kind = pa.struct([*inner, *map(pa.field, corrupt_names(CORRUPT_RECORD), CORRUPT_TYPES)])
+        return cls(Portable(serializer), kind, permissive)
+
+    def read(self, events: pa.Array) -> pa.Array:
+        if not self.permissive:
+            return decode(self.serializer.get(), events, "FAILFAST", _without_row).values
+        found = decode(self.serializer.get(), events, "PERMISSIVE", lambda error: error)
+        values = found.values
+        columns = values.flatten() if pa.types.is_struct(values.type) else [values]
+        columns += [found.records(events), found.reasons(lambda error: str(_without_row(error)))]
+        return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type), mask=pc.is_null(events))
+
+
+def _without_row(error: DeserializationError) -> DeserializationError:
+    """Error without its row, which counts in a batch that only Spark sees."""
+    return type(error)(error.reason, field_path=error.field_path, encoding_id=error.encoding_id)

@@ -1,0 +1,393 @@
+"""Options that source and sink share: format of the events, schema registry, place of the stream.
+
+Each class adds to the one before: FormatOptions, RegistryOptions, CommonOptions. A column function has those of the
+first two.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+import pyarrow as pa
+
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError
+from pravega_connector.spark.options.declaration import flag, number, option, text
+from pravega_connector.wire import StreamName
+from pravega_serde import Serializer, UnsupportedFormatError, formats, serializer_for
+from pravega_serde.guesses import did_you_mean
+from pravega_serde.serializer import FORMATS, Format, FormatOption, registry_formats
+
+if TYPE_CHECKING:
+    from pravega_connector.client.pravega_client import PravegaClient
+    from pravega_serde.registry import RegistryConfig
+
+__all__ = ["CommonOptions", "FormatOptions", "RegistryOptions", "codec_names", "registry_option"]
+
+T = TypeVar("T")
+
+
+def _known_format(name: str, value: str) -> str:
+    lowered = value.strip().lower()
+    if lowered not in formats():
+        raise UnsupportedFormatError(
+            f"unknown format {value!r} in option {name!r}{did_you_mean(value, formats())} (known formats: "
+            f"{', '.join(formats())})"
+        )
+    return lowered
+
+
+def _event(first: bytes) -> Callable[[str, str], bytes]:
+    """Parser of an event that is given as hex digits, as base64 or as the path of a file; ``first`` are its bytes."""
+    as_hex = first.hex()
+    as_base64 = base64.b64encode(first).decode()[: len(first) * 4 // 3]
+
+    def parse(name: str, value: str) -> bytes:
+        given = value.strip()
+        try:
+            if given.lower().startswith(as_hex):
+                return bytes.fromhex(given)
+            if given.startswith(as_base64):
+                return base64.b64decode(given, validate=True)
+            return Path(given).read_bytes()
+        except (ValueError, binascii.Error) as error:
+            raise ConfigError(f"invalid hex or base64 of an event in option {name!r}: {error}") from None
+        except OSError as error:
+            raise ConfigError(
+                f"invalid option {name!r}: not hex or base64 of an event, and the file {given[:80]!r} cannot be read: "
+                f"{error.strerror}"
+            ) from None
+
+    return parse
+
+
+def _with_options_of_formats(kind: type[T]) -> type[T]:
+    """Declare every option in the table of formats as a field of the class."""
+    for entry in FORMATS.values():
+        for each in entry.options:
+            doc = f"`format={entry.name}`: {each.doc}"
+            parse = _event(each.first_bytes) if each.first_bytes else text
+            kind.__annotations__[each.name] = "Any"
+            setattr(kind, each.name, option(None, doc, parse, format=entry.name))
+    return kind
+
+
+_NAMES: Final = [f"`{name}`" for name in formats()]
+
+
+@dataclass(frozen=True, kw_only=True)
+@_with_options_of_formats
+class FormatOptions:
+    """Format of the events; every option here but ``format`` belongs to one format, which declares it."""
+
+    format: str | None = option(
+        None,
+        f"format of the events: {', '.join(_NAMES[:-1])} or {_NAMES[-1]}; without it they stay raw",
+        _known_format,
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an option of another format than the given one, and for two that contradict."""
+        for each in fields(self):
+            owner = each.metadata.get("format", self.format)
+            if owner != self.format and getattr(self, each.name) is not None:
+                given = "no format is given" if self.format is None else f"the format is {self.format!r}"
+                raise ConfigError(f"option {each.name!r} belongs to format {owner!r}, but {given}: drop one of the two")
+        if len(telling := [each.name for each, _ in self._given() if each.tells_columns]) > 1:
+            raise ConfigError(f"options {' and '.join(telling)} both tell what the events are: set only one")
+
+    def _declared(self) -> Format | None:
+        return None if self.format is None else FORMATS[self.format]
+
+    def _given(self) -> list[tuple[FormatOption, Any]]:
+        """Options of the format that are set, with their values."""
+        declared = self._declared()
+        pairs = [(each, getattr(self, each.name)) for each in declared.options] if declared else []
+        return [(each, value) for each, value in pairs if value is not None]
+
+    @property
+    def says_single(self) -> bool:
+        """Whether an option says that every event is a single value."""
+        return any(each.single for each, _ in self._given())
+
+    @property
+    def says_record(self) -> bool:
+        """Whether the format or an option says that every event is a record."""
+        declared = self._declared()
+        return declared is not None and (declared.always_record or any(each.record for each, _ in self._given()))
+
+    def derivable(self) -> str | None:
+        """Name of the option that is missing and follows from columns; None if no schema is to be made."""
+        declared = self._declared()
+        given = {each.name for each, _ in self._given()}
+        options = declared.options if declared else ()
+        return next((each.name for each in options if each.derived and each.name not in given), None)
+
+    def serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """Serializer of ``format``, which must be given; ``wanted`` is the type to read events as.
+
+        Raises ConfigError for a missing option, SchemaError.
+        """
+        declared = self._declared()
+        assert declared is not None
+        arguments = {each.argument: value for each, value in self._given()}
+        for each in declared.options:
+            if each.required and each.argument not in arguments:
+                doc = each.doc.replace("`", "")
+                raise ConfigError(f"format {declared.name!r} needs option {each.name!r}: {doc}")
+        if wanted is not None and declared.needs_columns:
+            arguments["arrow_type"] = wanted
+        return serializer_for(declared.name, **arguments)
+
+    def column_serializer(self, wanted: pa.DataType | None = None) -> Serializer[Any]:
+        """Serializer that knows the columns of the events.
+
+        Raises ConfigError if nothing tells them, SchemaError if Arrow has no type for them.
+        """
+        declared = self._declared()
+        assert declared is not None
+        told = wanted is not None or any(each.tells_columns for each, _ in self._given())
+        if declared.needs_columns and not told:
+            ways = [f"{each.name!r} ({each.tells_columns})" for each in declared.options if each.tells_columns]
+            options = f"set option {' or '.join(ways)}, or " if ways else ""
+            sample = ", or its infer_schema=true" if declared.infer else ""
+            raise ConfigError(
+                f"events of format {declared.name!r} do not name their columns: {options}give a schema with the "
+                f"fields that you want (.schema('name STRING, …') of a reader{sample})"
+            )
+        serializer = self.serializer(wanted)
+        _ = serializer.arrow_type
+        return serializer
+
+
+_PLACE: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+# Options that go together, each a way to give credentials.
+_PAIRS: Final = (("username", "password"), ("token",), ("auth_method", "auth_token"), ("keycloak_file",))
+
+
+def registry_option(default: Any, doc: str, *rest: Any, **more: Any) -> Any:
+    """Declare an option that needs a registry."""
+    return option(default, f"with a registry: {doc}", *rest, registry=True, **more)
+
+
+def codec_names(name: str, value: str) -> tuple[str, ...]:
+    """Parse ``package.module:name``, several with commas."""
+    places = tuple(part.strip() for part in value.split(","))
+    for place in places:
+        if not _PLACE.fullmatch(place):
+            raise ConfigError(f"invalid codec {place!r} in option {name!r}: write package.module:name of a Codec")
+    return places
+
+
+def _secret(doc: str, *, registry: bool = True) -> Any:
+    return field(default=None, repr=False, metadata={"doc": doc, "parse": text, "registry": registry, "secret": True})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryOptions(FormatOptions):
+    """Place of the schema registry, and which of its groups and types."""
+
+    registry: str | None = option(
+        None,
+        "the schema registry of the stream's events, such as `http://localhost:9092`: their columns are those of its "
+        "schemas. Without it, and with `group`, the environment says where it is (PRAVEGA_REGISTRY_URI)",
+    )
+    group: str | None = option(None, "group in the registry (default: the stream's name)")
+    namespace: str | None = registry_option(None, "namespace of the group")
+    registry_type: str | None = registry_option(
+        None,
+        "type of events, by its full name in the registry. Reading: events of other types are left out; without it "
+        "several types are one struct column each. Writing: the type of the columns (default: the group's only type; "
+        "in an empty group the stream's name)",
+    )
+    codecs: tuple[str, ...] | None = registry_option(
+        None,
+        "codecs of your own, as `package.module:name` of each `Codec`, with commas between them, importable on every "
+        "node: to read a group that Java writes encrypted, say",
+        codec_names,
+    )
+    registry_username: str | None = registry_option(None, "user name; else credentials are those of the environment")
+    registry_password: str | None = _secret("with a registry: password that goes with `registry_username`")
+    registry_token: str | None = _secret("with a registry: bearer token, instead of a user name")
+    registry_ca_file: str | None = registry_option(None, "PEM file with the certificates to trust")
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that need a registry, and for formats that registries do not have."""
+        super().__post_init__()
+        if not self.from_registry:
+            for each in fields(self):
+                if each.metadata.get("registry") and getattr(self, each.name) != each.default:
+                    raise ConfigError(
+                        f"option {each.name!r} needs a schema registry: set option 'registry', or 'group' where the "
+                        "environment says where the registry is"
+                    )
+        elif self.format is not None and self.format not in (known := registry_formats()):
+            raise ConfigError(
+                f"format {self.format!r} does not go with a schema registry: its formats are {', '.join(known)}"
+            )
+
+    @property
+    def from_registry(self) -> bool:
+        """Whether the schemas are in a registry."""
+        return self.registry is not None or self.group is not None
+
+    def registry_config(self, timeout: float) -> RegistryConfig:
+        """Configuration of the registry: these options, then the environment, then the profile that it names.
+
+        Raises SerdeError for invalid ones or an invalid profile, ConfigError where none says where the registry is.
+        """
+        from pravega_serde.registry.registry_config import (  # noqa: PLC0415 - costs as much as all else here together
+            RegistryConfig,
+            registry_settings,
+        )
+
+        settings = registry_settings(
+            {
+                "uri": self.registry,
+                "namespace": self.namespace,
+                "username": self.registry_username,
+                "password": self.registry_password,
+                "token": self.registry_token,
+                "ca_file": self.registry_ca_file,
+            }
+        )
+        if "uri" not in settings:
+            raise ConfigError(
+                f"option 'group' ({self.group!r}) needs a schema registry, and none is given: set option 'registry', "
+                "such as http://localhost:9092, or PRAVEGA_REGISTRY_URI where queries are planned"
+            )
+        # Looked up when a query is planned: the latest schemas are those of that moment.
+        return RegistryConfig(**settings, timeout=timeout, latest_seconds=0.0)
+
+    def given_schema(self, *, reading: bool) -> tuple[Any, str | None] | None:
+        """Schema in the options, and the name of its type if the schema lacks it; None without one.
+
+        For reading, a schema for readers comes before that of the events.
+        """
+        roles = {each.registry_role: value for each, value in self._given()}
+        schema = (roles.get("reader_schema") if reading else None) or roles.get("schema")
+        if schema is None:
+            return None
+        from pravega_serde.registry import registry_format  # noqa: PLC0415 - costs as much as all else here together
+
+        assert self.format is not None
+        own = registry_format(self.format).names_itself
+        return schema, None if own else roles.get("type") or self.registry_type
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions(RegistryOptions):
+    """Place of the stream, access to it, and the format of its events or the registry that has it."""
+
+    path: str | None = option(
+        None, "`scope/stream`, or `stream` with the scope given elsewhere; `load()` and `save()` set it"
+    )
+    stream: str | None = option(None, "name of the stream, or `scope/stream`")
+    scope: str | None = option(None, "scope of the stream")
+    controller: str | None = option(None, "controller URI, such as `tcp://localhost:9090` or `tls://host:9090`")
+    username: str | None = option(None, "user name, where the server asks for credentials")
+    password: str | None = _secret("password that goes with `username`", registry=False)
+    token: str | None = _secret("bearer token, instead of a user name and a password", registry=False)
+    auth_method: str | None = option(None, "the server's name for another kind of credentials, with `auth_token`")
+    auth_token: str | None = _secret("secret that goes with `auth_method`", registry=False)
+    keycloak_file: str | None = option(
+        None,
+        "file of a Keycloak service account (`keycloak.json`), instead of other credentials: at the same path for the "
+        "driver and every executor, which get and renew tokens by themselves",
+    )
+    tls_ca_file: str | None = option(None, "PEM file with the certificates to trust, for a `tls://` controller")
+    tls_server_name: str | None = option(None, "name to expect in the servers' certificate, if it is not their host")
+    tls_validate_hostname: bool | None = option(None, "whether a certificate must be of its host (default true)", flag)
+    timeout_ms: int = option(
+        15_000,
+        "how long the first contact with the servers may take: a wrong address is an error then. Also how long a call "
+        "to a schema registry may take",
+        number(100, 3_600_000),
+    )
+    ignore_unknown_options: bool = option(
+        False,
+        "a misspelt option is an error; set it to true where options that look like one are for others: then they are "
+        "warnings, as all other unknown names are",
+        flag,
+    )
+    failover_timeout_ms: int = option(
+        300_000,
+        "how long tasks, commits and a query that has run before wait for servers that do not answer: those that fail, "
+        "are frozen or hand over to others. Nothing is lost or repeated when it is over. See docs/operations.md",
+        number(100, 86_400_000),
+    )
+
+    def config(self) -> PravegaConfig:
+        """Configuration of the cluster: these options, then the environment of the process, then the defaults."""
+        config = PravegaConfig.resolve(
+            controller=self.controller,
+            scope=self.scope,
+            tls_ca_file=self.tls_ca_file,
+            tls_server_name=self.tls_server_name,
+            tls_validate_hostname=self.tls_validate_hostname,
+        )
+        given = [pair for pair in _PAIRS if any(getattr(self, name) is not None for name in pair)]
+        if len(given) > 1:
+            ways = " and ".join(repr(pair[-1]) for pair in given)
+            raise ConfigError(f"options {ways} both are credentials: set only one of them")
+        for pair in given:
+            missing = [name for name in pair if getattr(self, name) is None]
+            if missing:
+                (other,) = set(pair) - set(missing)
+                raise ConfigError(f"option {other!r} needs option {missing[0]!r}")
+        if self.username is not None and self.password is not None:
+            return config.with_credentials(self.username, self.password)
+        if self.token is not None:
+            return config.with_token(self.token)
+        if self.auth_method is not None and self.auth_token is not None:
+            return config.with_token(self.auth_token, method=self.auth_method)
+        if self.keycloak_file is not None:
+            return config.with_keycloak(self.keycloak_file)
+        return config
+
+    def client(self, *, service: bool = False, failover_timeout: float | None = None) -> PravegaClient:
+        """Client shared by the process; do not close it.
+
+        It waits ``failover_timeout`` seconds (default: the option) for servers that do not answer, if they have
+        answered before: in this process, lately to this user of the machine, or, by ``service``, as the caller knows.
+        It waits ``timeout_ms`` otherwise: a wrong address must be an error soon.
+        """
+        from pravega_connector.client.shared import has_answered, shared_client  # noqa: PLC0415 - column functions need no client
+
+        config = self.config()
+        going_on = self.failover_timeout_ms / 1000 if failover_timeout is None else failover_timeout
+        client = shared_client(config, self.timeout_ms / 1000, going_on)
+        if not client.health.going_on and (service or has_answered(config)):
+            client.health.service = True
+        return client
+
+    _NO_STREAM: ClassVar[str] = "no stream is given: set option 'stream', or load('scope/stream')"
+
+    def stream_name(self) -> StreamName:
+        """Name of the stream. Raises ConfigError if the options give none, or two different ones."""
+        given = self.stream or self.path
+        if given is None:
+            raise ConfigError(self._NO_STREAM)
+        if self.stream and self.path and self.stream != self.path and not self.path.endswith("/" + self.stream):
+            raise ConfigError(
+                f"two streams are given: option 'stream' is {self.stream!r} and the path is {self.path!r}"
+            )
+        # Tables and load() may pass a path with slashes around it.
+        given = max(self.stream or "", self.path or "", key=lambda name: (name.count("/"), len(name)))
+        given = given.strip("/")
+        if "/" in given:
+            return StreamName.parse(given)
+        scope = self.config().scope
+        if scope is None:
+            raise ConfigError(f"stream {given!r} has no scope: set option 'scope', or name it 'scope/{given}'")
+        return StreamName(scope, given)
+
+    def registry_group(self) -> str:
+        """Group in the registry: by the option, else the stream's name."""
+        return self.group or self.stream_name().stream

@@ -1,0 +1,224 @@
+"""Rows as events, routing keys and event times; what does not fit is said before a task starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_connector.errors import ColumnTypeError, ConfigError, NullEventError
+from pravega_connector.spark.pickling import Portable
+from pravega_connector.spark.sink.options import SinkOptions
+from pravega_serde import SchemaError, Serializer
+from pravega_serde.routing import ByColumn, ByConstant, ByField, EventRouter, Unrouted
+from pravega_serde.serializer import FORMATS
+
+__all__ = ["TARGET_STREAM", "EventEncoder", "EventTime", "LatestTime", "encoder_for"]
+
+_EVENT: Final = "event"
+_ROUTING_KEY: Final = "routing_key"
+#: Column that names the stream of each row, where the options name none.
+TARGET_STREAM: Final = "target_stream"
+_MILLIS: Final = pa.timestamp("ms")
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """Column with the event times of rows. Can be pickled."""
+
+    column: str
+    delay_ms: int
+    """Time by which rows may still be earlier than the latest one, as the delay of Spark's ``withWatermark``."""
+
+    def latest(self, batch: pa.RecordBatch) -> int | None:
+        """The latest time in a batch, in milliseconds since 1970; None if all are null."""
+        value = pc.max(batch.column(self.column))
+        if not pa.types.is_integer(value.type):
+            # Of a part of a millisecond the lower whole: no later row may be before what is noted.
+            zone = getattr(value.type, "tz", None)
+            value = pc.floor_temporal(value.cast(pa.timestamp("us", zone)), unit="millisecond").cast(_MILLIS)
+            value = value.cast(pa.int64())
+        return None if (latest := value.as_py()) is None else int(latest)
+
+
+class LatestTime:
+    """Latest event time of the rows of a task; None without a column, and for rows without times."""
+
+    def __init__(self, event_time: EventTime | None) -> None:
+        self._event_time = event_time
+        self._latest: int | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows into account."""
+        latest = None if self._event_time is None else self._event_time.latest(batch)
+        if latest is not None and (self._latest is None or latest > self._latest):
+            self._latest = latest
+
+    @property
+    def millis(self) -> int | None:
+        """Time to be noted: the latest one less the delay."""
+        if self._latest is None or self._event_time is None:
+            return None
+        return self._latest - self._event_time.delay_ms
+
+
+@dataclass(frozen=True, slots=True)
+class EventEncoder:
+    """Turns record batches into a column of events and a column of routing keys, or none. Can be pickled."""
+
+    columns: tuple[str, ...]  # what becomes the event
+    single: bool  # the one column is the whole event, not a record of it
+    serializer: Portable[Serializer[Any]] | None  # None where the column holds events
+    router: EventRouter
+    event_time: EventTime | None = None
+    target: str | None = None  # column that names the stream of each row
+
+    def encode(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
+        """(events, routing keys or None), ready for a writer's ``write_column``.
+
+        Raises SerializationError, NullEventError.
+        """
+        keys = self.router.keys(batch)
+        events = batch.column(self.columns[0]) if self.single else batch.select(list(self.columns))
+        if self.serializer is not None:
+            events = self.serializer.get().encode_column(events)
+        if events.null_count:
+            row = pc.index(pc.is_null(events), value=True).as_py()
+            raise NullEventError.at_row(row)
+        return events, keys
+
+
+def encoder_for(schema: pa.Schema, options: SinkOptions, *, streaming: bool = False) -> EventEncoder:
+    """The encoder for a DataFrame's columns.
+
+    Raises ColumnTypeError, ConfigError, RegistryErrors before anything is written.
+    """
+    event_time, target = _event_time(schema, options), _target(schema, options)
+    if target is not None:
+        _check_target(schema, options, streaming=streaming)
+    rows = schema if target is None else schema.remove(schema.get_field_index(target))
+    return replace(_encoder(rows, options, streaming=streaming), event_time=event_time, target=target)
+
+
+def _target(schema: pa.Schema, options: SinkOptions) -> str | None:
+    """The column that names streams, if the options name none."""
+    named = options.stream is not None or options.path is not None
+    return TARGET_STREAM if TARGET_STREAM in schema.names and not named else None
+
+
+def _check_target(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> None:
+    kind = schema.field(TARGET_STREAM).type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise ColumnTypeError(f"column {TARGET_STREAM!r} is {kind}, not a string: cast it")
+    if options.mode(streaming=streaming) == "exactly_once":
+        raise ConfigError(
+            f"rows cannot go exactly once to the streams of column {TARGET_STREAM!r}: the ledger of committed batches "
+            "lies beside one stream. Set option 'stream' (a write for each stream), or writer_mode=at_least_once"
+        )
+    if options.from_registry and options.group is None:
+        raise ConfigError(
+            f"column {TARGET_STREAM!r} names the streams: with a schema registry, set option 'group' for the schema"
+        )
+
+
+def _encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
+    if options.from_registry:
+        return _registry_encoder(schema, options, streaming=streaming)
+    if options.format is None:
+        return _raw_encoder(schema, options)
+    router, key = _routing(schema, options)
+    columns = _written(schema, options, key)
+    kinds = [schema.field(name) for name in columns]
+    serializer = options.serializer()
+    # A Java sample is of a class, whose fields columns are, also where not all of them have a form in Arrow.
+    single = len(columns) == 1 and not (options.says_record or _is_record(serializer))
+    try:
+        serializer.check_encodable(kinds[0].type if single else pa.struct(kinds))
+    except SchemaError as error:
+        takers = [each.name for each in FORMATS[options.format].options if each.record]
+        hint = f"; option {takers[0]!r} takes such an event" if takers else ""
+        raise ColumnTypeError(f"the columns cannot be written as {options.format}: {error.message}{hint}") from error
+    return EventEncoder(columns, single, Portable(serializer), router)
+
+
+def _registry_encoder(schema: pa.Schema, options: SinkOptions, *, streaming: bool) -> EventEncoder:
+    from pravega_connector.spark.sink.registry_schema import registry_encoding, registry_encoding_of_query  # noqa: PLC0415 - a second that only a registry's streams need
+
+    router, key = _routing(schema, options)
+    columns = _written(schema, options, key)
+    # Without metadata, which may tell where columns come from.
+    kinds = pa.schema([schema.field(name).remove_metadata() for name in columns])
+    found = (registry_encoding_of_query if streaming else registry_encoding)(options, kinds)
+    return EventEncoder(columns, found.single, Portable(found.serializer), router)
+
+
+def _written(schema: pa.Schema, options: SinkOptions, key: str | None) -> tuple[str, ...]:
+    """Columns that become the event: one that was named as the key, not one that is there only to be the key."""
+    return tuple(name for name in schema.names if options.routing_key_field or name != key)
+
+
+def _is_record(serializer: Serializer[Any]) -> bool:
+    try:
+        return bool(pa.types.is_struct(serializer.arrow_type))
+    except SchemaError:  # a Java event can be anything, and then a column decides what it is
+        return False
+
+
+def _raw_encoder(schema: pa.Schema, options: SinkOptions) -> EventEncoder:
+    names = schema.names
+    if _EVENT not in names:
+        raise ColumnTypeError(
+            f"the DataFrame has no column 'event' (it has: {', '.join(names)}): name the bytes 'event', or set option "
+            "'format' to have the columns serialized"
+        )
+    if not _is_event(schema.field(_EVENT).type):
+        raise ColumnTypeError(f"column 'event' is {schema.field(_EVENT).type}, not binary or string: cast it")
+    router, key = _routing(schema, options)
+    if extra := [name for name in names if name not in (_EVENT, key, options.event_time_column)]:
+        raise ColumnTypeError(
+            f"columns {', '.join(extra)} would not be written: select only 'event' and 'routing_key', or set option "
+            "'format'"
+        )
+    return EventEncoder((_EVENT,), True, None, router)
+
+
+def _is_event(kind: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_binary(kind) or t.is_large_binary(kind))
+
+
+def _routing(schema: pa.Schema, options: SinkOptions) -> tuple[EventRouter, str | None]:
+    """Router, and its column: by an option, else by the column ``routing_key``, else none."""
+    if options.routing_key is not None:
+        if options.routing_key_field is not None:
+            raise ConfigError("options 'routing_key' and 'routing_key_field' both give the routing key: set only one")
+        return ByConstant(options.routing_key), None
+    path = options.routing_key_field or (_ROUTING_KEY if _ROUTING_KEY in schema.names else None)
+    if path is None:
+        return Unrouted(), None
+    router: EventRouter = ByColumn(path) if path in schema.names else ByField(path)
+    try:
+        router.check(schema)
+    except SchemaError as error:
+        raise ColumnTypeError(error.message) from error
+    return router, path if path in schema.names else path.partition(".")[0]
+
+
+def _event_time(schema: pa.Schema, options: SinkOptions) -> EventTime | None:
+    """The column that the options name. Raises ColumnTypeError."""
+    name = options.event_time_column
+    if name is None:
+        return None
+    if name not in schema.names:
+        raise ColumnTypeError(
+            f"the DataFrame has no column {name!r} for 'event_time_column' (it has: {', '.join(schema.names)})"
+        )
+    kind = schema.field(name).type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+        raise ColumnTypeError(
+            f"column {name!r} is {kind}, not a time: 'event_time_column' takes TIMESTAMP, TIMESTAMP_NTZ, DATE, and "
+            "BIGINT (milliseconds since 1970)"
+        )
+    return EventTime(name, options.event_time_delay_ms)

@@ -1,0 +1,234 @@
+"""Options of the sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from pravega_connector.core.events import MAX_EVENT_SIZE
+from pravega_connector.core.values import RetentionPolicy, ScalingPolicy
+from pravega_connector.errors import ConfigError, InvalidNameError, LeaseRangeError
+from pravega_connector.spark.options import CommonOptions, choice, codec_names, flag, number, option, registry_option
+from pravega_connector.wire import StreamName
+
+__all__ = ["SinkOptions"]
+
+_MAX_INT: Final = 2**31 - 1
+_MAX_LONG: Final = 2**63 - 1
+
+
+def _codec(name: str, value: str) -> str:
+    """One of the known codecs, or the place of one of the user's own."""
+    if ":" in value:
+        (place,) = codec_names(name, value.replace(",", " "))
+        return place
+    return choice("gzip", "snappy")(name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkOptions(CommonOptions):
+    """Options of ``df.write`` and ``df.writeStream``."""
+
+    writer_mode: str | None = option(
+        None,
+        "`exactly_once`: every row is in the stream once, whatever is repeated or killed (needs `txn_app_id` and "
+        "`txn_version` in batch writes and `foreachBatch`); `at_least_once`: a task succeeds when its events are "
+        "durable, a repeated task writes them again; `best_effort`: events that the servers do not take in time are "
+        "dropped and counted. Default: `exactly_once` in streaming queries and where the two ids are given, "
+        "`at_least_once` in other batch writes",
+        choice("exactly_once", "at_least_once", "best_effort"),
+    )
+    exactly_once: bool | None = option(
+        None, "the Scala connector's name: `true` is `writer_mode=exactly_once`, `false` is `at_least_once`", flag
+    )
+    txn_app_id: str | None = option(
+        None,
+        "exactly once in a batch write or `foreachBatch`: who writes. Each of two writes in one `foreachBatch` needs "
+        "an id of its own",
+    )
+    txn_version: int | None = option(
+        None,
+        "exactly once in a batch write or `foreachBatch`: which write of `txn_app_id` this is, a number that grows (in "
+        "`foreachBatch` the batch id); a version that is committed is not written again, and with other rows it is an "
+        "error",
+        number(0, _MAX_LONG),
+    )
+    transaction_timeout_ms: int = option(
+        600_000,
+        "lease of a task's transaction; it must outlive the pauses of the driver and of the slowest task, and be "
+        "longer than `commit_timeout_ms`. The servers allow 600 s unless set otherwise",
+        number(1_000, _MAX_INT),
+    )
+    commit_timeout_ms: int | None = option(
+        None,
+        "how long the commit of a batch may take before the query fails; shorter than `transaction_timeout_ms` "
+        "(default: `failover_timeout_ms`)",
+        number(1_000, 86_400_000),
+    )
+    ledger: str | None = option(
+        None,
+        "stream in the scope of the target that keeps which batches are committed; several targets may share one "
+        "(default: `<stream>-ledger`)",
+    )
+    ledger_adopt: bool = option(
+        False, "go on exactly once with a query that the ledger does not know; for one run, after a check by hand", flag
+    )
+    accept_recorded_batch: int | None = option(
+        None,
+        "a batch (or `txn_version`) that is committed and was repeated with other rows, which ends in "
+        "`PRAVEGA-REPLAY-DIFFERS`: what is committed counts, and the rows of its repetition are dropped. For that "
+        "number alone, after a check by hand; for queries that cannot repeat their rows (`rand()`, `uuid()`)",
+        number(0, _MAX_LONG),
+    )
+    routing_key_field: str | None = option(
+        None,
+        "column (text, whole number or boolean) that is the routing key, or a field in it: `customer`, "
+        "`order.customer`; it stays part of the event. Without it a column `routing_key`, if there is one, is the key, "
+        "and no part of the event",
+    )
+    routing_key: str | None = option(None, "one routing key for all events: one order, one segment at a time")
+    event_time_column: str | None = option(
+        None,
+        "column (TIMESTAMP, TIMESTAMP_NTZ, DATE, or BIGINT in milliseconds since 1970) with the rows' event times. The "
+        "latest of each batch is noted when the batch can be read, so that the stream gets watermarks, which readers "
+        "of every client see. It stays part of the event, except beside raw `event`s",
+    )
+    event_time_delay_ms: int = option(
+        0,
+        "with `event_time_column`: how much earlier than the latest row of a batch those of later batches may be, as "
+        "the delay of `withWatermark`; so much is subtracted from what is noted",
+        number(0, _MAX_LONG),
+    )
+    register_schema: bool = registry_option(
+        False,
+        "whether to add the schema if the registry lacks it: that of the options, or one that follows from the columns "
+        "where the latest of the type does not have them",
+        flag,
+    )
+    create_group: bool = registry_option(
+        False,
+        "whether to make the group if it does not exist: of the format, of several types, compatible both ways with "
+        "all earlier schemas (Avro) or anyhow (JSON, Protobuf)",
+        flag,
+    )
+    codec: str | None = registry_option(
+        None,
+        "`gzip`, `snappy`, or one of your own as `package.module:name`; without it events are as they are",
+        _codec,
+    )
+    register_codec: bool = registry_option(False, "whether to add the codec if the group lacks it", flag)
+    typed_java_readers: bool = registry_option(
+        True, "set it to false to write JSON or Protobuf with a codec: Java's typed readers of those fail on it", flag
+    )
+    max_event_size: int = option(
+        MAX_EVENT_SIZE, "largest event in bytes; Java and Rust clients write 8 MiB at most", number(1, _MAX_INT)
+    )
+    write_timeout_ms: int | None = option(
+        None,
+        "how long a write may wait for the servers to take what is in flight (default: `failover_timeout_ms`)",
+        number(100, 86_400_000),
+    )
+    allow_create_scope: bool = option(False, "create the scope if it does not exist", flag)
+    allow_create_stream: bool = option(False, "create the stream if it does not exist", flag)
+    default_num_segments: int = option(
+        1, "segments of a stream that is created (the least, if it scales)", number(1, _MAX_INT)
+    )
+    default_scale_factor: int = option(
+        2, "parts that a hot segment of a created stream is split into", number(1, _MAX_INT)
+    )
+    default_segment_target_rate_bytes_per_sec: int | None = option(
+        None, "created streams scale by this rate of one segment", number(1, _MAX_LONG)
+    )
+    default_segment_target_rate_events_per_sec: int | None = option(
+        None, "created streams scale by this rate of one segment", number(1, _MAX_INT)
+    )
+    default_retention_duration_milliseconds: int | None = option(
+        None, "created streams keep events for this time", number(1, _MAX_LONG)
+    )
+    default_retention_size_bytes: int | None = option(
+        None, "created streams keep this many bytes", number(1, _MAX_LONG)
+    )
+
+    _NO_STREAM: ClassVar[str] = (
+        "no stream is given: set option 'stream', or save('scope/stream'), or name one in each row, in a column "
+        "'target_stream'"
+    )
+
+    def stream_named(self, text: str | None) -> StreamName:
+        """Stream by its text in a row; None is that of the options. Raises InvalidNameError, ConfigError."""
+        if text is None:
+            return self.stream_name()
+        if not text.strip("/ "):
+            raise InvalidNameError(
+                "the name of a stream is empty: write 'scope/stream', or 'stream' with option 'scope'"
+            )
+        return replace(self, stream=text, path=None).stream_name()
+
+    @property
+    def commit_timeout(self) -> float:
+        """Seconds that the commit of a batch may take."""
+        return (self.commit_timeout_ms or self.failover_timeout_ms) / 1000
+
+    def check_lease(self) -> None:
+        """Raise LeaseRangeError if a transaction's lease cannot outlive a commit that takes its whole time."""
+        lease, commit = self.transaction_timeout_ms, round(self.commit_timeout * 1000)
+        if lease <= commit:
+            source = "" if self.commit_timeout_ms else ", which is failover_timeout_ms unless it is set"
+            raise LeaseRangeError(
+                f"transaction_timeout_ms {lease} is not longer than commit_timeout_ms {commit}{source}: transactions "
+                "could end while their batch is committed, and part of the batch be lost. Raise "
+                f"transaction_timeout_ms, or set commit_timeout_ms below {lease}"
+            )
+
+    @property
+    def write_timeout(self) -> float:
+        """Seconds that a write may wait."""
+        return (self.write_timeout_ms or self.failover_timeout_ms) / 1000
+
+    def mode(self, *, streaming: bool) -> str:
+        """The guarantee that a write has. Raises ConfigError for a contradiction, or an id that is missing."""
+        mode = self.writer_mode
+        if self.exactly_once is not None:
+            asked = "exactly_once" if self.exactly_once else "at_least_once"
+            if mode is not None and (mode == "exactly_once") is not self.exactly_once:
+                raise ConfigError(f"exactly_once={self.exactly_once} contradicts writer_mode={mode}: set only one")
+            mode = mode or asked
+        ids = (self.txn_app_id is not None) + (self.txn_version is not None)
+        if ids == 1:
+            raise ConfigError("txn_app_id and txn_version go together: who writes, and which of its writes this is")
+        if streaming and ids:
+            raise ConfigError(
+                "txn_app_id and txn_version are for batch writes and foreachBatch: a streaming query has ids of its own"
+            )
+        if mode == "exactly_once" and not (streaming or ids):
+            raise ConfigError(
+                "writer_mode exactly_once needs txn_app_id and txn_version in a batch write: nothing else tells a "
+                "repeated write from a new one"
+            )
+        if mode is None:
+            return "exactly_once" if streaming or ids else "at_least_once"
+        return mode
+
+    def scaling(self) -> ScalingPolicy:
+        """Scaling of a stream that the sink creates."""
+        by_bytes, by_events = (
+            self.default_segment_target_rate_bytes_per_sec,
+            self.default_segment_target_rate_events_per_sec,
+        )
+        if by_bytes and by_events:
+            raise ConfigError(
+                "a created stream scales by bytes or by events: set only one default_segment_target_rate_…"
+            )
+        least, factor = self.default_num_segments, self.default_scale_factor
+        if by_bytes:
+            return ScalingPolicy.by_kbytes(max(1, by_bytes // 1024), factor, least)
+        return ScalingPolicy.by_events(by_events, factor, least) if by_events else ScalingPolicy.fixed(least)
+
+    def retention(self) -> RetentionPolicy | None:
+        """Retention of a stream that the sink creates; None keeps everything."""
+        time, size = self.default_retention_duration_milliseconds, self.default_retention_size_bytes
+        if time and size:
+            raise ConfigError("a created stream is limited by time or by size: set only one default_retention_…")
+        if time:
+            return RetentionPolicy.by_time(time)
+        return RetentionPolicy.by_size(size) if size else None

@@ -1,0 +1,214 @@
+"""Writing to a stream whose schemas are in a schema registry: which schema, and the serializer of the columns."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_connector.errors import ColumnTypeError, ConfigError
+from pravega_connector.spark.sink.options import SinkOptions
+from pravega_serde import SchemaError, Serializer
+from pravega_serde.errors import RegistryNotFoundError
+from pravega_serde.registry import (
+    EventType,
+    RegistryConfig,
+    SchemaInfo,
+    column_names,
+    column_schema,
+    event_type,
+    multi_type_serializer,
+    serializer,
+    shared_client,
+)
+from pravega_serde.serializer import registry_formats
+
+__all__ = ["RegistryEncoding", "registry_encoding", "registry_encoding_of_query", "registry_serializer"]
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+@dataclass(frozen=True)
+class RegistryEncoding:
+    """The serializer of a DataFrame's columns."""
+
+    serializer: Serializer[Any]
+    single: bool
+    """Whether the one column is the whole event, not a record of it."""
+
+
+# A streaming query makes its writer anew for each micro-batch; its schema stays, and the registry is asked once.
+@functools.lru_cache(maxsize=64)
+def registry_encoding_of_query(options: SinkOptions, columns: pa.Schema) -> RegistryEncoding:
+    """As :func:`registry_encoding`, once for each query and process."""
+    return registry_encoding(options, columns)
+
+
+def registry_encoding(options: SinkOptions, columns: pa.Schema) -> RegistryEncoding:
+    """Serializer of the columns of a DataFrame.
+
+    Their schema is that which the options give; else the latest of the type that they choose, if that fits; else, with
+    ``register_schema``, one that follows from the columns. Columns named after a group's types, one struct each, are
+    written as events of those types.
+
+    Raises RegistryErrors, ConfigError, ColumnTypeError, SchemaError, SerdeError for settings that Java refuses.
+    """
+    writer = _Writer(options, columns)
+    given = options.given_schema(reading=False)
+    if given is not None:
+        return writer.of(event_type(given[0], format=options.format, type=given[1]))
+    latest = writer.latest()
+    if len(latest) > 1 and options.registry_type is None:
+        return writer.of_several(latest)
+    wanted = [each for each in latest if options.registry_type in (None, each.type)]
+    return writer.of(writer.chosen(wanted[0] if wanted else None))
+
+
+def registry_serializer(options: SinkOptions) -> Serializer[Any]:
+    """The serializer of columns whose types are not known yet, and of which each is a whole event.
+
+    Its schema is that which the options give, else the latest of the type that they choose; several types are a struct
+    with a member for each. Raises as :func:`registry_encoding`.
+    """
+    writer = _Writer(options, pa.schema([]))
+    given = options.given_schema(reading=False)
+    if given is not None:
+        return writer.made(event_type(given[0], format=options.format, type=given[1]))
+    latest = [each for each in writer.latest() if options.registry_type in (None, each.type)]
+    if not latest:
+        raise SchemaError(
+            f"the group {options.registry_group()!r} has no such schema to write with; give one as an option, or the "
+            "column's type as schema"
+        )
+    return writer.made(*map(event_type, latest))
+
+
+class _Writer:
+    def __init__(self, options: SinkOptions, columns: pa.Schema) -> None:
+        self._options, self._columns = options, columns
+        self._group = options.registry_group()
+        self._config: RegistryConfig = options.registry_config(options.timeout_ms / 1000)
+
+    def latest(self) -> list[SchemaInfo]:
+        """The latest schemas of the group in the order of their names; none of a group that is to be made."""
+        try:
+            found = [each.schema for each in shared_client(self._config).latest_schemas(self._group)]
+        except RegistryNotFoundError as error:
+            if self._options.create_group:
+                return []
+            more = "" if self._options.format else ", and with option 'format', such as avro"
+            raise RegistryNotFoundError(
+                f"the registry has no group {self._group!r}: write with create_group=true and register_schema=true"
+                f"{more}, or make the group first",
+                status=error.status,
+            ) from error
+        chosen = (each for each in found if self._options.format in (None, each.format.name.lower()))
+        return sorted(chosen, key=lambda each: (each.type, each.format.full_type_name))
+
+    def of(self, chosen: EventType) -> RegistryEncoding:
+        """Events of one type."""
+        single = len(self._columns) == 1 and not _is_record(chosen)
+        kind = self._columns.field(0).type if single else pa.struct(list(self._columns))
+        made = self.made(chosen)
+        _check(made, kind, chosen.info.type)
+        return RegistryEncoding(made, single)
+
+    def of_several(self, latest: list[SchemaInfo]) -> RegistryEncoding:
+        """Events of several types, each in a column of its own."""
+        known = dict(zip(column_names(latest), latest, strict=True))
+        chosen = [known[name] for name in self._columns.names if name in known]
+        if len(chosen) < len(self._columns.names):
+            raise ConfigError(
+                f"the group {self._group!r} has several types: choose one with option 'registry_type' (there are "
+                f"{', '.join(each.type for each in latest)}), or give one struct column for each "
+                f"({', '.join(known)})"
+            )
+        # All of them where the names of some alone would be others.
+        schemas = chosen if column_names(chosen) == tuple(self._columns.names) else latest
+        made = self.made(*schemas)
+        _check(made, pa.struct(list(self._columns)), "several types")
+        return RegistryEncoding(made, single=False)
+
+    def chosen(self, latest: SchemaInfo | None) -> EventType:
+        """The type to write: the latest schema where it fits, else a new one."""
+        if latest is None:
+            return self._new(None)
+        known = event_type(latest)
+        if _same_columns(known, self._columns):
+            return known
+        if self._options.register_schema:
+            return self._new(latest)
+        try:
+            derived = self._new(latest)
+        except SchemaError:
+            return known
+        # Only a type that follows from columns casts them as it was made for.
+        return derived if derived.info.data == latest.data else known
+
+    def _new(self, latest: SchemaInfo | None) -> EventType:
+        """The type that follows from the columns."""
+        wanted = self._options.format or (latest.format.name.lower() if latest else None)
+        if wanted is None:
+            *others, last = registry_formats()
+            raise ConfigError(f"option 'format' says what to write to a new group: {', '.join(others)} or {last}")
+        name = self._options.registry_type or (latest.type if latest else self._options.stream_name().stream)
+        if self._options.registry_type is None and not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"the stream's name {name!r} is an invalid type name: give one with option 'registry_type', such as "
+                "com.example.Order"
+            )
+        if latest is None and not self._options.register_schema:
+            raise ConfigError(
+                f"the group {self._group!r} has no schema of the type {name!r}: register one, or write with "
+                "register_schema=true to have one made of the columns"
+            )
+        return column_schema(self._columns, format=wanted, type=name, after=latest)
+
+    def made(self, *types: Any) -> Serializer[Any]:
+        """The serializer of one type, or of several."""
+        if len(types) == 1:
+            return serializer(self._config, group=self._group, schema=types[0], **self._settings())
+        return multi_type_serializer(self._config, group=self._group, schemas=types, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        options = self._options
+        return {
+            "create_group": options.create_group,
+            "register_schema": options.register_schema,
+            "register_codec": options.register_codec,
+            "codec": options.codec,
+            "codecs": options.codecs or (),
+            "typed_java_readers": options.typed_java_readers,
+        }
+
+
+def _is_record(chosen: EventType) -> bool:
+    try:
+        return bool(pa.types.is_struct(chosen.payloads.arrow_type))
+    except SchemaError:  # JSON whose schema names no columns: rows are objects
+        return True
+
+
+def _same_columns(known: EventType, columns: pa.Schema) -> bool:
+    """Whether a schema has these columns, of these types."""
+    try:
+        kind = known.payloads.arrow_type
+    except SchemaError:
+        return False
+    if not pa.types.is_struct(kind):
+        return len(columns) == 1 and columns.field(0).type == kind
+    has = {field.name: field.type for field in kind}
+    return has == {field.name: field.type for field in columns}
+
+
+def _check(made: Serializer[Any], kind: pa.DataType, name: str) -> None:
+    try:
+        made.check_encodable(kind)
+    except SchemaError as error:
+        raise ColumnTypeError(
+            f"the columns do not fit the schema of {name!r} in the registry: {error.message}; or write with "
+            "register_schema=true to add one that follows from them"
+        ) from error

@@ -1,0 +1,126 @@
+"""Streams that rows go to: the one of the options, or those that the column ``target_stream`` names.
+
+The column counts where neither an option nor ``save(…)`` names a stream. It is no part of the event. Rows of one stream
+keep their order, so that events of a routing key do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pravega_connector.errors import InvalidNameError
+from pravega_connector.spark.sink.encoding import TARGET_STREAM, EventEncoder, LatestTime
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.event_writer import EventWriter
+
+__all__ = ["MAX_TARGETS", "TargetWriters", "Written", "parts_of"]
+
+#: Streams that a task writes to at a time: each has a thread, and memory for what is not yet acknowledged.
+MAX_TARGETS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Rows of a batch that go to one stream: events, routing keys or None, and what tells their event times."""
+
+    stream: StreamName
+    events: pa.Array
+    keys: pa.Array | None
+    rows: pa.RecordBatch
+
+
+def parts_of(
+    batch: pa.RecordBatch, encoder: EventEncoder, named: Callable[[str | None], StreamName]
+) -> Iterator[Written]:
+    """Yield the rows of a batch by the streams that they go to; ``named`` makes one of its text, or None.
+
+    Raises what ``encode`` does, InvalidNameError for a row without a stream or with what is no name.
+    """
+    events, keys = encoder.encode(batch)
+    if encoder.target is None:
+        yield Written(named(None), events, keys, batch)
+        return
+    streams, numbers = _streams(batch.column(encoder.target), named)
+    if len(streams) == 1:
+        yield Written(streams[0], events, keys, batch)
+        return
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(streams) + 1))
+    place = pa.array(order)
+    times = [] if encoder.event_time is None else [encoder.event_time.column]
+    events, rows = events.take(place), batch.select(times).take(place)
+    keys = None if keys is None else keys.take(place)
+    for stream, first, last in zip(streams, bounds.tolist(), bounds[1:].tolist(), strict=False):
+        count = last - first
+        own = None if keys is None else keys.slice(first, count)
+        yield Written(stream, events.slice(first, count), own, rows.slice(first, count))
+
+
+def _streams(
+    column: pa.Array, named: Callable[[str | None], StreamName]
+) -> tuple[list[StreamName], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """The streams that a column names, and the number of its own for each row."""
+    if column.null_count:
+        row = pc.index(pc.is_null(column), value=True).as_py()
+        raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r} is null: each row needs a stream to go to")
+    encoded = column.dictionary_encode()
+    numbers: dict[StreamName, int] = {}
+    meant = []
+    for text in encoded.dictionary.to_pylist():
+        try:
+            stream = named(text)
+        except InvalidNameError as error:
+            row = pc.index(column, value=text).as_py()
+            raise InvalidNameError(f"row {row} of column {TARGET_STREAM!r}: {error.message}") from None
+        meant.append(numbers.setdefault(stream, len(numbers)))
+    return list(numbers), np.array(meant, np.int64)[encoded.indices.to_numpy()]
+
+
+class TargetWriters:
+    """Writers of one task, at most ``MAX_TARGETS`` at a time, and the latest event time of each stream's rows."""
+
+    def __init__(self, opened: Callable[[StreamName], EventWriter[bytes]], encoder: EventEncoder) -> None:
+        """``opened`` makes the writer of a stream, or raises StreamNotFoundError."""
+        self._opened, self._encoder = opened, encoder
+        self._writers: dict[StreamName, EventWriter[bytes]] = {}  # the one that was used last at the end
+        self._latest: dict[StreamName, LatestTime] = {}
+
+    def write(self, part: Written) -> int:
+        """Write rows; returns their bytes. Where a writer has to make room for another, its rows are durable then."""
+        writer = self._writers.pop(part.stream, None)
+        if writer is None:
+            if len(self._writers) >= MAX_TARGETS:
+                self._writers.pop(next(iter(self._writers))).close()
+            writer = self._opened(part.stream)
+        self._writers[part.stream] = writer
+        writer.write_column(part.events, part.keys)
+        return int(part.events.nbytes)
+
+    def note(self, part: Written) -> None:
+        """Take the event times of rows into account."""
+        self._latest.setdefault(part.stream, LatestTime(self._encoder.event_time)).add(part.rows)
+
+    def flush(self) -> None:
+        """Return when all rows are durable."""
+        for writer in self._writers.values():
+            writer.flush()
+
+    def drop(self, stream: StreamName) -> None:
+        """Give up what a stream's writer has not made durable."""
+        if (writer := self._writers.pop(stream, None)) is not None:
+            writer.abandon()
+
+    def close(self) -> None:
+        """End the writers; what is not durable is given up."""
+        for stream in list(self._writers):
+            self.drop(stream)
+
+    def times(self) -> tuple[tuple[StreamName, int], ...]:
+        """Time to be noted for the rows of each stream that has some."""
+        return tuple((stream, latest.millis) for stream, latest in self._latest.items() if latest.millis is not None)

@@ -1,0 +1,382 @@
+"""Exactly once: transactions that tasks write, and their commit by the driver.
+
+A task writes its rows into a transaction of its own and leaves it open; its message says which it is and what is in it.
+The driver works through the commit table (:mod:`pravega_connector.exactly_once.batches`) with the messages. What a task
+that failed, or lost a race, has written is in no message, so it is never committed, and ends with its lease.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.core.io import in_background
+from pravega_connector.errors import ConfigError, ConnectorError
+from pravega_connector.exactly_once.batches import (
+    Ask,
+    Commit,
+    Job,
+    Key,
+    Ledger,
+    Outcome,
+    Part,
+    Phase,
+    Role,
+    Servers,
+    await_visible,
+    carry_out,
+    check,
+    latest_of,
+    ledger_name,
+    note_batch,
+    target_of,
+    writer_of,
+)
+from pravega_connector.spark.pickling import Exchanged
+from pravega_connector.spark.sink.digest import RowTotal
+from pravega_connector.spark.sink.encoding import EventEncoder, LatestTime
+from pravega_connector.spark.sink.options import SinkOptions
+from pravega_connector.wire import StreamName
+from pravega_connector.writer.transactions import LeaseKeeper, OpenTransaction, Transaction
+from pravega_serde.per_process import PerProcess
+
+__all__ = ["ExactlyOnce", "KeptTransactions", "TaskPrepared", "WriteId"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteId:
+    """Write that a task belongs to, and its application."""
+
+    app: str
+    query: str
+    run: str
+    batch: int
+
+
+@dataclass(frozen=True)
+class TaskPrepared(Exchanged, WriterCommitMessage):  # type: ignore[misc]
+    """Message of a task that has flushed its rows into a transaction; a task without rows has no part."""
+
+    write: WriteId
+    partition: int
+    part: Part | None
+    segment: int | None = None
+    """Number of a segment of the target: it belongs to one creation of the stream. None without a part."""
+
+
+class ExactlyOnce:
+    """Writes the rows of tasks into transactions, and commits those of a batch. Can be pickled."""
+
+    def __init__(self, options: SinkOptions, encoder: EventEncoder, *, streaming: bool) -> None:
+        self._options, self._encoder, self._streaming = options, encoder, streaming
+        self._run = str(uuid.uuid4())  # of a write that no query makes; queries have runs of their own
+
+    # ---- in tasks ----------------------------------------------------------------------------------------------------
+
+    def write(self, client: PravegaClient, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
+        """Write the rows of one task; on return they are durable in a transaction that is kept open."""
+        context = TaskContext.get()
+        assert context is not None
+        write = self._write_id(context)
+        task, latest = _Task(client, self._options, write), LatestTime(self._encoder.event_time)
+        try:
+            task.begin_ahead()
+            for batch in iterator:
+                task.add(*self._encoder.encode(batch))
+                latest.add(batch)
+            part = task.prepare(latest.millis)
+            return TaskPrepared(write, context.partitionId(), part, task.segment)
+        except BaseException:
+            task.drop()
+            raise
+
+    def _write_id(self, context: TaskContext) -> WriteId:
+        query, run = context.getLocalProperty("sql.streaming.queryId") or "", _run_of_query(context) or self._run
+        if not self._streaming:
+            options = self._options
+            assert options.txn_app_id is not None
+            assert options.txn_version is not None
+            return WriteId(options.txn_app_id, query, run, options.txn_version)
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        if not query or batch is None:
+            raise ConfigError(
+                "this Spark does not tell its tasks which query and batch they belong to; set writer_mode to "
+                "at_least_once"
+            )
+        return WriteId(query, query, run, int(batch))
+
+    # ---- in the driver -----------------------------------------------------------------------------------------------
+
+    def prepare(self, client: PravegaClient) -> None:
+        """Say before the first task what cannot work. Raises LeaseRangeError, AuthenticationError, ConfigError."""
+        stream = self._options.stream_name()
+        self._options.check_lease()
+
+        def probe() -> None:
+            ledger = self._ledger(client)
+            ledger.read()
+            ledger.check_writable()
+            # Only a transaction tells whether the servers allow its lease.
+            client.transactions(stream, lease=self._lease()).begin().abort()
+
+        _probed.get((client, stream, self._options.transaction_timeout_ms), probe)
+
+    def commit(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+        """Commit the batch, once. Raises ExactlyOnceError and OutcomeUnknownError.
+
+        A batch write can be read on return, unless the servers take longer than the commit's timeout to make it
+        visible, which is logged. The rows of a micro-batch can be read a moment later. Its event time is noted, if it
+        has one, also when another driver had committed it.
+        """
+        servers, job = self._servers(client), self._job(messages, batch)
+        servers.ask_ahead(Ask.PING, tuple(part.transaction for part in job.own))
+        job = self._for_target(client, job, messages)
+        servers.ask_ahead(Ask.STATUS, servers.ledger.last_set(Key(job.app, job.target)))
+        machine = carry_out(Commit(job), servers)
+        check(machine, self._options.stream_name())
+        if not self._streaming:
+            recorded = machine.recorded
+            ids = machine.settling if recorded is None else [part.transaction for part in recorded.parts]
+            self._await_visible(client, ids, max(_LOOK_SECONDS, servers.deadline.left))
+        if machine.own_count:
+            ids = [part.transaction for part in job.own] if machine.outcome is Outcome.COMMITTED else []
+            note_batch(client, self._options.stream_name(), writer_of(job.app), latest_of(job.own), ids)
+        if machine.outcome is Outcome.COMMITTED:
+            self._tidy(self._ledger(client))
+
+    def _await_visible(self, client: PravegaClient, transactions: Sequence[uuid.UUID], timeout: float) -> None:
+        try:
+            await_visible(client.controller, self._options.stream_name(), transactions, timeout)
+        except ConnectorError as error:  # the batch is committed: that it is seen late must not fail it
+            _log.warning("%s", error)
+
+    @staticmethod
+    def _tidy(ledger: Ledger) -> None:
+        try:
+            ledger.compact()
+        except ConnectorError as error:  # the batch is committed: a longer ledger must not fail it
+            _log.info("ledger %s was not compacted: %s", ledger.name, error)
+
+    def abort(self, client: PravegaClient, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+        """Drop what the tasks wrote, unless the ledger names it: Spark calls this after a failed commit too."""
+        job = self._job(messages, batch)
+        if job.own:
+            carry_out(Commit(self._for_target(client, job, messages), Phase.ABANDON_READ), self._servers(client))
+
+    def _for_target(self, client: PravegaClient, job: Job, messages: Sequence[WriterCommitMessage | None]) -> Job:
+        """Name the target. If it was deleted and created again, the tasks wrote to segments of other numbers."""
+        stream = self._options.stream_name()
+        segments = [m.segment for m in messages if isinstance(m, TaskPrepared) and m.segment is not None]
+        if not segments:
+            return replace(job, target=target_of(client.controller, stream))
+        key = client, stream, segments[0]
+        return replace(job, target=_targets.get(key, lambda: target_of(client.controller, stream)))
+
+    def _job(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> Job:
+        prepared = sorted((m for m in messages if isinstance(m, TaskPrepared)), key=lambda m: m.partition)
+        nonce, options = str(uuid.uuid4()), self._options
+        own = tuple(message.part for message in prepared if message.part is not None)
+        if prepared:
+            write = prepared[0].write
+        elif options.txn_app_id is not None and options.txn_version is not None:
+            # Without a task the query is unknown; the ledger then keeps the one that it has.
+            write = WriteId(options.txn_app_id, "", self._run, options.txn_version)
+        else:
+            return Job("", "", "", nonce, batch, (), Role.BYSTANDER)
+        adopt = options.ledger_adopt or not self._streaming
+        accept = options.accept_recorded_batch
+        now, several = time.time_ns() // 1_000_000, bool(write.query) and not self._streaming
+        return Job(
+            write.app,
+            write.query,
+            write.run,
+            nonce,
+            write.batch,
+            own,
+            adopt=adopt,
+            accept=accept,
+            time=now,
+            several=several,
+        )
+
+    def _servers(self, client: PravegaClient) -> Servers:
+        timeout = self._options.commit_timeout
+        return Servers(
+            client.controller, self._options.stream_name(), self._ledger(client), lease=self._lease(), timeout=timeout
+        )
+
+    def _ledger(self, client: PravegaClient) -> Ledger:
+        name = ledger_name(self._options.stream_name(), self._options.ledger)
+        return _ledgers.get((client, name), lambda: Ledger(client, name))
+
+    def _lease(self) -> float:
+        return self._options.transaction_timeout_ms / 1000
+
+
+def _run_of_query(context: TaskContext) -> str:
+    """Id of the query's run that a task works for, in ``foreachBatch`` too; empty outside of a query.
+
+    Spark makes it the job group. In ``foreachBatch`` an application can set a group of its own, which would be the same
+    in every run, so that a replay would look like a second write of one run: what is no UUID is no run.
+    """
+    if not context.getLocalProperty("sql.streaming.queryId"):
+        return ""
+    group = context.getLocalProperty("spark.jobGroup.id") or ""
+    try:
+        return str(uuid.UUID(group))
+    except ValueError:
+        return ""
+
+
+#: Seconds for which a batch write waits to be visible, at least.
+_LOOK_SECONDS: Final = 1.0
+#: Seconds for which a failed task asks for the end of its transaction, which else ends with its lease.
+_DROP_SECONDS: Final = 5.0
+#: Applications whose transactions one worker keeps; batch writes may each be an application of their own.
+MAX_APPS: Final = 256
+#: Part of a lease that a transaction has left, at least, when its task ends.
+_LONG: Final = 0.9
+
+
+class _Task:
+    """The transaction of one task: begun with the first row or before it, kept open until the batch is done with."""
+
+    def __init__(self, client: PravegaClient, options: SinkOptions, write: WriteId) -> None:
+        self._client, self._options, self._write = client, options, write
+        self._transaction: OpenTransaction[bytes] | None = None
+        self._ahead: Future[OpenTransaction[bytes]] | None = None
+        self._total = RowTotal()
+
+    @property
+    def segment(self) -> int | None:
+        """Number of a segment of the target; None before the transaction has begun."""
+        return None if self._transaction is None else self._transaction.segment_number
+
+    def begin_ahead(self) -> None:
+        """Begin the transaction while Spark makes the rows, unless there will be none."""
+        if _kept().expects_rows(self._write.app):
+            self._ahead = in_background(self._begin, "pravega-begin")
+
+    def add(self, events: pa.Array, keys: pa.Array | None) -> None:
+        """Write rows."""
+        if not len(events):
+            return
+        if self._transaction is None:
+            self._transaction = self._begin() if self._ahead is None else self._ahead.result()
+        self._transaction.write_column(events, keys)
+        self._total.add(events, keys)
+
+    def _begin(self) -> OpenTransaction[bytes]:
+        options = self._options
+        transaction: OpenTransaction[bytes] = self._client.transactions(
+            options.stream_name(),
+            lease=options.transaction_timeout_ms / 1000,
+            max_event_size=options.max_event_size,
+            timeout=options.write_timeout,
+        ).begin()
+        _kept().add(transaction)
+        return transaction
+
+    def prepare(self, event_time: int | None = None) -> Part | None:
+        """Make the rows durable in the transaction: it has most of a lease from now on, and lives while it is kept."""
+        transaction = self._transaction
+        if transaction is None:
+            _kept().finish_without_rows(self._write.app)
+            self.drop()
+            return None
+        transaction.detach()
+        if transaction.lease_left < _LONG * transaction.lease:
+            transaction.ping()
+        _kept().finish(self._write, transaction)
+        return Part(transaction.id, self._total.content, event_time)
+
+    def drop(self) -> None:
+        """Abort: the task has failed, or had no rows."""
+        if self._transaction is not None:
+            _give_up(self._transaction)
+        elif (ahead := self._ahead) is not None:  # as soon as it has begun, for which nobody waits
+            in_background(lambda: _give_up(ahead.result()), "pravega-drop")
+
+
+def _give_up(transaction: Transaction) -> None:
+    _kept().discard(transaction)
+    # What cannot be aborted now ends with its lease; the task's own error is the one to be seen.
+    with contextlib.suppress(ConnectorError):
+        transaction.abort(timeout=_DROP_SECONDS)
+
+
+class KeptTransactions:
+    """Transactions of tasks that this process has written, kept open by pings.
+
+    Those of finished tasks wait for their siblings. The worker that wrote them lives on (Spark ends it after a minute
+    in which no worker had anything to do), and keeps them open until it works for another batch of the same
+    application: the workers of all queries are shared.
+    """
+
+    def __init__(self) -> None:
+        self._without_rows: set[str] = set()  # applications whose last task had none
+        self._keeper = LeaseKeeper()
+        self._finished: dict[str, list[tuple[WriteId, Transaction]]] = {}
+
+    def expects_rows(self, app: str) -> bool:
+        """Whether the next task of an application will have rows: its last one here had some, as far as it is known."""
+        return app not in self._without_rows
+
+    def finish_without_rows(self, app: str) -> None:
+        """Note that a task of an application had none."""
+        if len(self._without_rows) >= MAX_APPS:
+            self._without_rows.clear()
+        self._without_rows.add(app)
+
+    def add(self, transaction: Transaction) -> None:
+        """Keep the transaction of a task that has begun."""
+        self._keeper.add(transaction)
+
+    def discard(self, transaction: Transaction) -> None:
+        """Keep a transaction no longer."""
+        self._keeper.discard(transaction)
+
+    def finish(self, write: WriteId, transaction: Transaction) -> None:
+        """Keep a transaction until the next batch of its application, and none of a batch before.
+
+        Raises what the keeper was told when it could be kept no longer.
+        """
+        if (failure := self._keeper.failures.get(transaction.id)) is not None:
+            raise failure
+        self._without_rows.discard(write.app)
+        mine = self._finished.pop(write.app, [])
+        over = [entry for entry in mine if entry[0] != write]
+        if len(self._finished) >= MAX_APPS:
+            over += self._finished.pop(next(iter(self._finished)))
+        for _, done in over:
+            self._keeper.discard(done)
+        # At the end: the first one is the one that was longest without a task.
+        self._finished[write.app] = [*(entry for entry in mine if entry[0] == write), (write, transaction)]
+
+    def close(self) -> None:
+        """Ping nothing any more."""
+        self._keeper.close()
+
+
+# What is tried and made once: Spark makes writers anew for every micro-batch.
+_probed: Final[PerProcess[tuple[PravegaClient, StreamName, int], None]] = PerProcess()
+_ledgers: Final[PerProcess[tuple[PravegaClient, StreamName], Ledger]] = PerProcess()
+_targets: Final[PerProcess[tuple[PravegaClient, StreamName, int], str]] = PerProcess()
+_kept_of_process: Final[PerProcess[None, KeptTransactions]] = PerProcess()
+
+
+def _kept() -> KeptTransactions:
+    return _kept_of_process.get(None, KeptTransactions)

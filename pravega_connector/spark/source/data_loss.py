@@ -1,0 +1,106 @@
+"""Losses: data that is gone before a query has read it; option ``fail_on_data_loss``.
+
+Data is missed at two moments. The driver misses it when it plans a batch: retention, a truncation or a deletion has
+passed the query's position. A task misses it when it reads a range that was planned before. Either way the loss is an
+error that says where and how much, or the query goes on with what is left and says so: in the log, and the driver in
+the query's progress as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from pravega_connector import metrics
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.errors import DataLossError, SegmentTruncatedError
+from pravega_connector.monitoring import Loss, lost_bytes, survey
+from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.wire import StreamCut
+
+__all__ = ["DataLoss", "pass_over"]
+
+_log: Final = logging.getLogger(__name__)
+_MOST_KEPT: Final = 1000  # losses kept for the progress, the latest ones
+
+
+class DataLoss:
+    """The losses of one run, as the driver finds them. ``fail`` is the option. Thread safe."""
+
+    def __init__(self, client: PravegaClient, *, fail: bool) -> None:
+        self._client, self._fail = client, fail
+        self._told: dict[tuple[object, ...], Loss] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """Losses that this run has passed over."""
+        with self._lock:
+            return tuple(self._told.values())
+
+    def resume(self, position: StreamCut, wanted: Callable[[Loss], Loss | None] | None = None) -> StreamCut | None:
+        """Position at which a query goes on: ``position`` itself if all is there, None if the stream is gone.
+
+        A segment that was read to its end before it was truncated away is no loss: its successors follow. ``wanted``
+        returns the part of a loss that the query was to read. Raises DataLossError for any other if losses are errors.
+        """
+        found = survey(self._client.stores, position, beyond=True)
+        parts = found.losses if wanted is None else map(wanted, found.losses)
+        self.note([loss for loss in parts if loss is not None])
+        return found.cut
+
+    def note(self, losses: Iterable[Loss]) -> None:
+        """Report losses, each once. Raises DataLossError if losses are errors."""
+        with self._lock:
+            fresh = [loss for loss in losses if _key(loss) not in self._told]
+            if fresh and self._fail:
+                raise loss_error(fresh)
+            for loss in fresh:
+                _note(loss)
+                self._told[_key(loss)] = loss
+            while len(self._told) > _MOST_KEPT:
+                del self._told[next(iter(self._told))]
+
+
+def _key(loss: Loss) -> tuple[object, ...]:
+    # A stream that is gone is looked for again and again; the same loss is told once.
+    return loss.stream, loss.segment_id, loss.offset, loss.bytes, loss.deleted
+
+
+def pass_over(piece: SegmentSlice, at: int, error: DataLossError, *, fail: bool) -> int:
+    """Offset behind the gap that a reader of a slice has found ``at`` an offset; the slice's end if nothing is left.
+
+    The loss is logged. If losses are errors (``fail``) raises DataLossError with its place and size.
+    """
+    cause = error.__cause__
+    resumed = min(cause.start_offset, piece.end) if isinstance(cause, SegmentTruncatedError) else piece.end
+    loss = Loss(piece.stream, piece.segment_id, at, resumed - at)
+    if fail:
+        raise loss_error([loss]) from error
+    _note(loss)
+    return resumed
+
+
+def _note(loss: Loss) -> None:
+    metrics.LOSSES.add(1, str(loss.stream))
+    metrics.LOST_BYTES.add(loss.bytes or 0, str(loss.stream))
+    _log.warning(
+        "[PRAVEGA-DATA-LOSS] stream %s, %s; the query goes on with what is left (fail_on_data_loss=false)",
+        loss.stream,
+        loss,
+    )
+
+
+def loss_error(losses: Sequence[Loss]) -> DataLossError:
+    """The error for some losses in one stream: where the first one is, and how much is lost in all."""
+    first, *others = losses
+    more = ""
+    if others:
+        least = "" if all(loss.bytes is not None for loss in losses) else "at least "
+        more = f"; with {len(others)} more segments {least}{lost_bytes(list(losses)):,} bytes in all"
+    return DataLossError(
+        f"stream {first.stream}, {first}{more}. Set 'fail_on_data_loss' to false to go on with what is left, and keep "
+        "data longer (the stream's retention, 'publish_position')"
+    )

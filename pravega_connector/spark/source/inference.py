@@ -1,0 +1,103 @@
+"""Columns of events that do not name them (JSON, CBOR), from a sample of the events themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.errors import ColumnTypeError
+from pravega_connector.reader.slices import EventBatch
+from pravega_connector.spark.source.options import SourceOptions
+from pravega_connector.wire import StreamName
+from pravega_serde import DeserializationError, SchemaError, serializer_for
+from pravega_serde.serializer import FORMATS, imported
+
+__all__ = ["columns_in", "sampled_columns"]
+
+#: Events of each stream that are looked at, and bytes of them: a moment's work on the driver.
+SAMPLE_EVENTS: Final = 1000
+SAMPLE_BYTES: Final = 4 << 20
+# Of a decimal number, as Spark has Java's: DecimalType.SYSTEM_DEFAULT.
+_DIGITS, _DIGITS_BEHIND = 38, 18
+
+
+def sampled_columns(client: PravegaClient, options: SourceOptions, streams: Iterable[StreamName]) -> pa.Schema | None:
+    """Columns of the first events that the streams hold; None where the format, or a registry, names them.
+
+    Raises ColumnTypeError for events that have none in common, and for streams without events; StreamNotFoundError.
+    """
+    if options.format is None or options.from_registry or not FORMATS[options.format].infer:
+        return None
+    batches = (batch for stream in streams for batch in _sample(client, stream))
+    return columns_in(
+        batches, options.format, "name the columns, as .schema('id BIGINT, …'), and leave infer_schema out"
+    )
+
+
+def _sample(client: PravegaClient, stream: StreamName) -> Iterator[EventBatch]:
+    rows = size = 0
+    with closing(iter(client.read_columns(stream))) as batches:
+        for batch in batches:
+            yield EventBatch(
+                batch.stream,
+                batch.segment_id,
+                batch.events.slice(0, SAMPLE_EVENTS - rows),
+                batch.offsets[: SAMPLE_EVENTS - rows],
+            )
+            rows, size = rows + len(batch.events), size + batch.events.nbytes
+            if rows >= SAMPLE_EVENTS or size >= SAMPLE_BYTES:
+                return
+
+
+def columns_in(batches: Iterable[EventBatch], format_name: str, otherwise: str) -> pa.Schema:
+    """Columns that all events have together; those that cannot be decoded are left out.
+
+    ``otherwise`` says what to do where there are none. Raises ColumnTypeError.
+    """
+    infer = imported(FORMATS[format_name].infer)
+    found = pa.schema([])
+    for batch in batches:
+        try:
+            found = pa.unify_schemas([found, _columns(infer, batch.events, format_name)], promote_options="permissive")
+        except (SchemaError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            reason = error.message if isinstance(error, SchemaError) else error
+            raise ColumnTypeError(
+                f"the events of {batch.stream} do not have columns in common ({reason}): {otherwise}"
+            ) from None
+    if not len(found):
+        raise ColumnTypeError(f"there are no {format_name} events to take columns from: {otherwise}")
+    return pa.schema([field.with_type(_known(field.type)) for field in found])
+
+
+def _columns(infer: Any, events: pa.BinaryArray, format_name: str) -> pa.Schema:
+    try:
+        return infer(events)
+    except SchemaError:
+        good = [event for event in events.to_pylist() if _is_record(event, format_name)]
+        if not good or len(good) == len(events):
+            raise
+        return infer(pa.array(good, pa.binary()))
+
+
+def _is_record(event: bytes | None, format_name: str) -> bool:
+    try:
+        return event is not None and isinstance(serializer_for(format_name).deserialize(event), dict)
+    except DeserializationError:
+        return False
+
+
+def _known(kind: pa.DataType) -> pa.DataType:
+    """A type that later events have, too: what was null in all is text, as in Spark, and decimals have room."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(_DIGITS, max(_DIGITS_BEHIND, kind.scale))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_known(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_known(kind.value_type))
+    return kind

@@ -1,0 +1,256 @@
+"""Options of the source."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pravega_connector.config import PravegaConfig
+from pravega_connector.errors import ConfigError
+from pravega_connector.spark.options import CommonOptions, choice, flag, number, option, registry_option
+from pravega_connector.wire import StreamName
+from pravega_serde.guesses import did_you_mean
+
+__all__ = ["CORRUPT_RECORD", "EVENT_TIME_COLUMNS", "METADATA_COLUMNS", "SourceOptions"]
+
+# The Scala connector's columns, in its order.
+METADATA_COLUMNS: Final = ("event", "scope", "stream", "segment_id", "offset")
+# Beside those: what a registry's events begin with.
+_ENCODING_ID: Final = "encoding_id"
+# And what the streams' watermarks say.
+EVENT_TIME_COLUMNS: Final = ("event_time_low", "event_time_high")
+#: Spark's default name of the column of bad records.
+CORRUPT_RECORD: Final = "_corrupt_record"
+_MAX_LONG: Final = 2**63 - 1
+# What a reader group can be called, with the name of a stream behind it.
+_SUBSCRIBER: Final = re.compile(r"[A-Za-z0-9.\-]{1,100}")
+_POSITIONS: Final = (
+    "a stream cut as text, `timestamp:2026-11-21T10:00:00Z` or milliseconds since 1970, `checkpoint:/path` of another "
+    "query, or JSON with one of these for each stream, or its segments' offsets: "
+    '`{"a/b": "earliest", "a/c": {"0.#epoch.0": 120}, "*": "latest"}`'
+)
+
+
+def _columns(name: str, value: str) -> tuple[str, ...]:
+    columns = tuple(column.strip().lower() for column in value.split(","))
+    known = (*METADATA_COLUMNS, _ENCODING_ID, *EVENT_TIME_COLUMNS)
+    for column in columns:
+        if column not in known:
+            hint = did_you_mean(column, known)
+            raise ConfigError(f"option {name!r} has no column {column!r}{hint}; there are: {', '.join(known)}")
+    if len(set(columns)) < len(columns):
+        raise ConfigError(f"option {name!r} names a column twice: {value!r}")
+    return columns
+
+
+def _items(text: str) -> tuple[str, ...]:
+    """The items of a list: with commas between them, or as Python or JSON write one."""
+    items = (item.strip().strip("'\"") for item in text.strip().removeprefix("[").removesuffix("]").split(","))
+    return tuple(item for item in items if item)
+
+
+def _subscriber_name(name: str, value: str) -> str:
+    if not _SUBSCRIBER.fullmatch(value):
+        raise ConfigError(f"option {name!r} must be ASCII letters, digits, '.' and '-', not {value!r}")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(CommonOptions):
+    """Options of ``spark.read`` and ``spark.readStream``."""
+
+    paths: str | None = option(None, "several streams, as `load([…])` sets it")
+    stream_pattern: str | None = option(
+        None,
+        "instead of names, globs (`orders-*`, `scope/orders-*`, `*/orders-*` for all scopes; several with commas "
+        "between them), or `regex:` and a regular expression for the whole `scope/stream`. Without a scope they "
+        "are for those of option `scope`, which then may be several: `a,b`. Streams with the tag "
+        "`pravega-serde.state` are left out unless a glob names one without a wildcard",
+    )
+    discovery_interval_ms: int = option(
+        10_000,
+        "with `stream_pattern`: how often a streaming query looks for streams that are new; it reads them from their "
+        "head",
+        number(100, 86_400_000),
+    )
+    start_stream_cut: str | None = option(
+        None,
+        f"where to start: `earliest`, `latest`, {_POSITIONS} (default: batch earliest, streaming latest)",
+    )
+    end_stream_cut: str | None = option(
+        None,
+        f"where to end: `latest`, `unbounded`, {_POSITIONS} (default: batch latest, streaming unbounded)",
+    )
+    fail_on_data_loss: bool = option(
+        True,
+        "whether it is an error that data are gone which the query has not read: truncated, by retention or "
+        "otherwise, or deleted with their stream. Set to false it goes on with what is left and logs what was lost. "
+        "What the driver finds lost is also in the progress; what a task finds lost is not",
+        flag,
+    )
+    publish_position: str | None = option(
+        None,
+        "streaming: a name under which the query's committed position is published, so that the streams' retention "
+        "may truncate behind it and keeps what it has not read; each query needs a name of its own. See "
+        "docs/operations.md",
+        _subscriber_name,
+    )
+    min_partitions: int | None = option(
+        None,
+        "least number of tasks for a batch that is large enough: segments are divided between events. Within a batch "
+        "the events of a segment are then in order by segment and offset only",
+        number(1, 100_000),
+    )
+    columns: tuple[str, ...] | None = option(
+        None,
+        "which of `event,scope,stream,segment_id,offset` to deliver: without `format` all five, with it none of them "
+        "beside the decoded ones; `event` alone is the fastest. Also `encoding_id`: that of a registry's event, null "
+        "where an event begins with none; and `event_time_low`, `event_time_high`: event time around the event by the "
+        "stream's watermarks, null where none tells. `event_time_low` is a lower bound for streams that wait for slow "
+        "writers (their `timestampAggregationTimeout`), see docs/event-time.md",
+        _columns,
+    )
+    infer_schema: bool = option(
+        False,
+        "with `format` `json` or `cbor`: take the columns from the first events of each stream, up to 1000, instead of "
+        "`.schema(…)`; what is null in all of them is a STRING. Other formats, and registries, name their columns "
+        "themselves. Also `inferSchema`, as Spark has it",
+        flag,
+        alias="inferSchema",
+    )
+    metadata: str | None = option(
+        None,
+        "batch: what is known about streams instead of their events: `StreamInfo` has one row with the stream's "
+        "`head_stream_cut` and `tail_stream_cut` as text, `Streams` a row for each stream of the scopes, with "
+        "`scope_name` and `stream_name`",
+        choice("StreamInfo", "Streams"),
+    )
+    mode: str = option(
+        "FAILFAST",
+        "what to do with events that cannot be decoded: `FAILFAST` stops with their coordinates, `PERMISSIVE` gives "
+        "nulls, the event in `_corrupt_record` and its error in `_corrupt_record_error`, `DROPMALFORMED` leaves them "
+        "out",
+        choice("FAILFAST", "PERMISSIVE", "DROPMALFORMED"),
+    )
+    dead_letter_stream: str | None = option(
+        None,
+        "stream, of the same scope or `scope/stream`, that gets each event that cannot be decoded, once: as JSON text "
+        "with its place, the error and its bytes. The query goes on as with DROPMALFORMED, unless `mode` is PERMISSIVE",
+    )
+    dead_letter_path: str | None = option(
+        None, "the same as files of JSON lines, in a folder that driver and executors share"
+    )
+    column_name_of_corrupt_record: str = option(
+        CORRUPT_RECORD,
+        "another name for the column of events that cannot be decoded, and with `_error` after it for that of their "
+        "errors; also `columnNameOfCorruptRecord`, as Spark has it",
+        alias="columnNameOfCorruptRecord",
+    )
+    schema_evolution: str = registry_option(
+        "resolve",
+        "what to do with events of another version of the schema than the query's, later ones too: `resolve` them to "
+        "the query's, or take them for `corrupt`: see `mode`",
+        choice("resolve", "corrupt"),
+    )
+    unknown_encoding_ids: str = registry_option(
+        "fail",
+        "what to do with events whose encoding id the registry does not know: `fail`, or take them for `corrupt`",
+        choice("fail", "corrupt"),
+    )
+    fail_on_codec_mismatch: bool = registry_option(
+        True, "whether to refuse a group with codecs other than gzip and snappy, whether or not events have them", flag
+    )
+    max_bytes_per_trigger: int | None = option(
+        None,
+        "most bytes of one micro-batch, with 8 for each event, all streams together; an event larger than that comes "
+        "alone. Also `approx_bytes_per_trigger`, as the Scala connector has it",
+        number(1, _MAX_LONG),
+        alias="approx_bytes_per_trigger",
+    )
+    max_rows_per_trigger: int | None = option(
+        None, "most events of one micro-batch, all streams together", number(1, _MAX_LONG)
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for options that say different things about the streams to read."""
+        super().__post_init__()
+        if self.stream_pattern is not None:
+            for name in ("stream", "path", "paths"):
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"options 'stream_pattern' and {name!r} both say what to read: set only one")
+        if self.infer_schema and self.format is None and not self.from_registry:
+            raise ConfigError("option 'infer_schema' needs option 'format' or 'registry': raw events are one column")
+        if self.dead_letter_stream is not None and self.dead_letter_path is not None:
+            raise ConfigError("options 'dead_letter_stream' and 'dead_letter_path' both take bad events: set only one")
+        if self.has_dead_letters and self.format is None and not self.from_registry:
+            raise ConfigError("dead letters are events that cannot be decoded: set option 'format' or 'registry'")
+
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether bad events are kept elsewhere."""
+        return self.dead_letter_stream is not None or self.dead_letter_path is not None
+
+    @property
+    def decode_mode(self) -> str:
+        """Mode of decoding: bad events that are kept elsewhere stop nothing."""
+        return "DROPMALFORMED" if self.has_dead_letters and self.mode == "FAILFAST" else self.mode
+
+    def dead_letter_stream_name(self) -> StreamName:
+        """The stream that dead letters go to. Raises ConfigError without a scope."""
+        assert self.dead_letter_stream is not None
+        if "/" in self.dead_letter_stream:
+            return StreamName.parse(self.dead_letter_stream)
+        scopes = {name.scope for name in self.stream_names()} if self.stream_pattern is None else set(self.scopes())
+        if len(scopes) != 1:
+            raise ConfigError(f"which scope is meant? Name it: dead_letter_stream 'scope/{self.dead_letter_stream}'")
+        return StreamName(scopes.pop(), self.dead_letter_stream)
+
+    def config(self) -> PravegaConfig:
+        """Configuration of the cluster, without a scope if the options name several."""
+        return super().config() if len(self.scopes()) < 2 else replace(self, scope=None).config()
+
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that ``scope`` names, or the environment."""
+        if self.scope is not None:
+            return _items(self.scope)
+        scope = super().config().scope
+        return () if scope is None else (scope,)
+
+    def scopes_to_list(self) -> tuple[str, ...]:
+        """Scopes for ``metadata=Streams``: those of ``scope``, or of the path or ``stream``. Raises ConfigError."""
+        given = self.path or self.stream or ""
+        scopes = self.scopes() or tuple(dict.fromkeys(each.strip("/").split("/")[0] for each in _items(given)))
+        if not scopes:
+            raise ConfigError("metadata=Streams needs a scope: set option 'scope', or load('scope')")
+        return scopes
+
+    def stream_names(self) -> tuple[StreamName, ...]:
+        """The streams that are named, sorted. Raises ConfigError if none is, or two options name different ones."""
+        given = {name: getattr(self, name) for name in ("path", "paths", "stream") if getattr(self, name) is not None}
+        if all(_items(value) == (value.strip(),) for value in given.values()):
+            return (super().stream_name(),)
+        named = {name: tuple(sorted(set(map(self._named, _items(value))))) for name, value in given.items()}
+        if len(set(named.values())) > 1:
+            raise ConfigError(f"options {' and '.join(map(repr, named))} name different streams: set only one")
+        return next(iter(named.values()))
+
+    def stream_name(self) -> StreamName:
+        """The only stream. Raises ConfigError if there are, or may be, several."""
+        names = () if self.stream_pattern is not None else self.stream_names()
+        if len(names) != 1:
+            raise ConfigError("the query reads several streams: with a schema registry, set option 'group'")
+        return names[0]
+
+    def _named(self, text: str) -> StreamName:
+        return replace(self, path=None, paths=None, stream=text.strip("/"))._only_stream()
+
+    def _only_stream(self) -> StreamName:
+        return super().stream_name()
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        """Undecoded columns, in the order in which they are delivered."""
+        if self.columns is not None:
+            return self.columns
+        return METADATA_COLUMNS if self.format is None and not self.from_registry else ()

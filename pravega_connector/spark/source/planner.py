@@ -1,0 +1,382 @@
+"""Plan of a streaming query: from the end of one micro-batch to the end of the next, over all its streams.
+
+Theory of operation
+-------------------
+A position is a cut: an offset for each segment. To plan the next batch, segments that were sealed and read to their
+end are first replaced by their successors, each of which starts when *all* its predecessors are finished; then each
+segment is read to its length of this moment. So a batch holds, for each routing key, bytes of one segment only: Spark
+may read its segments in parallel and still events of one key stay in order from batch to batch.
+
+What a batch reads follows from the offsets at its two ends alone; see ``offsets``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.errors import (
+    ConfigError,
+    ConnectorError,
+    DataLossError,
+    MalformedStreamCutError,
+    StreamNotFoundError,
+)
+from pravega_connector.monitoring import Loss
+from pravega_connector.reader.slices import SegmentSlice
+from pravega_connector.spark.source.admission import Admission, Backlog, Boundaries, Limits, divide
+from pravega_connector.spark.source.bounds import Positions
+from pravega_connector.spark.source.data_loss import DataLoss
+from pravega_connector.spark.source.offsets import TASK_BYTES, Offset, slices_of
+from pravega_connector.spark.source.options import SourceOptions
+from pravega_connector.spark.source.streams import Streams, of_each
+from pravega_connector.stores.segment_stores import SegmentInfo, SegmentStores
+from pravega_connector.stores.segments import Lineage
+from pravega_connector.wire import StreamCut, StreamName
+
+__all__ = ["QueryPlan", "StreamPlanner"]
+
+_ANY: Final = 2**63 - 1
+# A sealed segment without successors is its stream's last: they are looked for once in so many seconds all the same.
+_LAST_LOOK: Final = 1.0
+# Spark asks every 10 ms for new data. After a look that found none the stores tell when there are some, and the next
+# one comes after so many seconds at the latest: for new streams, and for whatever they do not tell.
+_TOLD_PAUSE: Final = 0.5
+# Where they cannot, the next look waits so many seconds, or this many times as long as the look took: looking costs
+# little, and what comes is seen soon.
+_LEAST_PAUSE: Final = 0.05
+_PAUSE_PER_LOOK: Final = 4.0
+_LONGEST_PAUSE: Final = 1.0
+# A stream that is truncated while a batch is planned is looked at again, so often and after so many seconds.
+_ATTEMPTS: Final = 10
+_SETTLING: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """End of reading: the segments that may be read at all, and an end offset for those in the end cut."""
+
+    segments: frozenset[int]
+    ends: Mapping[int, int]
+
+
+_NO_CEILING: Final = Ceiling(frozenset(), {})
+
+
+class _PatientLineage(Lineage):
+    """Asks for the successors of a sealed stream's last segments once a second, and for one of them only."""
+
+    def __init__(self, stores: SegmentStores, stream: StreamName, clock: Callable[[], float]) -> None:
+        super().__init__(stores, stream)
+        self._clock = clock
+        self._last: set[int] = set()
+        self._next_look = 0.0
+
+    def successors(self, segment_id: int) -> dict[int, tuple[int, ...]]:
+        if segment_id in self._last and self._clock() < self._next_look:
+            return {}
+        found = super().successors(segment_id)
+        if not found:
+            self._last.add(segment_id)
+            self._next_look = self._clock() + _LAST_LOOK
+        elif segment_id in self._last:
+            self._last.clear()
+        return found
+
+
+class StreamPlanner:
+    """Plans one stream's share of batches. Holds nothing that a restart would miss."""
+
+    def __init__(self, client: PravegaClient, stream: StreamName, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self.stream = stream
+        self._lineage = _PatientLineage(client.stores, stream, clock)
+        self._ceilings: list[Ceiling] = []
+        self.growing: dict[int, int] = {}
+        """Ends of the segments that may get more, as of the last backlog, where nothing more is there to be read."""
+
+    def end_at(self, start: StreamCut, end: StreamCut) -> list[Loss]:
+        """Read nothing past ``end``; reading resumes at ``start``.
+
+        If truncation has passed the end, the start may be after it. Then nothing is left to read of these segments, and
+        their losses are returned. Raises MalformedStreamCutError for another end before the start, DataLossError if the
+        start is a cut of a deleted stream of this name.
+        """
+        controller = self._client.controller
+        losses: list[Loss] = []
+        try:
+            segments = controller.segments_between(start, end)
+        except MalformedStreamCutError:
+            if not controller.is_cut_valid(start):
+                raise DataLossError(f"stream {self.stream} was deleted, and created again") from None
+            losses = self._truncated_before(end)
+            if not losses:
+                raise
+            first = {segment.id: 0 for segment in controller.epoch_segments(self.stream, 0)}
+            segments = controller.segments_between(StreamCut(self.stream, first), end)
+        self._ceilings.append(Ceiling(frozenset(segments), end.positions))
+        return losses
+
+    def _truncated_before(self, end: StreamCut) -> list[Loss]:
+        """Return the losses in the segments of ``end`` that truncation has moved past it."""
+        infos = self._client.stores.segment_infos(self.stream, end.positions)
+        passed = (i for i, info in infos.items() if not info.exists or info.start_offset > end.positions[i])
+        return [Loss(self.stream, i, 0, end.positions[i]) for i in sorted(passed)]
+
+    def wanted(self, loss: Loss) -> Loss | None:
+        """Return the part of a loss that was to be read; None if there is none."""
+        if not self._is_wanted(loss.segment_id, loss.offset):
+            return None
+        end = min(ceiling.ends.get(loss.segment_id, _ANY) for ceiling in (*self._ceilings, _NO_CEILING))
+        return loss if loss.bytes is None else replace(loss, bytes=min(loss.bytes, end - loss.offset))
+
+    def _is_wanted(self, segment_id: int, at: int) -> bool:
+        return self._below([segment_id]) and all(at < c.ends.get(segment_id, _ANY) for c in self._ceilings)
+
+    def backlog(self, start: StreamCut) -> Backlog:
+        """Readable part from ``start`` on; its segments are those of ``start`` or, where they ended, successors.
+
+        Raises DataLossError when a segment that still had to be read is gone, StreamNotFoundError.
+        """
+        positions = dict(start.positions)
+        infos = self._enter_successors(positions)
+        ends = {}
+        for segment_id, begin in positions.items():
+            lengths = [infos[segment_id].write_offset, *(c.ends.get(segment_id, _ANY) for c in self._ceilings)]
+            ends[segment_id] = max(begin, min(lengths)) if self._below([segment_id]) else begin
+        self.growing = {i: end for i, end in ends.items() if _is_growing(infos[i]) and end == infos[i].write_offset}
+        return Backlog(self.stream, positions, ends)
+
+    def slices(self, start: StreamCut) -> Iterator[SegmentSlice]:
+        """Yield all that can be read from ``start`` on, predecessors before successors. Raises as :meth:`backlog`."""
+        while True:
+            backlog = self.backlog(start)
+            end = StreamCut(self.stream, backlog.ends)
+            found = list(slices_of(StreamCut(self.stream, backlog.starts), end))
+            if not found:
+                return
+            yield from found
+            start = end
+
+    def _below(self, segment_ids: Iterable[int]) -> bool:
+        return all(ceiling.segments.issuperset(segment_ids) for ceiling in self._ceilings)
+
+    def _enter_successors(self, positions: dict[int, int]) -> dict[int, SegmentInfo]:
+        """Replace finished segments until each one left has bytes, or may get some, or waits for a sibling."""
+        infos: dict[int, SegmentInfo] = {}
+        finished: set[int] = set()
+        entered: Iterable[int] = list(positions)
+        while entered:
+            infos |= self._client.stores.segment_infos(self.stream, entered)
+            ended = {i for i in entered if self._is_finished(infos[i], positions[i])}
+            finished |= ended
+            entered = self._lineage.advance(positions, finished, ended)
+        return infos
+
+    def _is_finished(self, info: SegmentInfo, at: int) -> bool:
+        """Whether a segment is read to its end, and its successors may be read. Raises as :meth:`backlog`."""
+        if not self._is_wanted(info.id, at):
+            return False
+        self._check_present(info, at)
+        return info.sealed and at >= info.write_offset and self._below(self._lineage.successors(info.id))
+
+    def _check_present(self, info: SegmentInfo, at: int) -> None:
+        if info.exists and at >= info.start_offset:
+            return
+        if not self._client.controller.stream_exists(self.stream):
+            raise StreamNotFoundError(f"stream {self.stream} was deleted")
+        lost = f"{info.start_offset - at} bytes before offset {info.start_offset}" if info.exists else "what followed"
+        raise DataLossError(
+            f"stream {self.stream}, segment {info.id}, offset {at}: {lost} was truncated before it was read; "
+            "start at the head of the stream with a new checkpoint, or keep the data longer (retention)"
+        )
+
+
+def _with(streams: tuple[StreamName, ...], more: tuple[StreamName, ...]) -> tuple[StreamName, ...]:
+    return tuple(sorted((*streams, *more))) if more else streams
+
+
+def _is_growing(info: SegmentInfo) -> bool:
+    return info.exists and not info.sealed
+
+
+class QueryPlan:
+    """Plans a streaming query's batches. What it remembers is never needed after a restart."""
+
+    def __init__(
+        self, client: PravegaClient, options: SourceOptions, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client, self._options, self._clock = client, options, clock
+        self._streams = Streams(client, options, clock)
+        self._ends = Positions(client, "end_stream_cut", options.end_stream_cut, "unbounded", end=True)
+        self._boundaries = Boundaries(client.stores)
+        limits = Limits(options.max_bytes_per_trigger, options.max_rows_per_trigger)
+        self._admission = Admission(self._boundaries, limits)
+        self._planners: dict[StreamName, StreamPlanner] = {}
+        self._available: dict[StreamName, StreamCut] | None = None
+        self._next_look = 0.0
+        from pravega_connector.reader.tail_notifications import Arrivals  # noqa: PLC0415 - readers, of which every process has one, plan nothing
+
+        self._arrivals = Arrivals(client.stores)
+        self._was_told = self._stopped = False
+        self.is_idle = False
+        """Whether it waits for something to read, so that nothing is known to be there."""
+        self.losses = DataLoss(client, fail=options.fail_on_data_loss)
+
+    def first(self) -> Offset:
+        """Beginning of the query: the start of each stream that is there."""
+        starts = Positions(self._client, "start_stream_cut", self._options.start_stream_cut, "latest")
+        streams = self._streams.now()
+        if self._options.stream_pattern is None:
+            starts.check(streams)
+            self._ends.check(streams)
+        streams = _with(streams, self._streams.gone(starts.known()))
+        cuts = dict(zip(streams, of_each(starts.bounded, streams), strict=True))
+        if self._options.end_stream_cut is not None:
+            of_each(self._check_end, cuts.values())
+        return Offset(cuts)
+
+    def _check_end(self, begin: StreamCut) -> None:
+        """Note the loss if the query begins after its end, because truncation has passed the end."""
+        passed: list[Loss] = []
+        with suppress(DataLossError, StreamNotFoundError):  # it is missed when the batch is planned
+            end = self._ends.cut(begin.stream)
+            passed = [] if end is None else StreamPlanner(self._client, begin.stream, self._clock).end_at(begin, end)
+        self.losses.note(passed)
+
+    def end_here(self) -> None:
+        """Fix the streams and their tails of this moment as the end of the run."""
+        self._streams.freeze()
+        streams = self._streams.now()
+        tails = zip(streams, of_each(self._tail, streams), strict=True)
+        self._available = {stream: tail for stream, tail in tails if tail is not None}
+
+    def _tail(self, stream: StreamName) -> StreamCut | None:
+        with suppress(StreamNotFoundError):  # it is missed when the batch is planned
+            return self._client.tail(stream)
+        return None
+
+    def next(self, start: Offset) -> Offset:
+        """The end of the batch that begins at ``start``; ``start`` itself if there is nothing to read.
+
+        What is gone before it was read is an error or passed over, see ``data_loss``. Raises DataLossError,
+        StreamNotFoundError, ConfigError for a checkpoint of other streams.
+        """
+        told = self._await_look()
+        began = self._clock()
+        streams = self._known(start)
+        found = of_each(lambda stream: self._remaining(stream, start.cuts.get(stream)), streams)
+        begins = {backlog.stream: begin for begin, backlog in filter(None, found)}
+        end = self._end(start, begins, [backlog for _, backlog in filter(None, found)], set(streams) - begins.keys())
+        if end is start:
+            took = self._clock() - began
+            self._next_look = self._clock() + min(max(_LEAST_PAUSE, _PAUSE_PER_LOOK * took), _LONGEST_PAUSE)
+        self._was_told = told
+        return end
+
+    def _await_look(self) -> bool:
+        """Wait until it is time for the next look; whether the stores told of something."""
+        pause = self._next_look - self._clock()
+        if pause <= 0:
+            return False
+        self.is_idle = True
+        try:
+            # Told, and then there was nothing: this once not by what they tell, or it could go on without a pause.
+            told = None if self._was_told else self._arrivals.wait(self._growing(), _TOLD_PAUSE)
+            if told is None and not self._stopped:
+                time.sleep(pause)
+        finally:
+            self.is_idle = False
+        if self._stopped:
+            raise ConnectorError("the query was stopped while it looked for something to read")
+        return told or False
+
+    def stop(self) -> None:
+        """End a wait that is under way in another thread; no look comes after it."""
+        self._stopped = True
+        self._arrivals.interrupt()
+
+    def _growing(self) -> dict[StreamName, dict[int, int]]:
+        return {stream: planner.growing for stream, planner in self._planners.items() if planner.growing}
+
+    def _known(self, start: Offset) -> Sequence[StreamName]:
+        """The streams to read now. Those that the query does not read any more keep their positions."""
+        streams = self._streams.now()
+        streams = _with(streams, self._streams.gone(start.cuts))
+        if start.cuts and streams and not start.cuts.keys() & set(streams):
+            raise ConfigError(
+                f"the checkpoint is of stream {', '.join(map(str, start.cuts))}, the query reads "
+                f"{', '.join(map(str, streams))}: a query that reads another stream needs a checkpoint of its own"
+            )
+        return streams
+
+    def _remaining(self, stream: StreamName, begin: StreamCut | None) -> tuple[StreamCut, Backlog] | None:
+        """Position at which a stream goes on, and its readable part from there; None for a stream that is gone.
+
+        ``begin`` is None for a stream that the query has not read yet.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                at = begin or self._client.head(stream)
+                return at, self._backlog(stream, at)
+            except (DataLossError, StreamNotFoundError):
+                if begin is None and self._options.stream_pattern is not None:
+                    return None  # deleted since it was found, before the query had a position in it
+                if begin is None or attempt == _ATTEMPTS:
+                    raise
+            # The stream may be another one by now, with the same name.
+            planner = self._planners.pop(stream, None)
+            begin = self.losses.resume(begin, None if planner is None else planner.wanted)
+            if begin is None:
+                return None
+            if attempt > 1:
+                time.sleep(_SETTLING)  # the servers truncate one segment after the other
+        raise AssertionError
+
+    def _backlog(self, stream: StreamName, begin: StreamCut) -> Backlog:
+        planner = self._planners.get(stream)
+        if planner is None:
+            planner = self._planners[stream] = self._new_planner(stream, begin)
+        backlog = planner.backlog(begin)
+        for segment_id, end in backlog.ends.items():
+            self._boundaries.note(stream, segment_id, end)
+        return backlog
+
+    def _new_planner(self, stream: StreamName, begin: StreamCut) -> StreamPlanner:
+        planner = StreamPlanner(self._client, stream, self._clock)
+        for end in (self._ends.cut(stream), None if self._available is None else self._available.get(stream, begin)):
+            if end is not None:
+                planner.end_at(begin, end)
+        return planner
+
+    def _end(
+        self,
+        start: Offset,
+        begins: Mapping[StreamName, StreamCut],
+        backlogs: Sequence[Backlog],
+        gone: Collection[StreamName],
+    ) -> Offset:
+        self._boundaries.keep_only({(b.stream, segment_id) for b in backlogs for segment_id in b.ends})
+        admitted = self._admission.admit(backlogs)
+        ends = {stream: StreamCut(stream, positions) for stream, positions in admitted.items()}
+        moved = {stream: begin for stream, begin in begins.items() if start.cuts.get(stream) != begin}
+        if not moved and all(start.cuts[stream] == end for stream, end in ends.items()):
+            return start
+        shared = 0 if self._options.min_partitions else TASK_BYTES
+        kept = start.cuts
+        if self._options.stream_pattern is not None:  # a stream that is created again is a new one
+            kept = {stream: cut for stream, cut in kept.items() if stream not in gone}
+        return Offset({**kept, **ends}, moved, self._parts(begins, ends), task_bytes=shared)
+
+    def _parts(
+        self, begins: Mapping[StreamName, StreamCut], ends: Mapping[StreamName, StreamCut]
+    ) -> dict[StreamName, dict[int, tuple[int, ...]]]:
+        slices = [piece for stream, end in ends.items() for piece in slices_of(begins[stream], end)]
+        parts: dict[StreamName, dict[int, tuple[int, ...]]] = {}
+        for piece, places in divide(self._boundaries, slices, self._options.min_partitions):
+            parts.setdefault(piece.stream, {})[piece.segment_id] = places
+        return parts

@@ -1,0 +1,127 @@
+"""Progress of a run, told to others: to Spark's progress, and to the server's retention.
+
+:class:`Progress` is what ``sources[i].latestOffset`` shows (Spark's reportLatestOffset)::
+
+    {"behind": {"bytes": 20, "streams": {"scope/stream": {"bytes": 20, "segments": {"0.#epoch.0": 20}}}},
+     "lost": {"bytes": 500, "segments": [{"stream": …, "segment": …, "offset": …, "bytes": 500, "reason": …}]},
+     "streams": {"scope/stream": {"0.#epoch.0": 5678}},
+     "trouble": "…"}
+
+``behind`` counts from the end of the planned batch to the end of the streams; ``events`` stand beside ``bytes`` where
+they are known without reading, which is where there are none. ``lost`` is what the run has passed over
+(``fail_on_data_loss=false``), and is left out if there is nothing. ``streams`` is the streams' end. ``trouble`` is
+there while the servers do not answer; the others then are as they were before.
+
+:class:`PublishedPosition` is option ``publish_position``: the server may truncate behind the query's committed
+position, as the stream's retention policy says. A position is published when Spark has an entry for its batch in the
+commit log, so what a restart would read again is never given up. Publishing never fails a query: what could not be
+published is with the next batch, or a little later.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.errors import ConnectorError
+from pravega_connector.groups.subscriber import Subscriber
+from pravega_connector.monitoring import StreamLag, lost_bytes, stream_lag
+from pravega_connector.spark.source.data_loss import DataLoss
+from pravega_connector.spark.source.streams import of_each
+from pravega_connector.wire import StreamCut, StreamName
+
+__all__ = ["Progress", "PublishedPosition"]
+
+_log: Final = logging.getLogger(__name__)
+# Spark asks at every trigger, every 10 ms in an idle query; an end that has not moved is measured once in so many s.
+_FRESH: Final = 1.0
+# A position that could not be published is tried again after so many seconds, if no other one came before.
+_RETRY: Final = 5.0
+
+
+class Progress:
+    """The report of one run; it never fails a query."""
+
+    def __init__(self, client: PravegaClient, losses: DataLoss, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._losses, self._clock = client, losses, clock
+        self._at: Mapping[StreamName, StreamCut] = {}
+        self._report: dict[str, Any] | None = None
+        self._stale = 0.0
+
+    def report(self, trouble: str | None = None) -> dict[str, Any] | None:
+        """Report of what was measured last, with the ``trouble`` there is; None as long as nothing is known."""
+        return self._report if trouble is None else {**(self._report or {}), "trouble": trouble}
+
+    def measure(self, end: Mapping[StreamName, StreamCut]) -> None:
+        """Ask the servers how far the streams reach beyond ``end``, unless it was done just now."""
+        if not end or (end == self._at and self._clock() < self._stale):
+            return
+        try:
+            lags = of_each(lambda stream: stream_lag(self._client, end[stream], reader=""), sorted(end))
+        except ConnectorError as error:
+            _log.info("the distance to the end of the streams is not known: %s", error)
+            self._at, self._stale = dict(end), self._clock() + _FRESH
+            return
+        self._at, self._report = dict(end), self._tell(lags)
+        # Of streams that are sealed the answer stays the same.
+        self._stale = math.inf if all(lag.is_final and lag.exists for lag in lags) else self._clock() + _FRESH
+
+    def _tell(self, lags: list[StreamLag]) -> dict[str, Any]:
+        streams = {str(lag.stream): _without_losses(lag.to_json()) for lag in lags}
+        behind: dict[str, Any] = {"bytes": sum(lag.bytes for lag in lags), "streams": streams}
+        if not behind["bytes"]:
+            behind["events"] = 0
+        report: dict[str, Any] = {"behind": behind, "streams": {str(lag.stream): _ends(lag) for lag in lags}}
+        losses = self._losses.losses
+        if losses:
+            report["lost"] = {"bytes": lost_bytes(list(losses)), "segments": [loss.to_json() for loss in losses]}
+        return report
+
+
+def _without_losses(value: dict[str, Any]) -> dict[str, Any]:
+    """The next batch finds them: until then they are no losses of the query."""
+    return {key: item for key, item in value.items() if key not in ("lost_bytes", "losses")}
+
+
+def _ends(lag: StreamLag) -> dict[str, int]:
+    """The stream's end: its open segments, or all that are left of a sealed stream."""
+    segments = [segment for segment in lag.segments if not segment.sealed] or lag.segments
+    return {segment.name: segment.end for segment in segments}
+
+
+class PublishedPosition:
+    """Publishes positions under a name, for each stream by a subscriber of its own."""
+
+    def __init__(self, client: PravegaClient, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._name, self._clock = client, name, clock
+        self._subscribers: dict[StreamName, Subscriber] = {}
+        self._tried: dict[StreamName, tuple[StreamCut, float]] = {}
+        self._failures: dict[StreamName, str] = {}
+
+    def publish(self, committed: Mapping[StreamName, StreamCut]) -> None:
+        """Publish what has changed since the last time. A failure is a warning."""
+        of_each(self._publish_if_due, committed.values())
+
+    def _publish_if_due(self, cut: StreamCut) -> None:
+        tried, again = self._tried.get(cut.stream, (None, 0.0))
+        if cut != tried or self._clock() >= again:
+            self._tried[cut.stream] = cut, self._publish(cut.stream, cut)
+
+    def _publish(self, stream: StreamName, cut: StreamCut) -> float:
+        """Try it; when to try again."""
+        subscriber = self._subscribers.get(stream)
+        if subscriber is None:
+            subscriber = self._subscribers[stream] = self._client.subscriber(stream, self._name)
+        try:
+            subscriber.publish(cut)
+        except ConnectorError as error:
+            if self._failures.get(stream) != str(error):  # said once, though it is tried again
+                _log.warning("the position in stream %s was not published for %r: %s", stream, self._name, error)
+            self._failures[stream] = str(error)
+            return self._clock() + _RETRY
+        self._failures.pop(stream, None)
+        return math.inf

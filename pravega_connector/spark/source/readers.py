@@ -1,0 +1,535 @@
+"""Readers that Spark calls: of batch queries and of streaming queries, and the rows of one partition.
+
+Spark makes several instances of these in several processes (the instance that plans is not the one that reads), so
+what a read needs travels in its partition, and what the planning instance remembers is never needed after a restart.
+
+Filters on metadata columns are applied to whole parts of segments before any task is started. Spark hands them to batch
+queries when ``spark.sql.python.filterPushdown.enabled`` is set. It evaluates all of them itself as well, but for those
+of which nothing is left to do: so what is read is less, and never another result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import datasource as spark
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+from pravega_connector.client.pravega_client import PravegaClient
+from pravega_connector.client.shared import note_answer
+from pravega_connector.core.io import in_background
+from pravega_connector.errors import DataLossError, MalformedStreamCutError
+from pravega_connector.monitoring import Loss
+from pravega_connector.reader.slices import EventBatch, SegmentSlice, joined, read_slice, slices_between
+from pravega_connector.reader.watermarks import SegmentTimes
+from pravega_connector.spark.boundary import called_by_spark
+from pravega_connector.spark.pickling import Exchanged
+from pravega_connector.spark.source.admission import Boundaries, divide
+from pravega_connector.spark.source.bad_records import check_letter_box, letter_box
+from pravega_connector.spark.source.bounds import Positions
+from pravega_connector.spark.source.columns import (
+    NO_TIMES,
+    Decoder,
+    RowBuilder,
+    marks_end,
+    times_along,
+    wants_event_time,
+)
+from pravega_connector.spark.source.data_loss import DataLoss, pass_over
+from pravega_connector.spark.source.offsets import TASK_BYTES, Offset, shared_tasks
+from pravega_connector.spark.source.options import SourceOptions
+from pravega_connector.spark.source.planner import QueryPlan, StreamPlanner
+from pravega_connector.spark.source.progress import Progress, PublishedPosition
+from pravega_connector.spark.source.streams import Streams, of_each
+from pravega_connector.stores.segment_stores import SegmentPlace
+from pravega_connector.wire import StreamCut, StreamName
+from pravega_serde import PravegaError
+
+__all__ = [
+    "BrokenStreamReader",
+    "PravegaBatchReader",
+    "PravegaStreamReader",
+    "Pushed",
+    "batch_reader",
+    "filters_are_pushed",
+    "read_rows",
+]
+
+# While servers are in trouble Spark gets its answer after so many seconds, and shows the trouble in the progress.
+_ANSWER_WITHIN: Final = 5.0
+# … if it asks again so soon. A query with a longer trigger would miss the end of the outage by as much.
+_ASKED_AGAIN_WITHIN: Final = 10.0
+_POLL: Final = 0.1
+_LOOK: Final = "pravega-look"  # the thread of a look
+# Spark refuses readers that take filters where its setting is off. Where it is on, this module of Spark's takes them.
+_PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+# Columns that are the same for all events of a slice.
+_CONSTANTS: Final[dict[str, Callable[[SegmentSlice], Any]]] = {
+    "scope": lambda piece: piece.stream.scope,
+    "stream": lambda piece: piece.stream.stream,
+    "segment_id": lambda piece: piece.segment_id,
+}
+_OFFSET: Final = "offset"
+_EXACT: Final[dict[type, Callable[[Any, Any], bool]]] = {
+    spark.EqualTo: operator.eq,
+    spark.EqualNullSafe: operator.eq,
+    spark.In: lambda value, wanted: value in wanted,
+    spark.GreaterThan: operator.gt,
+    spark.GreaterThanOrEqual: operator.ge,
+    spark.LessThan: operator.lt,
+    spark.LessThanOrEqual: operator.le,
+}
+# Whether an offset in [first, last] can pass.
+_RANGES: Final[dict[type, Callable[[int, int, Any], bool]]] = {
+    spark.EqualTo: lambda first, last, wanted: first <= wanted <= last,
+    spark.EqualNullSafe: lambda first, last, wanted: first <= wanted <= last,
+    spark.In: lambda first, last, wanted: any(first <= value <= last for value in wanted),
+    spark.GreaterThan: lambda _first, last, wanted: last > wanted,
+    spark.GreaterThanOrEqual: lambda _first, last, wanted: last >= wanted,
+    spark.LessThan: lambda first, _last, wanted: first < wanted,
+    spark.LessThanOrEqual: lambda first, _last, wanted: first <= wanted,
+}
+# The first offset that cannot pass any more.
+_STOPS: Final[dict[type, Callable[[Any], int]]] = {
+    spark.EqualTo: lambda wanted: wanted + 1,
+    spark.EqualNullSafe: lambda wanted: wanted + 1,
+    spark.In: lambda wanted: max(wanted) + 1,
+    spark.LessThan: lambda wanted: wanted,
+    spark.LessThanOrEqual: lambda wanted: wanted + 1,
+}
+
+
+@dataclass(frozen=True)
+class SlicesPartition(Exchanged, InputPartition):  # type: ignore[misc]
+    """Ranges of segments, read by one task one after the other.
+
+    ``times`` are the event times along each; ``places`` where each segment is, as the driver knows it: so a new process
+    need not ask the controller, nor load gRPC. ``stop`` is the offset from which on a filter passes nothing.
+    """
+
+    slices: tuple[SegmentSlice, ...]
+    times: tuple[SegmentTimes, ...]
+    places: tuple[SegmentPlace | None, ...]
+    stop: int | None = None
+
+
+def read_rows(
+    client: PravegaClient,
+    options: SourceOptions,
+    schema: pa.Schema,
+    serializer: Decoder,
+    piece: SegmentSlice,
+    *,
+    times: SegmentTimes = NO_TIMES,
+    stop: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a slice's events, of those before offset ``stop`` if there is one.
+
+    Events that cannot be decoded are safe in the dead letters, if the options name any, before the rows of their batch
+    are handed on. Raises DataLossError for what is gone, or leaves it out, as the options say.
+    """
+    with letter_box(client, options, schema, piece, stop) as letters:
+        builder = RowBuilder(schema, options, serializer, None if letters is None else letters.write, times)
+        at = piece.start
+        while at < piece.end:
+            try:
+                with closing(read_slice(client.stores, replace(piece, start=at))) as events:
+                    for batch in joined(events, builder.bytes_at_once):
+                        kept = batch if stop is None else _before(batch, stop)
+                        if len(kept.events):
+                            yield from (rows for rows in builder.build_all(kept) if rows.num_rows)
+                        if kept is not batch:
+                            return
+                        at = batch.end
+                return
+            except DataLossError as error:
+                at = pass_over(piece, at, error, fail=options.fail_on_data_loss)
+
+
+def _before(batch: EventBatch, stop: int) -> EventBatch:
+    """The events of a batch that begin before an offset; the batch itself if all do."""
+    count = int(batch.offsets.searchsorted(stop))
+    if count == len(batch.offsets):
+        return batch
+    return replace(batch, events=batch.events.slice(0, count), offsets=batch.offsets[:count])
+
+
+@called_by_spark("read")
+class _Reader(Exchanged):
+    """Base of both readers: options and schema in, record batches out.
+
+    ``schema`` is the Arrow schema of the rows, ``serializer`` decodes them, if they are to be decoded.
+    """
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
+        self.options, self.schema, self.serializer = options, schema, serializer
+        RowBuilder(schema, options, serializer)  # columns that cannot be are said here, before any task
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one partition."""
+        # Spark asks once, for None, when there are no partitions.
+        if not isinstance(partition, SlicesPartition):
+            return
+        client, options = self.options.client(service=True), self.options
+        for piece, place in zip(partition.slices, partition.places, strict=True):
+            if place is not None:
+                client.stores.take_place(piece.stream, piece.segment_id, place)
+        for piece, times in zip(partition.slices, partition.times, strict=True):
+            yield from read_rows(client, options, self.schema, self.serializer, piece, times=times, stop=partition.stop)
+
+    def _times(
+        self, slices: Sequence[SegmentSlice], ends: Mapping[StreamName, int] | None = None
+    ) -> Iterable[SegmentTimes]:
+        """The event times along slices, where columns need them."""
+        if not wants_event_time(self.options):
+            return itertools.repeat(NO_TIMES, len(slices))
+        return times_along(self.options.client(), slices, ends)
+
+    @staticmethod
+    def _tasks(
+        client: PravegaClient | None,
+        slices: Sequence[SegmentSlice],
+        times: Iterable[SegmentTimes],
+        task_bytes: int,
+        stop: int | None = None,
+    ) -> list[InputPartition]:
+        """The partitions of slices, in their order; ``client`` has asked where these are, if any has."""
+
+        def place(piece: SegmentSlice) -> SegmentPlace | None:
+            return None if client is None else client.stores.known_place(piece.stream, piece.segment_id)
+
+        along = iter(times)
+        return [
+            SlicesPartition(
+                tuple(task), tuple(itertools.islice(along, len(task))), tuple(place(piece) for piece in task), stop
+            )
+            for task in shared_tasks(slices, task_bytes)
+        ]
+
+
+@called_by_spark("partitions")
+class PravegaBatchReader(_Reader, DataSourceReader):  # type: ignore[misc]
+    """Reads streams between two cuts of each, a partition for each part of a segment, or for several small ones."""
+
+    _pushed: Pushed | None = None
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks that read the segments between the start and the end cut of each stream."""
+        client, options = self.options.client(), self.options
+        check_letter_box(client, options)
+        starts = Positions(client, "start_stream_cut", options.start_stream_cut, "earliest")
+        end = "latest" if (options.end_stream_cut or "").strip().lower() == "unbounded" else options.end_stream_cut
+        ends = Positions(client, "end_stream_cut", end, "latest", end=True)
+        streams = Streams(client, options).now()
+        if options.stream_pattern is None:
+            starts.check(streams)
+            ends.check(streams)
+        losses = DataLoss(client, fail=options.fail_on_data_loss)
+        cuts = of_each(lambda stream: (starts.bounded(stream), ends.bounded(stream)), streams)
+        slices = [piece for of in of_each(lambda cut: _slices(client, losses, *cut), cuts) for piece in of]
+        places = dict(divide(Boundaries(client.stores), slices, options.min_partitions))
+        parts = [part for piece in slices for part in _divided(piece, places.get(piece, ()))]
+        stop = None
+        if self._pushed is not None:
+            parts, stop = self._pushed.keep(parts), self._pushed.stop
+        return self._tasks(client, parts, self._times(parts), 0 if options.min_partitions else TASK_BYTES, stop)
+
+
+@called_by_spark("pushFilters")
+class PravegaFilteringReader(PravegaBatchReader):
+    """The batch reader where Spark hands over filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take filters on metadata columns; those that are left for Spark."""
+        self._pushed = Pushed(self.options, filters)
+        return self._pushed.left
+
+
+def batch_reader(options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> PravegaBatchReader:
+    """The reader of a batch query; it takes filters where Spark would hand some over."""
+    reader = PravegaFilteringReader if filters_are_pushed() else PravegaBatchReader
+    return reader(options, schema, serializer)
+
+
+def _slices(client: PravegaClient, losses: DataLoss, start: StreamCut, end: StreamCut) -> list[SegmentSlice]:
+    planner = StreamPlanner(client, start.stream)
+
+    def wanted(loss: Loss) -> Loss | None:
+        if loss.deleted:
+            return loss
+        planner.end_at(start, end)
+        return planner.wanted(loss)
+
+    remaining = losses.resume(start, wanted)
+    if remaining is None:
+        return []
+    try:
+        return slices_between(client.stores, start, end, skip_lost=remaining != start)
+    except MalformedStreamCutError:
+        losses.note(planner.end_at(remaining, end))
+        return list(planner.slices(remaining))
+
+
+def _divided(piece: SegmentSlice, places: Sequence[int]) -> list[SegmentSlice]:
+    bounds = itertools.pairwise([piece.start, *places, piece.end])
+    return [SegmentSlice(piece.stream, piece.segment_id, begin, end) for begin, end in bounds]
+
+
+@called_by_spark(
+    "initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "partitions", "reportLatestOffset", "commit"
+)
+class PravegaStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Reads streams from a cut of each on, in micro-batches that keep the order per routing key.
+
+    A batch is a function of its two offsets alone; see ``pravega_connector.spark.source.offsets``.
+    """
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema, serializer: Decoder) -> None:
+        super().__init__(options, schema, serializer)
+        self._own_plan: QueryPlan | None = None
+        self._own_progress: Progress | None = None
+        self._own_position: PublishedPosition | None = None
+        self._planned: Mapping[StreamName, StreamCut] = {}
+        self._first: dict[str, Any] | None = None
+        self._own_client: PravegaClient | None = None
+        self._look: Future[Offset] | None = None
+        self._looks_from: Offset | None = None
+        self._measures: Future[None] | None = None
+        self._ends_now = False
+        self._asked = -math.inf
+        self._interval = math.inf
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The start of each stream; Spark asks twice, so "latest" is resolved once."""
+        if self._first is None:
+            self._first = self._plan.first().to_json()
+        return self._first
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """All there is: the limits of the options are applied in latestOffset, where both can hold at once."""
+        return ReadAllAvailable()
+
+    def latestOffset(  # noqa: N802
+        self,
+        start: dict[str, Any] | None = None,
+        limit: Any = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """The end of the next batch, which begins at ``start``; the same value if there is nothing to read.
+
+        Servers that do not answer are waited for. Where Spark would ask again soon, it gets ``start`` meanwhile: that
+        keeps the query responsive, and its progress tells of the outage. A run that ends with what is there waits.
+        """
+        value = self.initialOffset() if start is None else start
+        if self._first is None:
+            self.options.client(service=True)  # a checkpoint says where to go on: the query has run before
+        self._interval = min(self._interval, time.monotonic() - self._asked)
+        self._asked = time.monotonic()
+        look = self._look_from(Offset.from_json(value))
+        while not wait([look], _POLL).done:
+            if self._is_idle() or self._may_answer_now():
+                return value
+        self._look = None
+        end = look.result()
+        self._planned = end.cuts
+        note_answer(self._client.config)
+        return value if end is self._looks_from else end.to_json()
+
+    def _look_from(self, position: Offset) -> Future[Offset]:
+        """The look that is under way, or a new one."""
+        if self._look is not None and self._looks_from != position:
+            wait([self._look])  # two at once would share the plan
+            self._look = None
+        if self._look is not None and self._has_found_nothing(self._look):
+            self._look = None  # it ended earlier: what has come since would wait for another trigger
+        if self._look is None:
+            self._look, self._looks_from = in_background(lambda: self._find_end(position), _LOOK), position
+        return self._look
+
+    def _has_found_nothing(self, look: Future[Offset]) -> bool:
+        return look.done() and look.exception() is None and look.result() is self._looks_from
+
+    def _is_idle(self) -> bool:
+        """Whether the look waits for something to read: it goes on, and Spark may stop the query meanwhile."""
+        return self._own_plan is not None and self._own_plan.is_idle
+
+    def _may_answer_now(self) -> bool:
+        if self._ends_now or self._interval > _ASKED_AGAIN_WITHIN or self._client.trouble is None:
+            return False
+        return time.monotonic() > self._asked + _ANSWER_WITHIN
+
+    def _find_end(self, position: Offset) -> Offset:
+        """The end of the batch that begins at a position; ``position`` itself if there is nothing to read."""
+        self._publish(position)  # Spark asks for the next batch when the one before is in its commit log
+        end = self._plan.next(position)
+        if end is not position and wants_event_time(self.options):
+            moved = [stream for stream, cut in end.cuts.items() if cut != position.cuts.get(stream)]
+            end = replace(end, marks=marks_end(self._client, moved))
+        self._progress.measure(end.cuts)
+        return end
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the tail of this moment as the end of the run."""
+        self._ends_now = True
+        self._plan.end_here()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks that read the segments between two offsets; depends on nothing else."""
+        last = Offset.from_json(end)
+        self._planned = last.cuts
+        slices = list(last.slices_from(Offset.from_json(start)))
+        # A reader that has asked nothing yet, after a restart, knows no places.
+        return self._tasks(self._own_client, slices, self._times(slices, last.marks), last.task_bytes)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """The streams' end as the query's progress shows it; see ``pravega_connector.spark.source.progress``.
+
+        Servers that do not answer delay it by a few seconds: then it is that of the last time, and tells of the outage.
+        """
+        if self._look is not None:  # it measures as well
+            return self._progress.report(self._client.trouble)
+        if self._measures is None or self._measures.done():
+            self._measures = in_background(lambda: self._progress.measure(self._planned), _LOOK)
+        answered = wait([self._measures], _ANSWER_WITHIN).done
+        return self._progress.report(None if answered else self._client.trouble)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Publish the position, if the options ask for it; it lives in Spark's checkpoint."""
+        if self._look is None:  # it publishes as well
+            self._publish(Offset.from_json(end))
+
+    def stop(self) -> None:
+        """End the look for something to read that is under way."""
+        if self._own_plan is not None:
+            self._own_plan.stop()
+
+    def _publish(self, committed: Offset) -> None:
+        if self.options.publish_position is None:
+            return
+        if self._own_position is None:
+            # Not worth a long wait: what is not published now is tried again soon.
+            client = self.options.client(service=True, failover_timeout=self.options.timeout_ms / 1000)
+            self._own_position = PublishedPosition(client, self.options.publish_position)
+        self._own_position.publish(committed.cuts)
+
+    @property
+    def _client(self) -> PravegaClient:
+        """The driver's client; what makes it one of a service holds for the process."""
+        if self._own_client is None:
+            self._own_client = self.options.client()
+        return self._own_client
+
+    @property
+    def _progress(self) -> Progress:
+        if self._own_progress is None:
+            self._own_progress = Progress(self._client, self._plan.losses)
+        return self._own_progress
+
+    @property
+    def _plan(self) -> QueryPlan:
+        """The plan of this run, made when it is needed: Spark's tasks have copies of the reader and plan nothing."""
+        if self._own_plan is None:
+            check_letter_box(self._client, self.options)
+            self._own_plan = QueryPlan(self._client, self.options)
+        return self._own_plan
+
+
+class BrokenStreamReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Stands for a reader that cannot be made: whatever Spark asks of it is the error.
+
+    Raised any earlier, Spark would put an error of its own behind it, about the reader that it has not got.
+    """
+
+    def __init__(self, error: PravegaError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Raise the error."""
+        raise self._error.with_traceback(None)
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ARG002, N802
+        """Raise the error."""
+        raise self._error.with_traceback(None)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:  # noqa: ARG002
+        """Raise the error: a query that goes on from its checkpoint may begin here."""
+        raise self._error.with_traceback(None)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Raise the error."""
+        raise self._error.with_traceback(None)
+
+
+# ---- filters on metadata columns -------------------------------------------------------------------------------------
+
+
+def filters_are_pushed() -> bool:
+    """Whether this process is the one in which Spark hands filters to a reader."""
+    return _PUSHING in sys.modules
+
+
+class Pushed:
+    """The filters of one query, as far as they are of use here."""
+
+    def __init__(self, options: SourceOptions, filters: Iterable[spark.Filter]) -> None:
+        self._on_slices: list[spark.Filter] = []
+        self._on_offsets: list[spark.Filter] = []
+        self.left: list[spark.Filter] = []
+        """Those that Spark has to evaluate for each row."""
+        # A format's field may have the name of a metadata column that is not read.
+        columns = set(options.metadata_columns)
+        for each in filters:
+            if not self._take(each, columns):
+                self.left.append(each)
+
+    def _take(self, each: spark.Filter, columns: set[str]) -> bool:
+        """Keep a filter that is of use; whether nothing is left to do of it."""
+        negated = isinstance(each, spark.Not)
+        inner = each.child if negated else each
+        path: tuple[str, ...] = getattr(inner, "attribute", ())
+        if len(path) != 1 or path[0] not in columns or not _is_known(inner):
+            return False
+        if path[0] in _CONSTANTS:
+            self._on_slices.append(each)
+            return True
+        if path[0] == _OFFSET and not negated:
+            self._on_offsets.append(inner)
+        return False
+
+    def keep(self, slices: Iterable[SegmentSlice]) -> list[SegmentSlice]:
+        """The slices that may have rows that pass."""
+        return [
+            piece
+            for piece in slices
+            if all(_passes(each, piece) for each in self._on_slices)
+            and all(_RANGES[type(each)](piece.start, piece.end - 1, each.value) for each in self._on_offsets)
+        ]
+
+    @property
+    def stop(self) -> int | None:
+        """The offset from which on no event of any segment passes, if there is one."""
+        return min((_STOPS[type(each)](each.value) for each in self._on_offsets if type(each) in _STOPS), default=None)
+
+
+def _is_known(each: spark.Filter) -> bool:
+    if type(each) not in _EXACT:
+        return False
+    values: Sequence[Any] = each.value if isinstance(each, spark.In) else (each.value,)
+    wanted = str if each.attribute[0] in ("scope", "stream") else int
+    return bool(values) and all(type(value) is wanted for value in values)
+
+
+def _passes(each: spark.Filter, piece: SegmentSlice) -> bool:
+    if isinstance(each, spark.Not):
+        return not _passes(each.child, piece)
+    return _EXACT[type(each)](_CONSTANTS[each.attribute[0]](piece), each.value)

@@ -1,0 +1,126 @@
+"""Reading what a schema registry describes: which schemas a query has, and the reader of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pravega_connector.errors import ConfigError
+from pravega_connector.spark.source.options import SourceOptions
+from pravega_serde import SchemaError
+from pravega_serde.registry import (
+    RegistryDeserializer,
+    SchemaInfo,
+    SchemaWithVersion,
+    deserializer,
+    event_type,
+    part_of,
+    registry_format,
+    shared_client,
+)
+
+__all__ = ["latest_ids", "registry_reader"]
+
+
+def latest_ids(options: SourceOptions) -> tuple[int, ...] | None:
+    """Ids of the latest schemas of the types that the options choose; None if the options give a schema themselves.
+
+    Raises RegistryErrors, SchemaError if there are none, ConfigError.
+    """
+    if options.given_schema(reading=True) is not None:
+        return None
+    return tuple(each.version.id for each in _Group(options).latest())
+
+
+def registry_reader(
+    options: SourceOptions, wanted: pa.StructType | None, ids: Sequence[int] | None
+) -> RegistryDeserializer:
+    """The reader of a query's events.
+
+    ``wanted`` are the columns that ``.schema(…)`` names, ``ids`` the query's schemas, if they are fixed already.
+
+    Raises RegistryErrors, SchemaError for schemas that do not fit, ConfigError.
+    """
+    group = _Group(options)
+    given = options.given_schema(reading=True)
+    if given is not None:
+        # A reader of an anonymous format (JSON) needs no name: it takes all types.
+        name = given[1] or ("" if _is_anonymous(options) else None)
+        schemas: list[Any] = [event_type(given[0], format=options.format, type=name)]
+    elif ids is not None:
+        schemas = _resolved([group.client.schema_for_id(group.name, each) for each in ids], wanted)
+    elif wanted is not None and _is_anonymous(options) and not group.all_latest():
+        schemas = [pa.schema(list(wanted))]  # names and types of columns are all that it takes
+    else:
+        schemas = _resolved([each.schema for each in group.latest()], wanted)
+    return deserializer(
+        group.config,
+        group=group.name,
+        schemas=schemas,
+        format=options.format,
+        type=options.registry_type,
+        evolution="corrupt" if options.schema_evolution == "corrupt" else "resolve",
+        unknown_ids="corrupt" if options.unknown_encoding_ids == "corrupt" else "fail",
+        # The group's own schemas, which came one after the other, are not asked to read each other's events.
+        check_readable=given is not None,
+        fail_on_codec_mismatch=options.fail_on_codec_mismatch,
+        codecs=options.codecs or (),
+    )
+
+
+def _is_anonymous(options: SourceOptions) -> bool:
+    return options.format is not None and registry_format(options.format).anonymous
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The group that the options mean."""
+
+    options: SourceOptions
+
+    @property
+    def config(self) -> Any:
+        return self.options.registry_config(self.options.timeout_ms / 1000)
+
+    @property
+    def client(self) -> Any:
+        return shared_client(self.config)
+
+    @property
+    def name(self) -> str:
+        return self.options.registry_group()
+
+    def all_latest(self) -> list[SchemaWithVersion]:
+        return sorted(self.client.latest_schemas(self.name), key=lambda each: (each.schema.type, each.version.format))
+
+    def latest(self) -> list[SchemaWithVersion]:
+        """The latest schemas of the types that the options choose, in the order of the types' names."""
+        found = self.all_latest()
+        wanted = self.options.registry_type
+        chosen = [each for each in found if wanted in (None, each.schema.type)]
+        if not chosen:
+            known = ", ".join(each.schema.type for each in found)
+            raise SchemaError(
+                f"the group {self.name!r} has no schema of the type {wanted!r}; it has: {known}"
+                if found
+                else f"the group {self.name!r} has no schema yet; register one, or give one as an option"
+            )
+        for each in chosen:
+            if self.options.format not in (None, each.schema.format.name.lower()):
+                raise ConfigError(
+                    f"option 'format' is {self.options.format!r}, but in the registry {each.schema.type!r} is "
+                    f"{each.schema.format.name}: leave 'format' out, or choose another type with 'registry_type'"
+                )
+        return chosen
+
+
+def _resolved(schemas: list[SchemaInfo], wanted: pa.StructType | None) -> list[Any]:
+    """Types to read as: the schemas, or for a single one what ``.schema(…)`` asks for, where it asks for more."""
+    if wanted is None or len(schemas) > 1:
+        return list(schemas)
+    (schema,) = schemas
+    part = part_of(schema.format)
+    return [schema if part is None else part.reader_for(schema, wanted)]
