@@ -17,7 +17,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
-from connector.cli import command_line
+from connector.cli.root import command_line
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.ingest import FileOptions, FileSource, ingest

@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from connector.cli import command_line
+from connector.cli.root import command_line
 from connector.config import PravegaConfig
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,9 @@ import click
 import pytest
 
 from connector import PravegaClient
-from connector.cli import COMMANDS, command_line
+from connector.cli import COMMANDS
 from connector.cli.exit_codes import SIGNAL, ExitCode
+from connector.cli.root import command_line
 from connector.client.health import Counters
 from connector.options.declaration import PravegaOptionWarning, parse_options
 from connector.sink.options import SinkOptions

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from connector.cli import command_line
+from connector.cli.root import command_line
 
 
 def commands(command: click.Command, context: click.Context, path: str) -> Iterator[tuple[str, click.Command]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connector.cli import command_line
+from connector.cli.root import command_line
 from connector.client import PravegaClient, StreamName
 from connector.config import PravegaConfig
 from connector.ingest import FileSource

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from connector.cli import command_line
+from connector.cli.root import command_line
 from connector.config import PravegaConfig
 
 

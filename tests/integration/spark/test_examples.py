@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from connector.cli import command_line
+from connector.cli.root import command_line
 from connector.client import PravegaClient
 from connector.config import PravegaConfig
 from connector.local import pravega_jars

@@ -8,9 +8,10 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from connector.cli import COMMANDS, command_line
+from connector.cli import COMMANDS
 from connector.cli.arguments import DURATION, SIZE
 from connector.cli.exit_codes import ExitCode, exit_code
+from connector.cli.root import command_line
 from connector.errors import ConfigError, ControllerUnavailableError, DataLossError, SourceError, StreamNotFoundError
 from connector.ledger import AppState, Finding
 from pravega_serde import DeserializationError
@@ -120,7 +121,7 @@ def test_an_interrupt_and_a_closed_pipe_are_quiet(monkeypatch):
             raise error
 
         monkeypatch.setattr("connector.cli.local.detached_server", fail)
-        monkeypatch.setattr("connector.cli._end_output", lambda: None)
+        monkeypatch.setattr("connector.cli.root._end_output", lambda: None)
         assert run("local", "status") == (code, "", "")
 
 

@@ -14,8 +14,7 @@ from tools.startup import KINDS, Start, run_all, stage
 ARROW = {"mmh3", "msgspec", "numpy", "pyarrow", "typing_extensions"}
 GRPC = {"google", "grpc"}
 #: A client of the schema registry, and what its codecs and commands bring.
-HTTP = {"anyio", "certifi", "click", "cramjam", "h11", "httpcore", "httpx", "idna", "pygments", "rich", "tenacity"} | {
-    "tornado",
+HTTP = {"anyio", "certifi", "click", "cramjam", "h11", "httpcore", "httpx", "idna", "pygments", "rich"} | {
     "zstandard",
 }
 #: Spark's own pa.array([…]) at the end of a write task loads it, whatever the task does.
