@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import pyarrow as pa
-from pravega_connector.groups.reader import GroupReader
 
 from benchmarks.peers._serve import serve
 from pravega_connector.client import EventBatch, PravegaClient
+from pravega_connector.groups.reader import GroupReader
 
 _SILENCE: Final = 3.0
 _joined: dict[str, tuple[GroupReader[bytes], ExitStack]] = {}

@@ -17,10 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock
-
 from pravega_connector.errors import LocalServerError
 from pravega_connector.local.cluster import Cluster, ClusterOptions, ClusterProcess, cluster_processes, launch_cluster
+from pravega_connector.local.file_lock import file_lock
 from pravega_connector.local.jars import cache_dir
 from pravega_connector.local.launch import Launched
 from pravega_connector.local.server import RegistryOptions, ServerOptions, launch_registry, launch_server
@@ -172,7 +171,7 @@ _REGISTRY: Final = _Place("registry", "schema registry")
 def _changing() -> Iterator[None]:
     """One process at a time starts or stops."""
     _folder().mkdir(parents=True, exist_ok=True)
-    with FileLock(_folder() / "change.lock"):
+    with file_lock(_folder() / "change.lock"):
         yield
 
 

@@ -1,7 +1,7 @@
 """Downloads from a Maven repository over HTTP: several jars at a time, resumed, compared with their digests.
 
 A jar arrives as ``NAME.part`` and gets its name when its bytes are right. Proxies are those of the environment.
-Progress is a bar on a terminal, a line now and then elsewhere.
+Progress is one line that changes on a terminal, a line now and then elsewhere.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
+import math
 import os
 import re
 import socket
@@ -28,14 +29,9 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TextIO
 from urllib.request import url2pathname
 
-from rich.console import Console
-from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
-
 from pravega_connector.errors import ConfigError, JarDownloadError
 
-__all__ = ["MAVEN_CENTRAL", "REPOSITORY_VARIABLE", "Jar", "JarProgress", "Repository", "download"]
+__all__ = ["MAVEN_CENTRAL", "REPOSITORY_VARIABLE", "Jar", "JarProgress", "Repository", "decimal", "download"]
 
 REPOSITORY_VARIABLE: Final = "PRAVEGA_SERDE_MAVEN_REPOSITORY"
 MAVEN_CENTRAL: Final = "https://repo1.maven.org/maven2/"
@@ -55,6 +51,8 @@ _OTHER_WAYS: Final = (
     f"check the network, set https_proxy to a proxy, or name a mirror of Maven Central in {REPOSITORY_VARIABLE}"
 )
 _LINE_SECONDS: Final = 3.0
+_REDRAW_SECONDS: Final = 0.1
+_CLEAR: Final = "\r\x1b[K"  # back to the beginning of the line, which is erased
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -343,25 +341,18 @@ class _Transfer:
 
     def run(self) -> None:
         """Fetch the jar. Raises JarDownloadError, OSError of the file system, _StoppedError."""
-        try:
-            Retrying(
-                retry=retry_if_exception(lambda error: isinstance(error, _TransferError) and error.passing),
-                stop=lambda _: self._failures >= _FAILURES,
-                wait=self._pause,
-                before_sleep=lambda state: self._tell(str(state.outcome and state.outcome.exception())),
-                sleep=sleep_using_event(self._stop),
-                reraise=True,
-            )(self._attempt)
-        except _TransferError as error:
-            raise JarDownloadError(
-                f"cannot fetch {self._jar.path} from {self._session.repository.root}: {error.reason}; {error.advice}"
-            ) from error
-
-    def _pause(self, state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.pause if isinstance(error, _TransferError) else 0.0
-        pause: float = _FIRST_PAUSE * 2 ** (self._failures - 1)
-        return min(max(pause, asked), _LONGEST_PAUSE)
+        while True:
+            try:
+                return self._attempt()
+            except _TransferError as error:
+                if not error.passing or self._failures >= _FAILURES:
+                    raise JarDownloadError(
+                        f"cannot fetch {self._jar.path} from {self._session.repository.root}: "
+                        f"{error.reason}; {error.advice}"
+                    ) from error
+                self._tell(error.reason)
+                pause: float = max(_FIRST_PAUSE * 2 ** (self._failures - 1), error.pause)
+            self._stop.wait(min(pause, _LONGEST_PAUSE))
 
     def _attempt(self) -> None:
         if self._stop.is_set():
@@ -499,19 +490,16 @@ def _follow(
 class JarProgress:
     """Bytes, rate and time left of a download, as a context manager; nothing is shown before :meth:`begin`.
 
-    Writes to ``file``, standard error if None; ``clock`` tells seconds.
+    On a terminal, one line is rewritten; elsewhere, a line is written every few seconds. ``file`` is standard error if
+    None; ``clock`` returns seconds.
     """
 
     def __init__(self, title: str, *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._title, self._clock = title, clock
-        console = Console(file=sys.stderr if file is None else file)
-        self._terminal = console.file.isatty() and not console.is_dumb_terminal
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-        rates = (TransferSpeedColumn(), TimeRemainingColumn())
-        # It also keeps the rate where no bar is shown.
-        self._bar = Progress(*columns, *rates, console=console, transient=True, get_time=clock)
-        self._task = self._bar.add_task(title, start=False, total=0)
-        self._began = self._last_line = float("-inf")
+        self._file = sys.stderr if file is None else file
+        self._terminal = self._file.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown"}
+        self._done = self._total = self._received = 0
+        self._began = self._shown = float("-inf")
 
     def __enter__(self) -> Self:
         return self
@@ -520,41 +508,56 @@ class JarProgress:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._terminal:
-            self._bar.stop()
+            self._write(_CLEAR)
 
     @property
     def state(self) -> str:
-        """Bytes that are there, of how many."""
-        task = self._bar.tasks[0]
-        return f"{decimal(int(task.completed))} of {decimal(int(task.total or 0))}"
+        """The bytes that have arrived, and all bytes."""
+        return f"{decimal(self._done)} of {decimal(self._total)}"
 
     def begin(self, total: int, arrived: int, source: str) -> None:
-        """Start with ``total`` bytes to come from ``source``, of which ``arrived`` are there from an earlier fetch."""
-        self._began = self._clock()
-        self._bar.reset(self._task, total=total, completed=arrived)
-        if self._terminal:
-            self._bar.start()
+        """Start with ``total`` bytes to come from ``source``; ``arrived`` bytes are present from an earlier fetch."""
+        self._total, self._done, self._received = total, arrived, 0
+        self._began = self._shown = self._clock()
         self.say(f"{self._title}: {self.state} here, the rest from {source}")
-        self._last_line = self._clock()
 
     def advance(self, count: int) -> None:
-        """Add bytes that have arrived; a negative number takes away bytes that were dropped."""
-        if count < 0:
-            # The rate is that of what comes.
-            self._bar.update(self._task, advance=count)
-        else:
-            self._bar.advance(self._task, count)
-        if not self._terminal and self._clock() - self._last_line >= _LINE_SECONDS:
-            self._last_line = self._clock()
-            task = self._bar.tasks[0]
-            rate = f", {decimal(int(task.speed))}/s" if task.speed else ""
-            left = "" if task.time_remaining is None else f", {timedelta(seconds=task.time_remaining)} left"
-            self.say(f"{self._title}: {self.state}{rate}{left}")
+        """Add bytes that have arrived; a negative number removes bytes that were dropped."""
+        self._done += count
+        self._received += max(count, 0)
+        now = self._clock()
+        if now - self._shown >= (_REDRAW_SECONDS if self._terminal else _LINE_SECONDS):
+            self._shown = now
+            self._write(f"{_CLEAR}{self._line(now)}" if self._terminal else f"{self._line(now)}\n")
+
+    def _line(self, now: float) -> str:
+        """The bytes so far, the mean rate of the bytes received, and the time left at that rate."""
+        rate = self._received / (now - self._began) if now > self._began else 0.0
+        if not rate:
+            return f"{self._title}: {self.state}"
+        left = timedelta(seconds=math.ceil((self._total - self._done) / rate))
+        return f"{self._title}: {self.state}, {decimal(int(rate))}/s, {left} left"
 
     def end(self) -> None:
-        """Say that all is there."""
+        """Report that everything has arrived."""
         self.say(f"{self._title}: complete after {self._clock() - self._began:.1f} s")
 
     def say(self, text: str) -> None:
-        """Write a line of its own."""
-        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        """Write a separate line."""
+        self._write(f"{_CLEAR if self._terminal else ''}{text}\n")
+
+    def _write(self, text: str) -> None:
+        self._file.write(text)
+        self._file.flush()
+
+
+def decimal(size: int) -> str:
+    """Return a number of bytes as a person reads it: ``107.4 MB``."""
+    if size < 1000:
+        return f"{size} byte{'' if size == 1 else 's'}"
+    value, unit = size / 1000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:,.1f} {unit}"

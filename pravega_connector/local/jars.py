@@ -15,15 +15,22 @@ import json
 import os
 import pwd
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import FileLock, Timeout
-from rich.filesize import decimal
-
 from pravega_connector.errors import JarDownloadError
-from pravega_connector.local.download import MAVEN_CENTRAL, REPOSITORY_VARIABLE, Jar, JarProgress, Repository, download
+from pravega_connector.local.download import (
+    MAVEN_CENTRAL,
+    REPOSITORY_VARIABLE,
+    Jar,
+    JarProgress,
+    Repository,
+    decimal,
+    download,
+)
+from pravega_connector.local.file_lock import file_lock
 
 __all__ = [
     "CACHE_VARIABLE",
@@ -119,7 +126,7 @@ def ensure_jars(
         home.mkdir(parents=True, exist_ok=True)
         with (
             JarProgress(f"Server jars ({jars.name} {jars.version})") as progress,
-            _acquire(home / f"{jars.key}.lock", progress),
+            _alone(home / f"{jars.key}.lock", progress),
         ):
             # Another process may have fetched them while this one waited.
             if not _is_complete(jars, folder):
@@ -132,19 +139,18 @@ def ensure_jars(
     return folder
 
 
-def _acquire(path: Path, progress: JarProgress) -> FileLock:
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress.say("Another process is fetching the server's jars; waiting for it")
+@contextlib.contextmanager
+def _alone(path: Path, progress: JarProgress) -> Iterator[None]:
+    """Hold the lock on a file during the block. Raises JarDownloadError if another process keeps it."""
+    waiting = "Another process is fetching the server's jars; waiting for it"
+    with contextlib.ExitStack() as held:
         try:
-            lock.acquire(timeout=_LOCK_SECONDS)
-        except Timeout as error:
+            held.enter_context(file_lock(path, _LOCK_SECONDS, waiting=lambda: progress.say(waiting)))
+        except TimeoutError as error:
             raise JarDownloadError(
                 f"another process has held {path} for {_LOCK_SECONDS:.0f} s; end it and try again"
             ) from error
-    return lock
+        yield
 
 
 def _is_complete(jars: JarSet, folder: Path) -> bool:

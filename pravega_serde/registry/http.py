@@ -6,13 +6,13 @@ with a fault of its own. The pauses grow, with jitter, so that a server that sta
 
 from __future__ import annotations
 
+import asyncio
 import random
 import ssl
 import time
 from typing import Any, Final, Generic, TypeVar
 
 import httpx
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_before_delay
 
 from pravega_serde import forks
 from pravega_serde.errors import RegistryProtocolError, RegistryUnavailableError, SerdeError
@@ -54,11 +54,14 @@ class Http:
     def run(self, call: Call[T]) -> T:
         """Result of a call. Raises RegistryError, RegistryUnavailableError at the deadline."""
         tries = _Tries(call, self._config)
-        try:
-            result: T = Retrying(**tries.policy())(self._attempt, tries)
-        except TransientError as error:
-            raise tries.failed(error) from error.__cause__
-        return result
+        while True:
+            try:
+                return self._attempt(tries)
+            except TransientError as error:
+                pause = tries.pause(error)
+                if pause is None:
+                    raise tries.failed(error) from error.__cause__
+            time.sleep(pause)
 
     def close(self) -> None:
         """Close the connections."""
@@ -93,11 +96,14 @@ class AsyncHttp:
     async def run(self, call: Call[T]) -> T:
         """As :meth:`Http.run`."""
         tries = _Tries(call, self._config)
-        try:
-            result: T = await AsyncRetrying(**tries.policy())(self._attempt, tries)
-        except TransientError as error:
-            raise tries.failed(error) from error.__cause__
-        return result
+        while True:
+            try:
+                return await self._attempt(tries)
+            except TransientError as error:
+                pause = tries.pause(error)
+                if pause is None:
+                    raise tries.failed(error) from error.__cause__
+            await asyncio.sleep(pause)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -126,14 +132,17 @@ class _Tries(Generic[T]):
         self._sent = False
         self._answered: TransientError | None = None
 
-    def policy(self) -> dict[str, Any]:
-        """Arguments for tenacity."""
-        return {
-            "retry": retry_if_exception(self._can_help),
-            "stop": stop_before_delay(self._config.timeout),
-            "wait": _pause,
-            "reraise": True,
-        }
+    def pause(self, error: TransientError) -> float | None:
+        """Return the seconds until the next try, or None if another try cannot help or would start after the deadline.
+
+        The pause doubles with each try, up to two seconds, and is shortened at random by up to a half.
+        """
+        # Server 0.6.0 on Pravega can be at work on a change for ever, once for each time that it is asked.
+        if (self._call.once and error.sent) or (self._call.changes and error.late):
+            return None
+        longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._count - 1))
+        pause = longest * _CHANCE.uniform(0.5, 1)
+        return pause if time.monotonic() + pause < self._end else None
 
     def request(self) -> dict[str, Any]:
         """Arguments for httpx, for the next try."""
@@ -199,13 +208,6 @@ class _Tries(Generic[T]):
             status=answered.status,
         )
 
-    def _can_help(self, error: BaseException) -> bool:
-        if not isinstance(error, TransientError):
-            return False
-        # Server 0.6.0 on Pravega can be at work on a change for ever, once for each time that it is asked.
-        done = (self._call.once and error.sent) or (self._call.changes and error.late)
-        return not done
-
 
 def _settings(config: RegistryConfig) -> dict[str, Any]:
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "pravega-serde"}
@@ -225,11 +227,6 @@ def _trust(config: RegistryConfig) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=config.ca_file)
     except OSError as error:
         raise SerdeError(f"the registry's ca_file {config.ca_file} holds no certificates in PEM: {error}") from error
-
-
-def _pause(state: RetryCallState) -> float:
-    longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (state.attempt_number - 1))
-    return longest * _CHANCE.uniform(0.5, 1)
 
 
 def _is_tls(error: BaseException | None) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock
-
+from pravega_connector.local.file_lock import file_lock
 from pravega_connector.local.jars import cache_dir
 from pravega_connector.local.jvm import Java
 
@@ -31,7 +30,7 @@ def compile_java(java: Java, sources: Iterable[Path], classes: Path, jars: Path 
     files = sorted(sources)
     kept = cache_dir() / "compiled" / _digest(f"{javac} {java.version}", files, jars)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(kept.with_suffix(".lock")):
+    with file_lock(kept.with_suffix(".lock")):
         if not kept.exists():
             needed = [] if jars is None else ["-cp", f"{jars}/*"]
             with tempfile.TemporaryDirectory(dir=kept.parent) as made:

@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from pravega_connector.cli import command_line
+from pravega_connector.cli.root import command_line
 from pravega_connector.config import PravegaConfig
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,9 @@ import click
 import pytest
 
 from pravega_connector import PravegaClient
-from pravega_connector.cli import COMMANDS, command_line
+from pravega_connector.cli import COMMANDS
 from pravega_connector.cli.exit_codes import SIGNAL, ExitCode
+from pravega_connector.cli.root import command_line
 from pravega_connector.core.retry import Counters
 from pravega_connector.spark.options.declaration import PravegaOptionWarning, parse_options
 from pravega_connector.spark.sink.options import SinkOptions

@@ -109,7 +109,7 @@ def test_streams_beyond_the_bound_are_counted_together(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_begins_with_nothing():
     code = (
-        "import os; from connector import metrics\n"
+        "import os; from pravega_connector import metrics\n"
         "metrics.RETRIES.add(5); pid = os.fork()\n"
         "if not pid: os._exit(next(v for _, v in metrics.RETRIES.series()))\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), metrics.RETRIES.series())"
@@ -192,8 +192,8 @@ def test_the_endpoint_and_the_exporter_of_opentelemetry_name_everything_alike():
 @pytest.mark.parametrize("imported", ["opentelemetry.metrics", "opentelemetry.trace"])
 def test_a_client_exports_where_the_program_has_imported_the_metrics_of_opentelemetry(imported):
     code = (
-        f"import {imported}\nfrom connector import PravegaClient\nPravegaClient('tcp://localhost:1')\n"
-        "from connector import metrics\nprint(len(metrics._exports))"
+        f"import {imported}\nfrom pravega_connector import PravegaClient\nPravegaClient('tcp://localhost:1')\n"
+        "from pravega_connector import metrics\nprint(len(metrics._exports))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout == ("1\n" if imported.endswith("metrics") else "0\n")
@@ -201,7 +201,7 @@ def test_a_client_exports_where_the_program_has_imported_the_metrics_of_opentele
 
 def test_a_provider_that_is_set_after_the_client_gets_the_numbers():
     code = (
-        "from opentelemetry import metrics as api\nfrom connector import PravegaClient, metrics\n"
+        "from opentelemetry import metrics as api\nfrom pravega_connector import PravegaClient, metrics\n"
         "PravegaClient('tcp://localhost:1')\nmetrics.RETRIES.add(3)\n"
         "from opentelemetry.sdk.metrics import MeterProvider\n"
         "from opentelemetry.sdk.metrics.export import InMemoryMetricReader\n"
@@ -216,7 +216,7 @@ def test_a_provider_that_is_set_after_the_client_gets_the_numbers():
 
 
 def test_a_client_loads_nothing_for_metrics():
-    code = f"from connector import PravegaClient\nPravegaClient('tcp://localhost:1')\n{LOADED}"
+    code = f"from pravega_connector import PravegaClient\nPravegaClient('tcp://localhost:1')\n{LOADED}"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout == "[]\n"
 

@@ -23,6 +23,7 @@ from pravega_connector.errors import VersionMismatchError
 from pravega_connector.exactly_once.batches import (
     Barrier,
     Committed,
+    Content,
     Key,
     Part,
     Prepared,
@@ -343,7 +344,7 @@ def test_pickles_of_a_running_query_are_read_or_refused_in_one_line(samples: Pat
     assert found["writer"].mode == "exactly_once"
     prepared = found["prepared"]
     assert (prepared.write.app, prepared.write.batch, prepared.partition) == ("app", 7, 3)
-    assert prepared.part == Part(UUID(int=1), 2, 30, "ab" * 16, 1_700_000_000_000)
+    assert prepared.part == Part(UUID(int=1), Content(2, 30, 7), 1_700_000_000_000)
     assert (found["written"].rows, found["written"].bytes, found["written"].query) == (2, 30, "query")
 
 

@@ -8,7 +8,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from pravega_connector.testing import InProcessPravega
@@ -72,12 +71,12 @@ def try_all(
 ) -> Iterator[Totals]:
     """Interrupt a case at each place, or at a sample of them; yield the totals after each run.
 
-    ``within`` are names of files; without any the places are those of all files.
+    ``within`` has the ends of paths; without any the places are those of all files.
     """
     totals, began = Totals(name), time.monotonic()
     with InProcessPravega() as kit:
         totals.lines, todo = places(make, kit, last=last)
-        todo = [place for place in todo if not within or Path(place.file).name in within]
+        todo = [place for place in todo if not within or place.file.endswith(tuple(f"/{name}" for name in within))]
         if sample is not None and sample < len(todo):
             todo = sorted(random.Random(seed).sample(todo, sample))
         for place in todo:

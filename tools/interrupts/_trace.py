@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 __all__ = ["HungError", "Place", "Tracer", "in_time"]
 
 _ROOT: Final = Path(__file__).parents[2]
-_CLIENT: Final = f"{_ROOT / 'connector'}/"
-_SERVERS: Final = f"{_ROOT / 'connector' / 'testing'}/"
+_CLIENT: Final = f"{_ROOT / 'pravega_connector'}/"
+_SERVERS: Final = f"{_ROOT / 'pravega_connector' / 'testing'}/"
 
 
 class Place(NamedTuple):

@@ -21,10 +21,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-import click
 import pyarrow as pa
 
-from pravega_connector.cli import command_line
+from pravega_connector.cli import main as command
 from pravega_serde import MissingExtraError, SchemaRegistryClient, serializer_for
 from pravega_serde.testing import InProcessPravega, InProcessRegistry
 
@@ -59,6 +58,16 @@ def _checkpoints() -> None:
     except ConfigError:
         return  # it looked, and there is no checkpoint
     raise AssertionError("a checkpoint that is not there was read")
+
+
+def _cli() -> None:
+    errors = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
+        try:
+            command(["stream", "list", "--help"])
+        except SystemExit as error:
+            if error.code:
+                raise ImportError(errors.getvalue().strip()) from None
 
 
 def _fast() -> None:
@@ -119,12 +128,10 @@ def _registry() -> None:
 
 
 def _spark() -> None:
-    # A command that has Spark in it: without Spark it says so, with it there is its help.
-    export = command_line.get_command(click.Context(command_line), "export")
-    assert export is not None
-    with contextlib.redirect_stdout(io.StringIO()):
-        export.main(["--help"], standalone_mode=False)
+    from pravega_connector import PravegaDataSource
     from pyspark_pravega import DefaultSource
+
+    assert DefaultSource is PravegaDataSource
 
     assert DefaultSource.name() == "pravega"
 
@@ -142,6 +149,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "async": Extra(("greenlet",), _async),
     "cbor": Extra(("cbor2",), _cbor),
     "checkpoints": Extra(("fsspec",), _checkpoints),
+    "cli": Extra(("click", "rich"), _cli),
     "fast": Extra(("ptars", "pyruhvro"), _fast, has_fallback=True),
     "frames": Extra(("duckdb", "pandas", "polars"), _frames),
     "ingest": Extra(("fastavro",), _ingest),
@@ -177,8 +185,8 @@ def tried(name: str) -> str:
     extra = EXTRAS[name]
     try:
         extra.use()
-    except MissingExtraError as error:
-        named = error.extra == name and f"pip install 'pravega-serde[{name}]'" in str(error)
+    except (ImportError, MissingExtraError) as error:
+        named = f"pip install 'pravega-serde[{name}]'" in str(error)
         return "says so" if named and not _is_there(extra) else f"{error}"
     except Exception as error:  # noqa: BLE001 - a wrong error is a result
         return f"{type(error).__name__}: {error}"

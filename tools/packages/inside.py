@@ -51,12 +51,17 @@ def unloadable() -> dict[str, str]:
 
 
 def blocks_run() -> dict[str, int]:
-    """Pages, and how many of their blocks have run: those that need no Spark, and no registry unless it is there."""
-    with_registry = importlib.util.find_spec("httpx") is not None
+    """Return how many blocks of each page have run: those that need neither Spark nor a package that is missing."""
+    with_registry, with_commands = (importlib.util.find_spec(name) is not None for name in ("httpx", "click"))
     run = pages.run_by(pages.ON_SERVERS)
     found = {}
     for page in PAGES:
-        blocks = [block for block in run[page] if with_registry or pages.REGISTRY not in block.text]
+        blocks = [
+            block
+            for block in run[page]
+            if (with_registry or pages.REGISTRY not in block.text)
+            and (with_commands or "pravega-serde" not in block.text)
+        ]
         with tempfile.TemporaryDirectory() as folder, InProcessPravega() as server, InProcessRegistry() as registry:
             os.chdir(folder)
             os.environ |= {"PRAVEGA_CONTROLLER_URI": server.uri, "XDG_CONFIG_HOME": folder}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.cli import command_line
+from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.exactly_once.steps import StepLog

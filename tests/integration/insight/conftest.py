@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from pravega_connector.cli import command_line
+from pravega_connector.cli.root import command_line
 from pravega_connector.config import PravegaConfig
 
 

@@ -16,5 +16,5 @@ def last_and_once(error: pytest.ExceptionInfo[BaseException], code: str) -> str:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(" SQLSTATE")]
     assert f"[{code}]" in lines[-1], f"no {code} at the end of: {error.value}"
     assert text.count("[PRAVEGA-") == 1, text
-    assert "connector/client" not in text, f"places in the code: {text}"
+    assert "pravega_connector/" not in text, f"places in the code: {text}"
     return lines[-1]

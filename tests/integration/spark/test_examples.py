@@ -19,7 +19,7 @@ from examples import event_counter
 from examples.alerts import orders, raise_alerts, show_alerts
 from examples.invoices import write_invoices
 from examples.word_count import count_words, text_writer
-from pravega_connector.cli import command_line
+from pravega_connector.cli.root import command_line
 from pravega_connector.client import PravegaClient
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import pravega_jars

@@ -1,5 +1,7 @@
 """The command line's frame."""
 
+import sys
+
 import pytest
 
 from pravega_connector.cli import main
@@ -49,3 +51,15 @@ def test_a_port_that_is_none_is_refused_before_anything_starts(capsys):
     code, _, errors = run(capsys, "local", "up", "--port", "99999")
     assert code == 1
     assert errors.splitlines()[-1].startswith("[PRAVEGA-CONFIG] invalid port 99999; ")
+
+
+def test_without_its_extra_the_command_names_it(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "pravega_connector.cli.root", raising=False)
+    monkeypatch.delitem(sys.modules, "pravega_connector.cli.root", raising=False)
+    monkeypatch.setitem(sys.modules, "click", None)
+    code, output, errors = run(capsys, "stream", "list")
+    assert (code, output) == (1, "")
+    assert errors == (
+        "[PRAVEGA-MISSING-EXTRA] the command pravega-serde needs the package 'click'; "
+        "install it with: pip install 'pravega-serde[cli]'\n"
+    )

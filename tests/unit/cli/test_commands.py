@@ -8,9 +8,10 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from pravega_connector.cli import COMMANDS, command_line
+from pravega_connector.cli import COMMANDS
 from pravega_connector.cli.arguments import DURATION, SIZE
 from pravega_connector.cli.exit_codes import ExitCode, exit_code
+from pravega_connector.cli.root import command_line
 from pravega_connector.errors import (
     ConfigError,
     ControllerUnavailableError,
@@ -126,7 +127,7 @@ def test_an_interrupt_and_a_closed_pipe_are_quiet(monkeypatch):
             raise error
 
         monkeypatch.setattr("pravega_connector.cli.local.detached_server", fail)
-        monkeypatch.setattr("pravega_connector.cli._end_output", lambda: None)
+        monkeypatch.setattr("pravega_connector.cli.root._end_output", lambda: None)
         assert run("local", "status") == (code, "", "")
 
 

@@ -14,8 +14,7 @@ from tools.startup import KINDS, Start, run_all, stage
 ARROW = {"mmh3", "msgspec", "numpy", "pyarrow", "typing_extensions"}
 GRPC = {"google", "grpc"}
 #: A client of the schema registry, and what its codecs and commands bring.
-HTTP = {"anyio", "certifi", "click", "cramjam", "h11", "httpcore", "httpx", "idna", "pygments", "rich", "tenacity"} | {
-    "tornado",
+HTTP = {"anyio", "certifi", "click", "cramjam", "h11", "httpcore", "httpx", "idna", "pygments", "rich"} | {
     "zstandard",
 }
 #: Spark's own pa.array([…]) at the end of a write task loads it, whatever the task does.
@@ -23,7 +22,7 @@ PANDAS = {"dateutil", "pandas", "pytz"}
 
 #: Kind of process -> packages that it loads beside Spark's, and the most modules of this project.
 EXPECTED: dict[str, tuple[set[str], int]] = {
-    "look-up of data sources": (set(), 11),
+    "look-up of data sources": (set(), 12),
     "look at the schema": (ARROW | GRPC, 102),
     "plan of a batch read": (ARROW | GRPC, 113),
     "task of a batch read": (ARROW, 106),
