@@ -31,6 +31,7 @@ from ..errors import (
     SegmentSealedError,
     SegmentStoreError,
     UnexpectedReplyError,
+    WrongHostError,
 )
 from ..wire import (
     AppendSession,
@@ -358,6 +359,9 @@ class AppendLoop:
             raise error
         if lane.session.state is not AppendState.DONE:
             lane.ended = None  # the controller knows nothing of an end: what says so is asked again
+        elif isinstance(error, WrongHostError):  # the controller knows of no end: the segment is tried again
+            lane.ended = None
+            lane.session.reopened()
         self._postpone(lane, error)
 
     def _next_request_id(self) -> int:
@@ -409,7 +413,9 @@ class AppendLoop:
             self._stores.health.answered()
             for message in messages:
                 self._handle(connection, message)
-            if self._is_owed(connection):
+            if not self._is_owed(connection):
+                connection.owes_since = math.inf
+            elif messages:  # a KeepAlive is not the answer that is owed
                 connection.owes_since = time.monotonic()
         except SegmentStoreError as error:
             if not error.retriable:
@@ -419,7 +425,7 @@ class AppendLoop:
     def _is_owed(self, connection: AppendConnection) -> bool:
         """Whether a lane of the connection still waits for an answer; a store may freeze between two answers."""
         lanes = map(self._lanes.get, connection.lanes.values())
-        return any(lane and lane.connection is connection and lane.session.unacknowledged for lane in lanes)
+        return any(lane and lane.connection is connection and lane.session.awaits_reply for lane in lanes)
 
     def _handle(self, connection: AppendConnection, message: Message) -> None:
         if isinstance(message, DataAppended | AppendSetup):

@@ -10,11 +10,12 @@ only after a set-up has told that it did not arrive. (Java: ``SegmentOutputStrea
 ::
 
     IDLE --setup()--> SETUP --AppendSetup--> READY --sealed()--> SEALED --setup()--> DRAINING --AppendSetup--> DONE
-      ^                 |                      |                    ^                   |
-      +-----------------+------ disconnected() +                    +-- disconnected() -+
+     ^ ^                |                      |                    ^                   |                       |
+     | +----------------+------ disconnected() +                    +-- disconnected() -+                       |
+     +------------------------------------------------- reopened() ---------------------------------------------+
 
 A sealed segment still answers a set-up with the last durable number, so what is left after ``DRAINING`` is exactly
-what the successors must get.
+what the successors must get. If the segment has no successors because it is not sealed, the session starts over.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ _TRANSITIONS: Final = {
     (AppendState.READY, "sealed"): AppendState.SEALED,
     (AppendState.SEALED, "setup"): AppendState.DRAINING,
     (AppendState.DRAINING, "AppendSetup"): AppendState.DONE,
+    (AppendState.DONE, "reopened"): AppendState.IDLE,
     (AppendState.IDLE, "disconnected"): AppendState.IDLE,
     (AppendState.SETUP, "disconnected"): AppendState.IDLE,
     (AppendState.READY, "disconnected"): AppendState.IDLE,
@@ -124,6 +126,11 @@ class AppendSession:
     def unacknowledged(self) -> bool:
         """Whether any block may not be durable."""
         return bool(self._pending)
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Whether the connection owes an answer to a set-up or to an append."""
+        return self._sent > 0 or self.state in (AppendState.SETUP, AppendState.DRAINING)
 
     def setup(self, request_id: int, token: str) -> bytes:
         """Request that binds the session to a new connection, or asks a sealed segment for its last event number."""
@@ -199,6 +206,11 @@ class AppendSession:
         """Note that the segment is sealed: the next set-up tells which events it took."""
         self._go("sealed")
         self._sent = self._bytes_in_flight = 0
+
+    def reopened(self) -> None:
+        """Note that the segment takes events, although a store said that it is sealed: the next set-up binds it."""
+        self._go("reopened")
+        self._probing = True
 
     def take_unacknowledged(self) -> list[Block]:
         """Hand over the blocks that are not durable, in order; the session is empty afterwards."""
