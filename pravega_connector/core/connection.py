@@ -387,7 +387,7 @@ class AppendConnection(_StoreSocket):
         self._output: deque[memoryview] = deque()
         self._last_output = time.monotonic()
         self.heard = False  # whether the store has said anything
-        self.owes_since = math.inf  # when (monotonic) the store began to owe the next answer
+        self.owes_since = math.inf  # when (monotonic) the store began to owe an answer, until the owner has it
         self.send(encode(Hello()))
 
     @property
@@ -421,7 +421,7 @@ class AppendConnection(_StoreSocket):
             raise self._lost(error, " while sending") from None
 
     def receive(self) -> list[Message]:
-        """The messages that arrived. Raises ConnectionLostError, ProtocolError."""
+        """Return the messages that arrived, without KeepAlives. Raises ConnectionLostError, ProtocolError."""
         try:
             data = self._sock.recv(_RECEIVE)
         except _WOULD_BLOCK:
@@ -434,5 +434,5 @@ class AppendConnection(_StoreSocket):
         if messages and not self._greeted:
             self._check_greeting(messages.pop(0))
             self._greeted = True
-        self.owes_since, self.heard = math.inf, True
+        self.heard = True
         return [message for message in messages if not isinstance(message, KeepAlive)]

@@ -10,11 +10,12 @@ only after a set-up has told that it did not arrive. (Java: ``SegmentOutputStrea
 ::
 
     IDLE --setup()--> SETUP --AppendSetup--> READY --sealed()--> SEALED --setup()--> DRAINING --AppendSetup--> DONE
-      ^                 |                      |                    ^                   |
-      +-----------------+------ disconnected() +                    +-- disconnected() -+
+     ^ ^                |                      |                    ^                   |                       |
+     | +----------------+------ disconnected() +                    +-- disconnected() -+                       |
+     +------------------------------------------------- reopened() ---------------------------------------------+
 
 A sealed segment still answers a set-up with the last durable number, so what is left after ``DRAINING`` is exactly
-what the successors must get.
+what the successors must get. If the segment has no successors because it is not sealed, the session starts over.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ _TRANSITIONS: Final = {
     (AppendState.READY, "sealed"): AppendState.SEALED,
     (AppendState.SEALED, "setup"): AppendState.DRAINING,
     (AppendState.DRAINING, "AppendSetup"): AppendState.DONE,
+    (AppendState.DONE, "reopened"): AppendState.IDLE,
     (AppendState.IDLE, "disconnected"): AppendState.IDLE,
     (AppendState.SETUP, "disconnected"): AppendState.IDLE,
     (AppendState.READY, "disconnected"): AppendState.IDLE,
@@ -82,6 +84,7 @@ class Block:
     last_number: int = field(default=0, init=False)
     request_id: int = field(default=0, init=False)  # of the request that sent it last
     merge_id: bytes = b""  # names the number of its segment that says whether a large block was merged
+    mark: int = 0  # for the owner; parts of the block have the same
 
     def split(self, targets: npt.NDArray[np.int64]) -> Iterator[tuple[int, Block]]:
         """Split the events by target segment (one id for each event), each part in order."""
@@ -90,7 +93,8 @@ class Block:
             chosen = np.flatnonzero(targets == target)
             parts = [self.data[starts[i] : self.ends[i]] for i in chosen]
             ends = np.cumsum(self.ends[chosen] - starts[chosen])
-            yield int(target), Block(memoryview(b"".join(parts)), ends, self.positions[chosen], self.large)
+            part = Block(memoryview(b"".join(parts)), ends, self.positions[chosen], self.large, mark=self.mark)
+            yield int(target), part
 
 
 class AppendSession:
@@ -109,8 +113,6 @@ class AppendSession:
         self._sent_number = NO_ATTRIBUTE  # of the last event that was sent, on any connection
         self._durable_number = NO_ATTRIBUTE
         self._setup_id = 0
-        self.durable_events = 0
-        """Number of events that became durable so far."""
 
     def _go(self, event: str) -> None:
         after = _TRANSITIONS.get((self.state, event))
@@ -124,6 +126,11 @@ class AppendSession:
     def unacknowledged(self) -> bool:
         """Whether any block may not be durable."""
         return bool(self._pending)
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Whether the connection owes an answer to a set-up or to an append."""
+        return self._sent > 0 or self.state in (AppendState.SETUP, AppendState.DRAINING)
 
     def setup(self, request_id: int, token: str) -> bytes:
         """Request that binds the session to a new connection, or asks a sealed segment for its last event number."""
@@ -170,15 +177,14 @@ class AppendSession:
             return self._pending[0]
         return None
 
-    def large_block_done(self) -> int:
-        """Drop the large block, which is merged; return its size in bytes."""
+    def large_block_done(self) -> list[Block]:
+        """Drop the large block, which is merged; return it."""
         block = self._pending.popleft()
-        self.durable_events += len(block.ends)
         self._durable_number = block.last_number
-        return len(block.data)
+        return [block]
 
-    def receive(self, reply: AppendSetup | DataAppended) -> int:
-        """Take an acknowledgement; return how many bytes it made durable.
+    def receive(self, reply: AppendSetup | DataAppended) -> list[Block]:
+        """Process an acknowledgement; return the blocks that it made durable.
 
         Raises UnexpectedReplyError for another request's, and for one of events that were not sent.
         """
@@ -201,6 +207,11 @@ class AppendSession:
         self._go("sealed")
         self._sent = self._bytes_in_flight = 0
 
+    def reopened(self) -> None:
+        """Note that the segment takes events, although a store said that it is sealed: the next set-up binds it."""
+        self._go("reopened")
+        self._probing = True
+
     def take_unacknowledged(self) -> list[Block]:
         """Hand over the blocks that are not durable, in order; the session is empty afterwards."""
         blocks = list(self._pending)
@@ -218,14 +229,11 @@ class AppendSession:
                 return before + 1 if block.last_number == number else None
         return None
 
-    def _drop(self, count: int) -> int:
-        """Drop the first blocks, which are durable; return their size in bytes."""
-        durable = 0
-        for _ in range(count):
-            block = self._pending.popleft()
-            self.durable_events += len(block.ends)
-            self._durable_number = block.last_number
-            durable += len(block.data)
+    def _drop(self, count: int) -> list[Block]:
+        """Drop the first blocks, which are durable; return them."""
+        durable = [self._pending.popleft() for _ in range(count)]
+        if durable:
+            self._durable_number = durable[-1].last_number
         self._sent = max(0, self._sent - count)
-        self._bytes_in_flight = max(0, self._bytes_in_flight - durable)
+        self._bytes_in_flight = max(0, self._bytes_in_flight - sum(len(block.data) for block in durable))
         return durable

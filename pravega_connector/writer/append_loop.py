@@ -15,6 +15,7 @@ import logging
 import math
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,7 @@ from pravega_connector.errors import (
     SegmentSealedError,
     SegmentStoreError,
     UnexpectedReplyError,
+    WrongHostError,
 )
 from pravega_connector.stores.segment_stores import SegmentStores, error_of
 from pravega_connector.wire import (
@@ -92,7 +94,6 @@ class _Lane:
     session: AppendSession
     attempts: Attempts
     connection: AppendConnection | None = None
-    counted: int = 0  # of its session's durable events
     busy: bool = False  # an errand is under way for it
     ended: SegmentStoreError | None = None  # what a store said of its end, until it is known what follows
 
@@ -120,6 +121,9 @@ class AppendLoop:
         self._bell = io.bell()
         self._inbox = inbox
         self._durable = 0  # bytes of what was handed over
+        # Bytes that are not durable of each hand-over, by its mark: the number of bytes that were handed over before.
+        self._open: OrderedDict[int, int] = OrderedDict()
+        self._settled = 0  # everything before this mark is durable
         self._failure: ConnectorError | None = None
         self._trouble: ConnectorError | None = None  # the last passing error, for the text of a deadline
         self._closing = False
@@ -152,8 +156,9 @@ class AppendLoop:
         self._wait_until(lambda: self.has_room, deadline)
 
     def flush(self, deadline: Deadline) -> None:
-        """Wait until everything handed over before is durable."""
-        self._wait_until(lambda: self.is_durable, deadline)
+        """Wait until everything handed over before is durable, whatever other threads hand over meanwhile."""
+        mark = self._inbox.handed
+        self._wait_until(lambda: self._settled >= mark, deadline)
         self.raise_failure()
 
     def wake(self) -> None:
@@ -219,6 +224,7 @@ class AppendLoop:
     def _take_inbox(self) -> None:
         self._collect_at = self._collect()
         for segment_id, block in self._inbox.take():
+            self._open[block.mark] = self._open.get(block.mark, 0) + len(block.data)
             self._enqueue(segment_id, block)
 
     def _enqueue(self, segment_id: int, block: Block) -> None:
@@ -353,6 +359,9 @@ class AppendLoop:
             raise error
         if lane.session.state is not AppendState.DONE:
             lane.ended = None  # the controller knows nothing of an end: what says so is asked again
+        elif isinstance(error, WrongHostError):  # the controller knows of no end: the segment is tried again
+            lane.ended = None
+            lane.session.reopened()
         self._postpone(lane, error)
 
     def _next_request_id(self) -> int:
@@ -404,7 +413,9 @@ class AppendLoop:
             self._stores.health.answered()
             for message in messages:
                 self._handle(connection, message)
-            if self._is_owed(connection):
+            if not self._is_owed(connection):
+                connection.owes_since = math.inf
+            elif messages:  # a KeepAlive is not the answer that is owed
                 connection.owes_since = time.monotonic()
         except SegmentStoreError as error:
             if not error.retriable:
@@ -414,7 +425,7 @@ class AppendLoop:
     def _is_owed(self, connection: AppendConnection) -> bool:
         """Whether a lane of the connection still waits for an answer; a store may freeze between two answers."""
         lanes = map(self._lanes.get, connection.lanes.values())
-        return any(lane and lane.connection is connection and lane.session.unacknowledged for lane in lanes)
+        return any(lane and lane.connection is connection and lane.session.awaits_reply for lane in lanes)
 
     def _handle(self, connection: AppendConnection, message: Message) -> None:
         if isinstance(message, DataAppended | AppendSetup):
@@ -465,14 +476,22 @@ class AppendLoop:
         self._stores.forget(self._stream, lane.segment_id, error)
         lane.attempts.failed(error)
 
-    def _acknowledged(self, lane: _Lane, size: int) -> None:
-        if not size:
+    def _acknowledged(self, lane: _Lane, blocks: list[Block]) -> None:
+        if not blocks:
             return
         lane.attempts.done()
-        events, lane.counted = lane.session.durable_events - lane.counted, lane.session.durable_events
-        metrics.SENT_EVENTS.add(events, self._label)
+        size = 0
+        for block in blocks:
+            size += len(block.data)
+            left = self._open[block.mark] - len(block.data)
+            if left:
+                self._open[block.mark] = left
+            else:
+                del self._open[block.mark]
+        metrics.SENT_EVENTS.add(sum(len(block.ends) for block in blocks), self._label)
         metrics.SENT_BYTES.add(size, self._label)
         self._durable += size
+        self._settled = next(iter(self._open), self._durable)
         self._bell.ring()
 
     def _reroute(self, lane: _Lane, successors: list[Successor]) -> None:

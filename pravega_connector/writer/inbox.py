@@ -62,7 +62,11 @@ class Inbox:
 
     def hand_over(self, blocks: Blocks) -> None:
         """Hand over blocks, with the lock held. They replace the present rows, whose events they contain."""
-        self.rows = Rows(blocks, self.handed + sum(len(block.data) for _, block in blocks), self.rows)
+        before = size = self.handed
+        for _, block in blocks:
+            block.mark = before
+            size += len(block.data)
+        self.rows = Rows(blocks, size, self.rows)
 
     def take(self) -> Blocks:
         """Take the blocks that were handed over, in order; for the loop only."""

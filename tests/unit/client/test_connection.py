@@ -282,16 +282,19 @@ def test_an_append_connection_queues_what_the_socket_does_not_take(peer):
     connection.close()
 
 
-def test_an_append_connection_tells_whether_an_answer_is_owed(peer):
+def test_an_append_connection_tells_since_when_an_answer_is_owed_and_whether_any_came(peer):
     connection = AppendConnection(peer.endpoint, None, Deadline(5))
     connection.flush()
     assert connection.owes_since <= time.monotonic()
     assert connection.receive() == []  # nothing there yet
-    assert connection.owes_since <= time.monotonic()
+    assert not connection.heard
     peer.accept()
     assert wait_ready([connection], [], 5)[0]
     assert connection.receive() == []  # only the greeting
-    assert connection.owes_since > time.monotonic()
+    assert connection.heard
+    since = connection.owes_since
+    connection.send(b"")
+    assert connection.owes_since == since <= time.monotonic()  # the first request counts
     connection.close()
 
 

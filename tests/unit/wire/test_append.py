@@ -141,7 +141,7 @@ class Appending(RuleBasedStateMachine):
             self.session.sealed()
             return
         self.segments[-1].log += split_events(bytes(block.data))
-        assert self.session.large_block_done() == len(block.data)
+        assert self.session.large_block_done()[0] is block
 
     def _go_on_with_successor(self) -> None:
         left = self.session.take_unacknowledged()
@@ -226,6 +226,11 @@ def sent(session: AppendSession) -> list[Append]:
     return [request for request in requests if isinstance(request, Append)]
 
 
+def numbers(blocks: list[Block]) -> list[int]:
+    """Numbers of the last events of blocks."""
+    return [block.last_number for block in blocks]
+
+
 def test_a_set_up_binds_the_writer_to_its_segment():
     session = AppendSession("s/t/0.#epoch.0", WRITER, window=100)
     assert RequestDecoder().feed(session.setup(7, "token")) == [SetupAppend(7, WRITER, "s/t/0.#epoch.0", "token")]
@@ -249,9 +254,9 @@ def test_numbers_count_the_events_of_the_segment():
 def test_an_acknowledgement_covers_all_blocks_before_it_and_makes_room():
     session = ready(*(block_of([bytes(32)]) for _ in range(4)), window=80)
     assert len(sent(session)) == 2
-    assert session.receive(DataAppended(WRITER, 2, 0, 5, 80)) == 80
+    assert numbers(session.receive(DataAppended(WRITER, 2, 0, 5, 80))) == [1, 2]
     assert len(sent(session)) == 2
-    assert session.receive(DataAppended(WRITER, 4, 2, 5, 160)) == 80
+    assert numbers(session.receive(DataAppended(WRITER, 4, 2, 5, 160))) == [3, 4]
     assert not session.unacknowledged
 
 
@@ -267,7 +272,7 @@ def test_after_a_lost_connection_only_what_is_not_durable_is_sent_again():
     assert len(sent(session)) == 3
     session.disconnected()
     session.setup(2, "")
-    assert session.receive(AppendSetup(2, session.segment, WRITER, 2)) == 18
+    assert numbers(session.receive(AppendSetup(2, session.segment, WRITER, 2))) == [1, 2]
     assert [split_events(r.data) for r in sent(session)] == [[b"c"]]
 
 
@@ -315,7 +320,7 @@ def test_an_acknowledgement_of_what_was_not_sent_is_an_error_and_makes_nothing_d
     assert [r.last_event_number for r in sent(session)] == [2]
     with pytest.raises(UnexpectedReplyError, match=rf"DataAppended for event {reply.event_number}"):
         session.receive(reply)
-    assert session.durable_events == 0
+    assert numbers(session.take_unacknowledged()) == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -329,7 +334,7 @@ def test_a_set_up_that_acknowledges_what_was_not_sent_is_an_error(request_id, se
     session.setup(2, "")
     with pytest.raises(UnexpectedReplyError, match=f"AppendSetup for event {number}"):
         session.receive(AppendSetup(request_id, segment, WRITER, number))
-    assert session.durable_events == 0
+    assert numbers(session.take_unacknowledged()) == [2, 4]
 
 
 def test_an_acknowledgement_that_comes_twice_is_an_error():
@@ -338,7 +343,7 @@ def test_an_acknowledgement_that_comes_twice_is_an_error():
     session.receive(DataAppended(WRITER, 1, 0, 5, 9))
     with pytest.raises(UnexpectedReplyError):
         session.receive(DataAppended(WRITER, 1, 0, 5, 9))
-    assert session.durable_events == 1
+    assert numbers(session.take_unacknowledged()) == [2]
 
 
 def test_a_refusal_that_comes_after_the_end_is_known_says_nothing_new():
@@ -355,10 +360,12 @@ def test_a_refusal_that_comes_after_the_end_is_known_says_nothing_new():
 
 def test_a_block_is_split_by_target_with_the_order_kept():
     block = block_of([b"a", b"", b"ccc", b"dd"])
+    block.mark = 5
     parts = dict(block.split(np.array([7, 9, 7, 9])))
     assert {target: split_events(bytes(part.data)) for target, part in parts.items()} == {
         7: [b"a", b"ccc"],
         9: [b"", b"dd"],
     }
     assert parts[7].ends.tolist() == [9, 20]
+    assert [part.mark for part in parts.values()] == [5, 5]
     assert parts[9].positions.tolist() == block.positions[[1, 3]].tolist()
