@@ -1,8 +1,8 @@
 """Interrupt the client at every line that a caller's thread runs, and check what is promised after it.
 
-A recording run of each case finds the lines of ``pravega_connector``; then there is a run for the first and one for the last
-execution of each line, with a KeyboardInterrupt there. After it accepted events exist once, the position is not past
-what was handed out, and the object continues or raises a named error.
+A recording run of each case finds the lines of ``pravega_connector``; then there is a run for the first and one for the
+last execution of each line, with a KeyboardInterrupt there. After it accepted events exist once, the position is not
+past what was handed out, and the object continues or raises a named error.
 """
 
 from __future__ import annotations

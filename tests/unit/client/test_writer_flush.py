@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from connector.testing import InProcessPravega
-from connector.testing.requests import Append
-from connector.wire import StreamName
+from pravega_connector.testing import InProcessPravega
+from pravega_connector.testing.requests import Append
+from pravega_connector.wire import StreamName
 from pravega_serde.routing import segment_key
 from tests.fake_stream import FakeStream
 

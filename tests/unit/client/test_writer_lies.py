@@ -5,10 +5,11 @@ import time
 import pyarrow as pa
 import pytest
 
-from connector.client import append_loop, events
-from connector.errors import DeadlineExceededError
-from connector.testing.requests import Append
-from connector.wire import MergeSegments, SegmentIsSealed
+from pravega_connector.core import events
+from pravega_connector.errors import DeadlineExceededError
+from pravega_connector.testing.requests import Append
+from pravega_connector.wire import MergeSegments, SegmentIsSealed
+from pravega_connector.writer import append_loop
 
 EVENTS = [b"a", b"b", b"c"]
 
