@@ -1,4 +1,4 @@
-"""Lives of a group of Java's and Python's readers, in short: tools.faults.groups has the long ones."""
+"""Readers in Java and Python share a group and fail, in short: ``python -m tools.faults groups`` does so at length."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.local import LocalPravega
-from tools.faults.groups._audit import audit
-from tools.faults.groups._life import Settings, play
-from tools.faults.groups._process import notes_of
+from tools.faults.groups.audit import audit
+from tools.faults.groups.readers import notes_of
+from tools.faults.groups.trial import GroupSettings, play
 
-SHORT = Settings(events=6000, seconds=20.0, pause=6.0)
+SHORT = GroupSettings(events=6000, seconds=20.0, pause=6.0)
 
 
 @pytest.mark.long
@@ -22,8 +22,8 @@ def test_nothing_is_lost_or_out_of_order(pravega: LocalPravega, tmp_path: Path) 
     play(pravega.config, 1, tmp_path, SHORT)
     verdict = audit(tmp_path)
     assert not verdict.failures, verdict
-    assert verdict.events == SHORT.events
-    assert len(verdict.resets) == 2
+    assert verdict.measures["written"] == SHORT.events
+    assert len(verdict.measures["resets"]) == 2
     assert {"java killed", "python killed", "scaled", "compacted"} <= verdict.faults.keys(), (
         "and the audit asks for more"
     )
@@ -35,7 +35,7 @@ def finds_what_is_wrong(folder: Path) -> None:
     notes, middle = read_once(folder)
     lines = notes.read_text().splitlines(keepends=True)
     notes.write_text("".join(lines[:middle] + lines[middle + 1 :]))
-    assert audit(folder).lost == 1
+    assert audit(folder).sum("lost") == 1
     notes.write_text("".join(lines[: middle + 1] + lines[middle:]))
     assert any("did not follow" in failure for failure in audit(folder).failures)
     notes.write_text("".join(lines))
@@ -47,10 +47,10 @@ def finds_what_is_wrong(folder: Path) -> None:
 
 def read_once(folder: Path) -> tuple[Path, int]:
     """The notes of a reader, and the line in the middle of its events of which no other reader was given that event."""
-    readers = json.loads((folder / "life.json").read_text())["readers"]
+    readers = json.loads((folder / "trial.json").read_text())["readers"]
     files = [folder / f"{reader}.notes" for reader, about in readers.items() if about["phase"] == 0]
     events = {
-        file: [note.fields[:2] for note in notes_of(text[: text.rfind(b"\n") + 1]) if note.kind == "event"]
+        file: [note.fields[:2] for note in notes_of(text) if note.kind == "event"]
         for file in files
         if (text := file.read_bytes())
     }

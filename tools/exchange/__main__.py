@@ -28,7 +28,7 @@ from pravega_connector.wire import StreamName
 from tests.jvm import SOON_READY
 from tools.exchange._parties import Flink, Java, Party, Place, Python, Rust, Seen, Spark
 from tools.exchange._trips import FORMATS, Format, expected, key
-from tools.faults.exactly_once._summary import write_into
+from tools.faults.record import write_into
 
 _HERE: Final = Path(__file__).parent
 _DOCUMENT: Final = _HERE.parents[1] / "docs" / "exchange.md"

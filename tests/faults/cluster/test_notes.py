@@ -2,7 +2,8 @@
 
 import json
 
-from tools.faults.cluster._notes import Notes, Tally, Timeline
+from tools.faults.cluster.timeline import Notes, Timeline
+from tools.faults.verdict import Tally
 
 
 def timeline(*, probes=(), done=()):

@@ -1,20 +1,21 @@
-"""The short form: parts of a cluster fail while plain clients and an exactly-once query are at work on it."""
+"""The short form: parts of a cluster fail while plain clients and an exactly-once query work on it."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tools.faults.cluster._faults import Servers
-from tools.faults.cluster._stage import Stage
+from tools.faults.cluster.setup import ClusterSettings, ClusterSetup, Servers
+from tools.faults.cluster.table import TABLE
 
 # Longer than ZooKeeper's sessions, so that the containers move.
 FROZEN = 25.0
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with Stage(Servers.ONE, tmp_path_factory.mktemp("cluster"), ingester=False) as stage:
-        yield stage
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSetup]:
+    settings = ClusterSettings(ingester=0, frozen=FROZEN)
+    with ClusterSetup(Servers.ONE, tmp_path_factory.mktemp("cluster"), settings) as setup:
+        yield setup
 
 
 @pytest.mark.parametrize(
@@ -22,15 +23,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     ["kill-store-1", *(pytest.param(name, marks=pytest.mark.long) for name in ("freeze-store-2", "kill-controller"))],
 )
 @pytest.mark.timeout(300)
-def test_all_clients_go_on_by_themselves_and_nothing_is_lost_or_repeated(stage: Stage, fault: str):
-    verdict = stage.play(fault, "short", frozen=FROZEN)
-    assert verdict.proof
+def test_all_clients_go_on_by_themselves_and_nothing_is_lost_or_repeated(setup: ClusterSetup, fault: str):
+    verdict = setup.run(TABLE.named[fault])
+    assert verdict.proofs
     assert verdict.failures == []
-    assert verdict.audit["copy"]["events"] > 0
+    assert verdict.counts["copy"]["events"] > 0
 
 
 @pytest.mark.timeout(300)
-def test_the_java_client_reads_the_same(stage: Stage):
-    verdict = stage.java_verdict()
+def test_the_java_client_reads_the_same(setup: ClusterSetup):
+    verdict = setup.java_verdict()
     assert verdict.failures == []
-    assert verdict.audit["copy, by Java"]["events"] > 0
+    assert verdict.counts["copy, by Java"]["events"] > 0

@@ -1,8 +1,8 @@
-"""What is called flat, and the picture of it."""
+"""Growth of memory, threads and descriptors: what counts as growth, and the verdict."""
 
-import xml.etree.ElementTree as ET
+import os
 
-from tools.faults.cluster._soak import draw, grown, growth
+from tools.faults.cluster.resources import Sampler, grown, growth
 
 
 def rows(value):
@@ -22,7 +22,8 @@ def test_what_goes_on_growing_is_told():
     assert grown(rows(lambda second: 100 + second)) == ["rss_mib of workload grew from 247.5 to 447.5"]
 
 
-def test_the_picture_has_a_line_for_each_unit(tmp_path):
-    draw(rows(lambda second: second), tmp_path / "picture.svg")
-    lines = ET.parse(tmp_path / "picture.svg").getroot().findall("{http://www.w3.org/2000/svg}polyline")
-    assert [len(line.get("points").split()) for line in lines] == [80, 80, 80]
+def test_the_verdict_has_the_samples_of_running_processes(tmp_path):
+    sampler = Sampler({"me": os.getsid(0)})
+    verdict = sampler.verdict(tmp_path)
+    assert (verdict.measures, verdict.failures) == ({}, [])
+    assert (tmp_path / "resources.csv").read_text().strip() == "seconds,process,rss_mib,threads,descriptors"

@@ -1,4 +1,4 @@
-"""The most telling points of the matrix; ``python -m tools.faults.exactly_once`` runs all of them."""
+"""Some scenarios of the sink; ``python -m tools.faults sink`` runs all of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from pravega_connector.local import LocalPravega
-from tools.faults.exactly_once._points import POINTS
-from tools.faults.exactly_once._run import Stage
+from tools.faults.sink.setup import SinkSettings, SinkSetup
+from tools.faults.sink.table import TABLE
 
 
 @pytest.fixture(scope="module")
-def stage(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def setup(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SinkSetup]:
     folder: Path = tmp_path_factory.mktemp("kills")
-    with Stage(pravega.config, folder, rows=300) as stage:
-        yield stage
+    with SinkSetup("server", folder, SinkSettings(rows=300), pravega.config) as setup:
+        yield setup
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,16 @@ def stage(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> It
         pytest.param("newest-removed", marks=pytest.mark.long),
     ],
 )
-def test_nothing_is_lost_and_nothing_twice(stage: Stage, name: str):
+def test_nothing_is_lost_and_nothing_twice(setup: SinkSetup, name: str):
     # The shortest lease where nothing has to outlive a restart, so that what is left open is soon gone.
-    point = POINTS[name]
-    verdict = stage.run(replace(point, lease=10.0) if name == "task-retry" else point)
+    scenario = TABLE.named[name]
+    verdict = setup.run(replace(scenario, lease=10.0) if name == "task-retry" else scenario)
     assert not verdict.failures, verdict
-    assert (verdict.read_back, verdict.follower) == (300, 300)
+    assert [counts["events"] for counts in verdict.counts.values()] == [300, 300]
+    assert verdict.proofs
 
 
-def test_no_transaction_is_left_open(stage: Stage):
-    settled = stage.settle()
+def test_no_transaction_is_left_open(setup: SinkSetup):
+    settled = setup.complete(last=True)
     assert settled, "nothing ran before"
-    assert [verdict.left_open for verdict in settled] == [0] * len(settled)
+    assert [verdict.measures["left_open"] for verdict in settled] == [0] * len(settled)

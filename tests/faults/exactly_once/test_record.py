@@ -1,39 +1,50 @@
-"""What is kept of many runs, what is still to be played, and how it is summed up."""
+"""Records of many runs: kept verdicts, runs that are missing, and the table that sums them up."""
 
 from pathlib import Path
 
-from tools.faults.exactly_once._matrix import Record
-from tools.faults.exactly_once._points import POINTS
-from tools.faults.exactly_once._summary import summary, write_into
-from tools.faults.exactly_once._verdict import Verdict
+from tools.faults.record import Record, write_into
+from tools.faults.sink.table import TABLE
+from tools.faults.verdict import Verdict
 
-TWO = [POINTS["worker-begun"], POINTS["torn"]]
+TWO = ["worker-begun", "torn"]
+COUNTS = {"events": 900, "lost": 0, "duplicated": 0, "out_of_order": 0}
 
 
-def verdict(point: str, **more: object) -> Verdict:
-    fault = "at after begin, action kill, pid 77, run 1; controller 1234 and store 5678 killed"
-    return Verdict(point, rows=900, read_back=900, left_open=0, fault=fault, **more)  # type: ignore[arg-type]
+def verdict(scenario: str, seed: int = 0, lost: int = 0, reported: int = 0, **more: object) -> Verdict:
+    measures = {"reported": reported, "left_open": 0}
+    return Verdict(
+        scenario,
+        seed,
+        {"Java": COUNTS | {"lost": lost}},
+        measures,
+        proofs=["kill after begin"],
+        **more,  # type: ignore[arg-type]
+    )
 
 
 def test_what_has_passed_is_not_played_again(tmp_path: Path):
     file = tmp_path / "kills.json"
     record = Record(file)
-    assert [point.name for point in record.missing(TWO, 2)] == ["worker-begun", "torn"] * 2
-    record.add(verdict("torn"))
-    record.add(verdict("worker-begun", failures=["1 rows lost"]))
+    assert record.missing(TWO, 5, 2) == [("worker-begun", 5), ("torn", 5), ("worker-begun", 6), ("torn", 6)]
+    record.add(verdict("torn", 5))
+    record.add(verdict("worker-begun", 5, failures=["1 rows lost"]))
     again = Record(file)
     assert again.verdicts == record.verdicts
-    assert [point.name for point in again.missing(TWO, 2)] == ["worker-begun", "worker-begun", "torn"]
+    assert again.missing(TWO, 5, 2) == [("worker-begun", 5), ("worker-begun", 6), ("torn", 6)]
     assert not again.conclude(TWO)
     assert again.conclude(TWO[1:])
 
 
 def test_a_point_is_summed_up_in_a_row():
-    runs = [verdict("torn", lost=200, reported=200), verdict("torn", lost=1, failures=["1 rows lost"])]
-    row = next(line for line in summary(runs).splitlines() if line.startswith("| `torn`"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[2:-1] == ["2, **1 failed**", "1,800", "1,800", "1 (and 200 reported)", "0", "0", "0"]
-    assert cells[-1] == "2 × kill after begin; controller and store killed"
+    record = Record()
+    record.verdicts = [verdict("torn", reported=200), verdict("torn", 1, lost=1, failures=["1 rows lost"])]
+    table = record.table({name: one.about for name, one in TABLE.named.items()}, TABLE.columns)
+    rows = [line for line in table.splitlines() if line.startswith("| `torn`")]
+    cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
+    assert cells[2:] == ["2, **1 failed**", "1,800", "1", "0", "0", "200", "0", "2 × kill after begin"]
+    record.verdicts[0].seed = 7
+    seeds = record.table({"torn": ""}, TABLE.columns, by_seed=True).splitlines()[2:]
+    assert [line.split("|")[1].strip() for line in seeds] == ["7", "1"]
 
 
 def test_a_table_replaces_the_one_of_its_name(tmp_path: Path):

@@ -1,9 +1,10 @@
-"""A quick form of each scenario; ``python -m tools.faults.ingest`` runs them at length."""
+"""A quick form of each scenario; ``python -m tools.faults ingest`` runs them at length."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,9 @@ from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
 from pravega_connector.wire import StreamName
 from tests.interop._java import JavaPeer
-from tools.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies
-from tools.faults.ingest._stage import Ingesters
+from tools.faults.ingest.table import VARIANTS, IngestSettings, Trial, kills, zombies
 
-Set = Callable[[int, int], Scene]
+Start = Callable[..., Trial]
 
 
 @pytest.fixture(scope="module")
@@ -30,49 +30,41 @@ def java(pravega: LocalPravega, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield peer
 
 
-@pytest.fixture(scope="module")
-def ingesters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ingesters]:
-    with Ingesters(tmp_path_factory.mktemp("ingesters")) as started:
-        yield started
-
-
 @pytest.fixture
-def scene(client: PravegaClient, java: JavaPeer, tmp_path: Path, stream_name: StreamName) -> Iterator[Set]:
-    made: list[Scene] = []
+def trial(client: PravegaClient, java: JavaPeer, tmp_path: Path, stream_name: StreamName) -> Iterator[Start]:
+    with ExitStack() as trials:
 
-    def make(files: int, samples: int) -> Scene:
-        made.append(Scene(client, java, tmp_path, stream_name, files, samples, random.Random(1)))
-        return made[-1]
+        def start(**settings: int) -> Trial:
+            wanted = IngestSettings(**settings)
+            return trials.enter_context(Trial(client, java, tmp_path, stream_name, wanted, random.Random(1)))
 
-    yield make
-    for each in made:
-        each.close()
+        yield start
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_killed_again_and_again(scene: Set, ingesters: Ingesters, variant: str):
-    verdict = kills(scene(8, 500), ingesters, variant, 9, scaled=variant == "count")
-    assert verdict.ok, verdict
-    assert verdict.kills >= 7
+def test_killed_again_and_again(trial: Start, variant: str):
+    verdict = kills(trial(files=8, samples=500, kills=9), variant, scaled=variant == "count")
+    assert not verdict.failures, verdict
+    assert verdict.measures["kills"] >= 7
     assert len(verdict.faults) >= 4
 
 
-def test_woken_up_after_a_takeover(scene: Set, ingesters: Ingesters):
-    verdict = zombies(scene(10, 800), ingesters, "count", 3, lease=10.0, takeover_after=0.5)
-    assert verdict.ok, verdict
-    assert verdict.pauses == verdict.takeovers == 3
+def test_woken_up_after_a_takeover(trial: Start):
+    verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5)
+    assert not verdict.failures, verdict
+    assert verdict.measures["pauses"] == verdict.measures["takeovers"] == 3
 
 
 @pytest.mark.long
-def test_woken_up_when_all_have_stopped(scene: Set, ingesters: Ingesters):
+def test_woken_up_when_all_have_stopped(trial: Start):
     # Nobody makes a newer state then, before one of them goes on.
-    verdict = zombies(scene(10, 800), ingesters, "count", 3, lease=10.0, takeover_after=0.5, late=True)
-    assert verdict.ok, verdict
-    assert verdict.pauses == verdict.takeovers == 3
+    verdict = zombies(trial(files=10, samples=800, pauses=3), "count", takeover_after=0.5, late=True)
+    assert not verdict.failures, verdict
+    assert verdict.measures["pauses"] == verdict.measures["takeovers"] == 3
 
 
 @pytest.mark.long
-def test_woken_up_after_its_lease(scene: Set, ingesters: Ingesters):
-    verdict = zombies(scene(10, 800), ingesters, "file", 1, lease=10.0, takeover_after=None)
-    assert verdict.ok, verdict
-    assert verdict.pauses == 1
+def test_woken_up_after_its_lease(trial: Start):
+    verdict = zombies(trial(files=10, samples=800, pauses=1), "file", takeover_after=None)
+    assert not verdict.failures, verdict
+    assert verdict.measures["pauses"] == 1

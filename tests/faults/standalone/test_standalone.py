@@ -1,23 +1,26 @@
-"""A query on a standalone cluster of two workers; ``python -m tools.faults.standalone`` runs it at length."""
+"""A query on a standalone cluster of two workers; ``python -m tools.faults standalone`` runs it at length."""
 
 from pathlib import Path
 
 import pytest
 
 from pravega_connector.local import LocalPravega
-from tools.faults.standalone._run import Settings, play
+from tools.faults.standalone.table import TABLE, StandaloneSettings, StandaloneSetup
 
-SMALL = Settings(rows=360, rows_per_batch=120, pause_ms=40)
+SMALL = StandaloneSettings(rows=360, rows_per_batch=120, pause_ms=40)
 
 
-def assert_exact(pravega: LocalPravega, way: str, folder: Path, shipped: str, settings: Settings = SMALL) -> None:
-    outcome = play(pravega.config, way, folder, settings)
-    assert outcome.is_exact, outcome
-    assert outcome.batches == 3
+def assert_exact(pravega: LocalPravega, way: str, folder: Path, shipped: str) -> None:
+    with StandaloneSetup("server", folder, SMALL, pravega.config) as setup:
+        verdict = setup.run(TABLE.named[way])
+    assert not verdict.failures, verdict
+    assert [counts["events"] for counts in verdict.counts.values()] == [SMALL.rows] * 3
+    assert verdict.measures["batches"] == 3
     # Executors had the project from the shipment, each from its own folder.
-    assert outcome.modules
-    assert all(shipped in file for file in outcome.modules), outcome.modules
-    assert len(outcome.proofs) == 4, outcome.proofs
+    modules = verdict.measures["modules"]
+    assert modules
+    assert all(shipped in file for file in modules), modules
+    assert len(verdict.proofs) == 4, verdict.proofs
 
 
 @pytest.mark.long

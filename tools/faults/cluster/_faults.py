@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from tools.faults.cluster._disk import full_under_checkpoint, full_under_export, full_under_letters
+
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import ClusterProcess
 from pravega_connector.local.cluster import Cluster
-from tools.faults.cluster._disk import full_under_checkpoint, full_under_export, full_under_letters
 from tools.faults.cluster._scene import Scene, await_that
 from tools.faults.proxy import Proxy
 from tools.processes import stat_of

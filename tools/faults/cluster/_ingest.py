@@ -10,9 +10,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tools.faults.cluster._notes import Notes
+
 from pravega_connector.cli import main
 from pravega_connector.ingest.ingester import Ingester
-from tools.faults.cluster._notes import Notes
 
 
 def _noting(notes: Notes) -> None:

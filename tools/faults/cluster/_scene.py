@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tools.faults.cluster._notes import Notes, Tally, Timeline
+from tools.faults.cluster._workload import CLIENTS, parse
+
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamCut, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
-from tools.faults.cluster._notes import Notes, Tally, Timeline
-from tools.faults.cluster._workload import CLIENTS, parse
 
 __all__ = ["Audit", "Scene", "await_that"]
 

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tools.faults.cluster._notes import Timeline
+
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import ClusterOptions
 from pravega_connector.local.cluster import Cluster, launch_cluster
@@ -21,7 +23,6 @@ from pravega_connector.ports import free_ports
 from pravega_serde.errors import PravegaError
 from tests.interop._java import JavaPeer
 from tools.faults.cluster._faults import FAULTS, LAG, Run, Servers
-from tools.faults.cluster._notes import Timeline
 from tools.faults.cluster._scene import Audit, Scene
 from tools.faults.proxy import Proxy
 from tools.processes import holds_connection

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from tools.faults.exactly_once._cluster import SparkCluster
+
 from pravega_connector.client import StreamName
 from pravega_connector.exactly_once.batches import Ledger, Outcome, Recovery, ledger_name
-from tools.faults.exactly_once._cluster import SparkCluster
 from tools.faults.exactly_once._scene import Fault, Scene, Source, application_environment
 
 __all__ = ["POINTS", "Point"]

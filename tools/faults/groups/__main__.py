@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Final
 
 import click
+from tools.faults.exactly_once._summary import write_into
+from tools.faults.groups._audit import Verdict, audit
+from tools.faults.groups._life import Settings, play
 
 from benchmarks._drive import PeerError
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega
 from pravega_serde.errors import PravegaError
 from tests.jvm import SOON_READY
-from tools.faults.exactly_once._summary import write_into
-from tools.faults.groups._audit import Verdict, audit
-from tools.faults.groups._life import Settings, play
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "reader-groups.md"
 _PATH: Final = click.Path(path_type=Path)

@@ -13,14 +13,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from tools.faults.ingest._big import big
+from tools.faults.ingest._stage import Ingesters, Verdict
 
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_connector.local import LocalPravega
 from tests.interop._java import JavaPeer
-from tools.faults.ingest._big import big
 from tools.faults.ingest._scenarios import VARIANTS, Scene, kills, zombies
-from tools.faults.ingest._stage import Ingesters, Verdict
 
 _HEAD = (
     f"{'scenario':44} {'events':>9} {'read':>9} {'lost':>4} {'dup':>4} {'order':>5} {'kills':>5} {'pauses':>6} {'s':>7}"

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tools.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples
+
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.errors import ConnectorError
 from pravega_connector.exactly_once.steps import StepLog, StepsState
@@ -20,7 +22,6 @@ from pravega_connector.ingest.feed import Progress
 from pravega_connector.ingest.run import open_steps, state_name
 from tests.interop._java import JavaPeer
 from tools.faults.ingest._faults import PLACES
-from tools.faults.ingest._stage import Ingesters, Run, Verdict, await_that, judge, write_samples
 
 __all__ = ["Scene", "kills", "zombies"]
 

@@ -13,10 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from tools.faults.exactly_once._summary import write_into
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.local import LocalPravega
-from tools.faults.exactly_once._summary import write_into
 from tools.faults.peer._probe import CASES, Connector, Probe, Result, ours
 
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "exactly-once-tables.md"

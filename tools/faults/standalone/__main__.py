@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from tools.faults.standalone._ship import WAYS
 
 from pravega_connector.local import LocalPravega
 from tools.faults.standalone._run import Settings, play
-from tools.faults.standalone._ship import WAYS
 
 _PATH = click.Path(path_type=Path, exists=True, resolve_path=True)
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tools.faults.exactly_once._cluster import HOSTS, SparkCluster
+from tools.faults.standalone._ship import bare_python, ship
+
 from pravega_connector.client import PravegaClient, ScalingPolicy, StreamName
 from pravega_connector.config import PravegaConfig
 from tests.interop._java import JavaPeer
-from tools.faults.exactly_once._cluster import HOSTS, SparkCluster
 from tools.faults.exactly_once._scene import JOB, KEYS, Follower, Job, Source, await_that
-from tools.faults.standalone._ship import bare_python, ship
 
 __all__ = ["Outcome", "Settings", "play"]
 

@@ -1,7 +1,7 @@
-"""One run: a group of readers of both languages over streams that are written and scaled, and what befalls them.
+"""One trial: readers in Java and Python share a group, and are killed, paused and removed while streams are scaled.
 
-The order and the times of what happens, and whom it befalls, follow from the seed. All that the verdict rests on is in
-files of a folder: what each reader has noted, the history of the group's state, and ``life.json``.
+The seed decides the faults, their times and the readers. The audit needs the files of the folder alone: the notes of
+each reader, the history of the group's state, and ``trial.json``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,13 @@ from typing import Any, Final, Self
 from benchmarks._drive import PeerError
 from pravega_connector.client import GroupCheckpoint, PravegaClient, ReaderGroup, StreamCut, StreamName
 from pravega_connector.config import PravegaConfig
-from pravega_connector.group_protocol import Segment, administration, decode_position
+from pravega_connector.errors import ControllerError
+from pravega_connector.group_protocol import Segment, decode_position
+from pravega_connector.wire import SegmentRange
 from tests.interop._java_readers import JavaReaders
-from tools.faults.groups._history import History
-from tools.faults.groups._process import KINDS, ReaderProcess
-
-__all__ = ["Record", "Settings", "play"]
+from tools.faults.groups.history import History
+from tools.faults.groups.readers import KINDS, ReaderProcess
+from tools.faults.processes import await_that
 
 _KEYS: Final = 12  # of a stream
 _CHUNKS: Final = 20  # a second
@@ -40,55 +41,51 @@ _SCALED_BEFORE: Final = ((), (9, 1), (3, 1, 3, 1))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How large a run is."""
-
+class GroupSettings:
     events: int = 100_000
     seconds: float = 100.0
-    """In which the events are written and the faults happen."""
+    """Time in which the events are written and the faults happen."""
     pause: float = 30.0
+    """Seconds of a pause."""
     checkpoint_ms: int = 2000
     refresh_ms: int = 1000
 
 
 @dataclass
 class Record:
-    """What happened, as the run knows it; times in milliseconds."""
+    """Record of the trial for the audit; times in milliseconds."""
 
     seed: int
     settings: dict[str, Any]
     written: dict[str, int] = field(default_factory=dict)
     """Number of events of each key."""
     phases: list[dict[str, str]] = field(default_factory=list)
-    """Cuts, as text by stream, at which the group began, and began again."""
+    """Stream cuts, as text by stream, at which the group began, and at which each reset begins."""
     readers: dict[str, dict[str, Any]] = field(default_factory=dict)
     """``kind`` and ``phase`` of each."""
     offline: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Of each that was taken offline: when that was ``done``; when it ``resumed``, if it stood still."""
+    """Readers that were removed: ``done`` is the time; ``resumed``, if it was paused then."""
     checkpoints: dict[str, Any] = field(default_factory=dict)
-    """Those that Java has begun: cuts as text by stream, or the error."""
+    """Checkpoints that Java has begun: stream cuts as text by stream, or the error."""
     resets: list[str] = field(default_factory=list)
     proofs: list[str] = field(default_factory=list)
     faults: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
-def play(config: PravegaConfig, seed: int, folder: Path, settings: Settings) -> None:
-    """Play a run. Raises AssertionError for a fault that did not happen, or a group that does not come to its end."""
-    began = time.monotonic()
-    with Life(config, seed, folder, settings) as life:
-        life.live()
-        life.reset(by="java")
-        life.reset(by="python")
-        life.end()
-        life.record.seconds = round(time.monotonic() - began, 1)
-    (folder / "life.json").write_text(json.dumps(asdict(life.record), indent=1) + "\n")
+def play(config: PravegaConfig, seed: int, folder: Path, settings: GroupSettings) -> None:
+    """Play a trial. Raises AssertionError for a fault that did not happen, or events that are not read in time."""
+    with Trial(config, seed, folder, settings) as trial:
+        trial.run()
+        trial.reset(by="java")
+        trial.reset(by="python")
+        trial.end()
+    (folder / "trial.json").write_text(json.dumps(asdict(trial.record), indent=1) + "\n")
 
 
-class Life:
-    """The group, and all who have to do with it. Context manager."""
+class Trial:
+    """The group, its streams, readers and writers. Context manager."""
 
-    def __init__(self, config: PravegaConfig, seed: int, folder: Path, settings: Settings) -> None:
+    def __init__(self, config: PravegaConfig, seed: int, folder: Path, settings: GroupSettings) -> None:
         self.random, self.settings, self.folder = random.Random(seed), settings, folder
         self._compactions = random.Random(f"{seed} compactions")
         self.record = Record(seed, asdict(settings))
@@ -97,14 +94,14 @@ class Life:
         self.streams = [StreamName(self.scope, name) for name in "abc"]
         self._processes: list[ReaderProcess] = []
         self._spare: dict[str, ReaderProcess] = {}
-        self._returning: list[ReaderProcess] = []  # that come again once they are out
+        self._returning: list[ReaderProcess] = []  # that join again after they have left
         self._numbers = itertools.count(1)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._tasks: list[Future[None]] = []
         self._completed: dict[str, GroupCheckpoint] = {}
         self._begun: str | None = None
-        self._next_look = 0.0
+        self._next_poll = 0.0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -142,7 +139,7 @@ class Life:
         return {stream: self.client.tail(stream) for stream in self.streams}
 
     def _make_group(self, starts: dict[StreamName, StreamCut]) -> ReaderGroup:
-        """By Java or by Python, whose number of runs is the same."""
+        """Create the group with Java for odd seeds, else with Python."""
         if self.record.seed % 2:
             self.java.create({stream: (cut, None) for stream, cut in starts.items()}, **self._times)
             return self.client.reader_group(f"{self.scope}/{self.name}")
@@ -160,8 +157,8 @@ class Life:
 
     # ---- the run
 
-    def live(self) -> None:
-        """Let everything happen, and wait until all that was written has been read."""
+    def run(self) -> None:
+        """Cause all faults, and wait until all events are read."""
         first, self._processes = self._processes, []
         for kind in KINDS:
             own = [process for process in first if process.kind == kind]
@@ -169,7 +166,7 @@ class Life:
             self._processes += own
         for process in self._processes:
             self._join(process)
-        self._await("all readers have come", lambda: all(process.is_well for process in self._processes))
+        self._await("all readers have joined", lambda: all(process.is_reading for process in self._processes))
         self._began = time.monotonic()
         writing = self._do(self._write)
         for second, action in self._plan():
@@ -184,7 +181,7 @@ class Life:
 
     def _plan(self) -> Iterator[tuple[float, Callable[[], None]]]:
         chosen, length = self.random, self.settings.seconds
-        with_removal = [True, False]  # of one kind the paused reader is taken offline, of the other it is not
+        with_removal = [True, False]  # the paused reader of one kind is removed
         chosen.shuffle(with_removal)
         for kind, removed in zip(KINDS, with_removal, strict=True):
             yield chosen.uniform(0.05, 0.9) * length, partial(self._kill, kind)
@@ -202,14 +199,14 @@ class Life:
             yield chosen.uniform(0.55, 0.9) * length, partial(self._scale, stream, 2)
 
     def _step(self) -> None:
-        """What is due, and a look at all that was begun."""
+        """Do the actions that are due, and check the returning readers and the checkpoint."""
         assert self._history.error is None, f"the state of the group cannot be read: {self._history.error!r}"
         while self._agenda and self._agenda[0][0] <= time.monotonic() - self._began:
             heapq.heappop(self._agenda)[2]()
         for process in [one for one in self._returning if one.has_noted("out", "left")]:
             self._returning.remove(process)
             self._later(self.random.uniform(0.5, 3.0), partial(self._join, process))
-        self._look_for_checkpoint()
+        self._poll_checkpoint()
         time.sleep(0.05)
 
     def _at(self, second: float, action: Callable[[], None]) -> None:
@@ -224,18 +221,21 @@ class Life:
         return task
 
     def _await(self, what: str, condition: Callable[[], object], seconds: float = _DRAIN) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}; {self._told()}"
+        def holds() -> object:
             assert self._history.error is None, f"the state of the group cannot be read: {self._history.error!r}"
-            time.sleep(0.1)
+            return condition()
 
-    def _told(self) -> str:
+        try:
+            await_that(what, holds, seconds, poll=0.1)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {self._status()}") from None
+
+    def _status(self) -> str:
         state = self._history.state
         assigned = {} if state is None else {reader: len(owned) for reader, owned in state.assigned.items()}
-        ill = [f"{one.reader}: {one.said()}" for one in self._processes if not one.is_well]
+        silent = [f"{one.reader}: {one.text()}" for one in self._processes if not one.is_reading]
         free = state and (len(state.unassigned), len(state.future), list(state.checkpoints.waiting.items()))
-        return f"segments {assigned}, others {free}; {ill}"
+        return f"segments {assigned}, others {free}; {silent}"
 
     # ---- writing
 
@@ -257,21 +257,25 @@ class Life:
         self.record.written = dict(numbers)
 
     def _scale(self, stream: StreamName, segments: int) -> None:
+        def scaled() -> list[SegmentRange]:
+            with suppress(ControllerError):  # the controller may still finish the scaling before
+                return self.client.scale_stream(stream, segments)
+            return []
+
         def scale() -> None:
-            now = self.client.scale_stream(stream, segments)
+            now = await_that(f"{stream} is scaled", scaled, _DRAIN, poll=0.5)
             assert len(now) == segments
-            self._happened(
-                "scaled", f"{stream.stream} has segments {', '.join(str(one.id & 0xFFFFFFFF) for one in now)}"
-            )
+            numbers = ", ".join(str(one.id & 0xFFFFFFFF) for one in now)
+            self._happened("scaled", f"{stream.stream} has segments {numbers}")
 
         self._do(scale)
 
     def _compact(self) -> None:
-        """Write the state anew, which readers seldom do in so short a life: those that come begin there."""
+        """Compact the state, which readers seldom do in a short trial; readers that join begin there."""
         if self.group._log.compact(lambda state: state):
             self._happened("compacted", f"the state is compacted at {self.group._log.revision}")
 
-    # ---- what befalls readers
+    # ---- faults of readers
 
     def _happened(self, kind: str, proof: str) -> None:
         self.record.faults[kind] = self.record.faults.get(kind, 0) + 1
@@ -283,8 +287,8 @@ class Life:
         process.join(self.scope, self.name, reader)
 
     def _choose(self, kind: str, again: Callable[[], None]) -> ReaderProcess | None:
-        """A reader to befall; there is another one that reads. Else later again."""
-        well = [process for process in self._processes if process.is_well and process not in self._returning]
+        """Return a reader for a fault if another one reads as well; else try again later."""
+        well = [process for process in self._processes if process.is_reading and process not in self._returning]
         own = [process for process in well if process.kind == kind and process.position is not None]
         if not own or len(well) < 2:
             self._later(1.0, again)
@@ -294,20 +298,20 @@ class Life:
     def _kill(self, kind: str) -> None:
         process = self._choose(kind, partial(self._kill, kind))
         if process is not None:
-            self._happened(f"{kind} killed", process.kill())
+            self._happened(f"{kind} killed", f"{process.reader} {process.kill()}")
             self._processes.remove(process)
             wait = self.random.uniform(1.0, 6.0)
             self._later(wait, partial(self._take_offline, process.reader, process))
-            self._later(wait + self.random.uniform(0.0, 3.0), partial(self._come, kind))
+            self._later(wait + self.random.uniform(0.0, 3.0), partial(self._add_reader, kind))
 
-    def _come(self, kind: str) -> None:
+    def _add_reader(self, kind: str) -> None:
         process = self._spare.pop(kind, None) or self._process(kind)
         self._processes.append(process)
         self._join(process)
         self._spare[kind] = self._process(kind)
 
     def _add(self, kind: str) -> None:
-        self._come(kind)
+        self._add_reader(kind)
         self._happened(f"{kind} added", f"{self._processes[-1].reader} comes in addition")
 
     def _leave(self, kind: str) -> None:
@@ -329,20 +333,20 @@ class Life:
         if process is None:
             return
         process.pause()
-        self._later(self.settings.pause, partial(self._go_on, process, removed))
+        self._later(self.settings.pause, partial(self._resume, process, removed))
         if removed:
             wait = self.random.uniform(0.1, 0.8) * self.settings.pause
             self._later(wait, partial(self._take_offline, process.reader, process))
             self._returning.append(process)
 
-    def _go_on(self, process: ReaderProcess, removed: bool) -> None:
+    def _resume(self, process: ReaderProcess, removed: bool) -> None:
         if removed:
             self.record.offline[process.reader]["resumed"] = time.time_ns() // 1_000_000
         kind = f"{process.kind} paused" + (" and taken offline" if removed else "")
-        self._happened(kind, f"{process.go_on()} for {self.settings.pause:g} s")
+        self._happened(kind, f"{process.reader} {process.resume()} for {self.settings.pause:g} s")
 
     def _take_offline(self, reader: str, process: ReaderProcess) -> None:
-        """By Java or by Python, from the position that was noted last, or else from its last checkpoint."""
+        """Remove a reader with Java or Python, at the position that it noted last, or at its last checkpoint."""
         position = process.position if self.random.random() < 0.4 else None
         by = self.random.choice(KINDS)
         if by == "java":
@@ -369,10 +373,10 @@ class Life:
         self.java.begin(name)
         self._begun = name
 
-    def _look_for_checkpoint(self) -> None:
-        if self._begun is None or time.monotonic() < self._next_look:
+    def _poll_checkpoint(self) -> None:
+        if self._begun is None or time.monotonic() < self._next_poll:
             return
-        name, self._next_look = self._begun, time.monotonic() + 0.5
+        name, self._next_poll = self._begun, time.monotonic() + 0.5
         try:
             found = self.java.completed(name, 0.001)
         except PeerError as error:  # Java looks for it twice a second: a later one may have cleared it
@@ -388,24 +392,24 @@ class Life:
 
     def _checkpoint_of_all(self) -> None:
         """Have Java begin checkpoints until one is complete for which all readers were there."""
-        self._await("all readers are well", lambda: all(process.is_well for process in self._processes))
+        self._await("all readers read", lambda: all(process.is_reading for process in self._processes))
         self._await("the checkpoint before is complete", self._has_no_checkpoint)
         before = len(self._completed)
 
         def is_complete() -> bool:
             if self._begun is None:
                 self._begin()
-            self._look_for_checkpoint()
+            self._poll_checkpoint()
             return len(self._completed) > before
 
         self._await("a checkpoint of all readers is complete", is_complete)
 
     def _has_no_checkpoint(self) -> bool:
-        self._look_for_checkpoint()
+        self._poll_checkpoint()
         return self._begun is None
 
     def _await_end(self) -> None:
-        """Wait until a checkpoint of all readers has everything before it that was written."""
+        """Wait until a checkpoint of all readers is at the tails of the streams."""
         tails = {
             Segment(stream, number): offset
             for stream in self.streams
@@ -421,7 +425,7 @@ class Life:
     # ---- resets
 
     def reset(self, by: str) -> None:
-        """Let the group begin again at a checkpoint that Java has begun, and read to the end."""
+        """Reset the group to a checkpoint that Java has begun, and read to the end."""
         at = self._to_reset_to(whole=by == "java")
         out = list(self._processes)
         if by == "java":
@@ -436,7 +440,7 @@ class Life:
         self._await_end()
 
     def _to_reset_to(self, *, whole: bool) -> GroupCheckpoint:
-        """One from the middle; ``whole``: without the gap for which Java's own reset waits for ever."""
+        """Return one from the middle; ``whole``: without the gap for which Java's own reset waits forever."""
         complete = list(self._completed.values())
         assert complete, f"no checkpoint is complete: {self.record.checkpoints}"
         middle = complete[len(complete) // 4 : 3 * len(complete) // 4 + 1]
@@ -459,7 +463,7 @@ class Life:
         return administration.missing_from(positions, predecessors)
 
     def end(self) -> None:
-        """Let all readers leave."""
+        """Close all readers."""
         for process in self._processes:
             process.leave()
         self._await("all have left", lambda: all(process.has_noted("left") for process in self._processes))

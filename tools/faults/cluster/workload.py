@@ -1,6 +1,6 @@
-"""Plain clients, each in a thread of this process and with a connection of its own. ``_workload SPEC.json``.
+"""Plain clients, each in a thread of this process and with a separate connection. ``workload SPEC.json``.
 
-They work until standard input ends. A line there is answered by a line: what they are sure to have done.
+They work until standard input ends. A line there is answered with a line: the results that are certain.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from pravega_connector.client import EventBatch, EventWriter, PravegaClient, Str
 from pravega_connector.config import PravegaConfig
 from pravega_connector.errors import OutcomeUnknownError
 from pravega_serde.errors import PravegaError
-from tools.faults.cluster._notes import Notes, Tally
-
-__all__ = ["CLIENTS", "parse"]
+from tools.faults.cluster.timeline import Notes
+from tools.faults.verdict import Tally
 
 _KEYS: Final = 16
 _EVENTS: Final = 20
@@ -35,7 +34,7 @@ def parse(event: bytes) -> tuple[str, int]:
 
 
 class Worker(threading.Thread):
-    """One client: makes step after step, and goes on after errors as a patient user would, with what it has."""
+    """One client: repeats its step, and continues after errors as a patient user would, with the same objects."""
 
     pace = 0.5
 
@@ -43,7 +42,7 @@ class Worker(threading.Thread):
         super().__init__(name=name)
         self.client, self.streams, self.notes = PravegaClient(config), streams, notes
         self.stopping = threading.Event()
-        # What is told is always from between two steps.
+        # An answer is always taken between two steps.
         self.lock = threading.Lock()
 
     def run(self) -> None:
@@ -55,24 +54,24 @@ class Worker(threading.Thread):
                     self.notes.done(self.name)
             except (PravegaError, OSError) as error:
                 self.notes.error(self.name, error)
-            except Exception as error:  # noqa: BLE001 - a mistake of the client's is what is looked for
+            except Exception as error:  # noqa: BLE001 - a defect of the client is a result
                 self.notes.error(self.name, f"NOT AN ERROR OF THE CLIENT'S KIND {error!r}")
         self.end()
 
     @abstractmethod
     def step(self) -> bool:
-        """Do something; whether it was done."""
+        """Do something; return True if it was done."""
 
     @abstractmethod
-    def told(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
-        """What is sure, between two steps; ``unsure`` are events of the writer's that may be lost."""
+    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
+        """Return the results that are certain; ``unsure`` are events of the writer that may be lost."""
 
     def ask(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
-        """What is sure; a client that stays in one step for long has no answer."""
+        """Return the results that are certain, or ``hung`` if the client stays in one step."""
         if not self.lock.acquire(timeout=_PATIENCE):
             return {"hung": True}
         try:
-            return self.told(unsure)
+            return self.results(unsure)
         finally:
             self.lock.release()
 
@@ -99,14 +98,14 @@ class Writer(Worker):
                 self.writer.write(f"{key}|{n}".encode(), routing_key=key)
             self.writer.flush()
         except PravegaError:
-            # It may be written, and another writer begins behind it.
+            # It may be written, and another writer begins after it.
             self.unsure += map(_numbered, numbers)
             self.writer.abandon()
             self.writer = None
             raise
         return True
 
-    def told(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
+    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
         return {"marks": dict(map(_numbered, range(max(0, self.next - _KEYS), self.next))), "unsure": self.unsure}
 
     def end(self) -> None:
@@ -144,13 +143,13 @@ class Transactions(Worker):
             raise
         return True
 
-    def told(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
+    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
         end = self.next * _TRANSACTION
         return {"marks": dict(map(_numbered, range(max(0, end - _KEYS), end))), "unsure": self.unsure}
 
 
 class Reader(Worker):
-    """What both readers have: a count of what they see of the writer's events."""
+    """Counts the writer's events."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -161,7 +160,7 @@ class Reader(Worker):
             self.tally.add(*parse(event))
         return bool(events)
 
-    def told(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
+    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
         return {"seen": self.tally.take({}, unsure)}
 
 
@@ -184,7 +183,7 @@ class Follower(Reader):
 
 
 class BoundedReader(Reader):
-    """Reads up to the present tail, again and again."""
+    """Reads up to the present tail, repeatedly."""
 
     pace = 1.0
 
@@ -209,7 +208,7 @@ class _Number:
 
 
 class Synchronizer(Worker):
-    """Counts in a shared state; an update whose outcome is unknown is looked for, as the error says."""
+    """Counts in a shared state; after an unknown outcome it fetches the updates, as the error says."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -236,7 +235,7 @@ class Synchronizer(Worker):
             return True
         return False
 
-    def told(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
+    def results(self, unsure: list[tuple[str, int]]) -> dict[str, Any]:
         return {"updates": self.next - 1, "wrong": self.wrong}
 
     def end(self) -> None:
@@ -253,13 +252,6 @@ CLIENTS: Final[dict[str, type[Worker]]] = {
 }
 
 
-def resources() -> dict[str, int]:
-    """Memory in KiB, threads and descriptors of this process."""
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
-    memory, threads = int(status["VmRSS"].split()[0]), int(status["Threads"])
-    return {"rss_kib": memory, "threads": threads, "descriptors": len(os.listdir("/proc/self/fd"))}
-
-
 def main(file: str) -> None:
     spec = json.loads(Path(file).read_text())
     config, notes = PravegaConfig.from_env(), Notes(Path(spec["notes"]))
@@ -268,7 +260,7 @@ def main(file: str) -> None:
     for worker in workers:
         worker.start()
     for _ in sys.stdin:
-        answer: dict[str, Any] = {"resources": resources()}
+        answer: dict[str, Any] = {}
         for worker in workers:
             answer[worker.name] = worker.ask(answer.get("writer", {}).get("unsure", []))
         print(json.dumps(answer), flush=True)

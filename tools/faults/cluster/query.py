@@ -1,4 +1,4 @@
-"""An exactly-once query that copies a stream to another one until standard input ends. ``_query SPEC.json``.
+"""An exactly-once query that copies a stream to another one until standard input ends. ``query SPEC.json``.
 
 A query that fails is noted and started again on its checkpoint, as an operator would.
 """
@@ -15,14 +15,11 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tools.faults.cluster._notes import Notes
+from tools.faults.cluster.timeline import Notes
+from tools.faults.sink.application import session
 
 _SETTINGS: Final = {
-    "spark.ui.enabled": "false",
-    "spark.log.level": "OFF",
-    "spark.driver.memory": "512m",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 
@@ -47,7 +44,7 @@ class Watched:
         self._last = -1
 
     def look(self) -> None:
-        """Note what is new, and start the query again if it has failed."""
+        """Note new batches, and start the query again if it has failed."""
         try:
             if self._running is None:
                 self._running = self._start()
@@ -58,7 +55,7 @@ class Watched:
                 self._last = progress["batchId"]
                 if progress["numInputRows"]:
                     self._notes.add(self._name, "done", batch=self._last, rows=progress["numInputRows"])
-        except Exception as error:  # noqa: BLE001 - what the query says to its user
+        except Exception as error:  # noqa: BLE001 - the error that the user of the query sees
             self._notes.error(self._name, _message(error))
 
     def stop(self) -> None:
@@ -67,7 +64,7 @@ class Watched:
 
 
 def _message(error: Exception) -> str:
-    """The line that a user looks for in what Spark says; the rest goes to the log."""
+    """Return the line of Spark's error that a user needs; the rest goes to the log."""
     print(error, flush=True)
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
     named = [line for line in lines if "[PRAVEGA-" in line] or [line for line in lines if "Caused by" in line]
@@ -77,11 +74,9 @@ def _message(error: Exception) -> str:
 def main(file: str) -> None:
     spec = json.loads(Path(file).read_text())
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", spec["folder"] + "/warehouse")
-    for setting in _SETTINGS.items():
-        builder = builder.config(*setting)
-    spark, notes = builder.getOrCreate(), Notes(Path(spec["notes"]))
-    # In one thread: sources are found in the thread that has made the session.
+    spark = session({"master": "local[2]", "folder": spec["folder"], "conf": _SETTINGS})
+    notes = Notes(Path(spec["notes"]))
+    # In one thread: Spark finds sources in the thread that has created the session.
     queries = [Watched(spark, query, spec, notes) for query in spec["queries"]]
     while not select.select([sys.stdin], [], [], 0.2)[0]:
         for query in queries:

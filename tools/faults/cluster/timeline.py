@@ -1,4 +1,4 @@
-"""What clients note while they work, and what is counted in it: times of success, errors, numbered events."""
+"""Notes of clients while they work, and their timeline: times of success, of errors and of new clients."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Notes", "Tally", "Timeline"]
-
 #: Seconds that a new client needs at most, on a busy machine, when the servers are well.
 _SOON: Final = 8.0
 
@@ -22,7 +20,7 @@ _SOON: Final = 8.0
 class Notes:
     """A file of lines that several threads write; times are those of ``time.monotonic()``, one clock for a machine.
 
-    It stays open: one that is renamed goes on to be written under its new name.
+    The file stays open, so it is written under its new name after it was renamed.
     """
 
     def __init__(self, file: Path) -> None:
@@ -45,7 +43,7 @@ class Notes:
 
 
 class Timeline:
-    """What all clients and the probe note from now on, in the files ``*.notes`` of a folder."""
+    """Later notes of all clients and of the probe, in the files ``*.notes`` of a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -60,7 +58,7 @@ class Timeline:
         return [] if self._folder is None else list(self._folder.glob("*.notes"))
 
     def refresh(self) -> Timeline:
-        """Read what is new in the files; a line that is being written is left for the next time."""
+        """Read the new lines of the files, complete ones only."""
         for file in self._files():
             with file.open("rb") as data:
                 data.seek(self._read.get(file, 0))
@@ -82,17 +80,17 @@ class Timeline:
             self.errors[note["client"]].append((note["time"], note["text"]))
 
     def well(self, after: float) -> float | None:
-        """When the first probe that was started after a moment had its success: the server was well by then."""
+        """Return the time of the first success of a new client that was started after a moment."""
         return next((end for start, end in self.probes if start >= after), None)
 
     def next_done(self, client: str, after: float) -> float | None:
-        """When a client had its next success."""
+        """Return the time of the next success of a client."""
         return next((moment for moment in self.done[client] if moment >= after), None)
 
     def lag(self, client: str, moments: Iterable[float]) -> float | None:
-        """Seconds from the server's being well to the client's next success, the most over the moments of a fault.
+        """Return the most seconds from a new client's success to this client's next one, over the moments of a fault.
 
-        None: it had none any more.
+        None: it had no further success.
         """
         lags = [0.0]
         for moment in moments:
@@ -106,10 +104,10 @@ class Timeline:
         return max(lags)
 
     def behind(self, client: str, moments: Iterable[float]) -> float:
-        """Seconds by which a client was slower than new ones, the most over the moments of a fault.
+        """Return the most seconds by which a client was slower than new ones, over the moments of a fault.
 
-        As :meth:`lag`, without the time in which new clients had to wait themselves: the first one may have had its
-        success between two troubles of the servers.
+        It is :meth:`lag` without the time in which new clients had to wait: the first success of a new client may lie
+        between two outages of the servers.
         """
         most = 0.0
         for moment in moments:
@@ -128,47 +126,6 @@ class Timeline:
         return most
 
     def stall(self, client: str, since: float, until: float) -> float:
-        """The longest time without a success, in seconds."""
+        """Return the longest time without a success, in seconds."""
         moments = [since, *(moment for moment in self.done[client] if since < moment < until), until]
         return max(after - before for before, after in pairwise(moments))
-
-
-class Tally:
-    """Counts events that are numbered from 0 on for each key, in the order in which a reader gets them."""
-
-    def __init__(self) -> None:
-        self.last: dict[str, int] = {}
-        self.events = self.duplicated = self.out_of_order = 0
-        self._missing: set[tuple[str, int]] = set()
-
-    def add(self, key: str, number: int) -> None:
-        self.events += 1
-        last = self.last.get(key, -1)
-        if number > last:
-            self._missing |= {(key, between) for between in range(last + 1, number)}
-            self.last[key] = number
-        elif (key, number) in self._missing:
-            self._missing.remove((key, number))
-            self.out_of_order += 1
-        else:
-            self.duplicated += 1
-
-    def reached(self, marks: Mapping[str, int]) -> bool:
-        """Whether the last number of each key has been seen."""
-        return all(self.last.get(key, -1) >= number for key, number in marks.items())
-
-    def take(self, marks: Mapping[str, int], unsure: Iterable[tuple[str, int]] = ()) -> dict[str, int]:
-        """What was counted since the last time; ``unsure`` are events of which an error told that they may be lost."""
-        behind = {(key, n) for key, mark in marks.items() for n in range(self.last.get(key, -1) + 1, mark + 1)}
-        lost = (self._missing | behind) - set(map(tuple, unsure))
-        told = {
-            "events": self.events,
-            "lost": len(lost),
-            "duplicated": self.duplicated,
-            "out_of_order": self.out_of_order,
-        }
-        self.events = self.duplicated = self.out_of_order = 0
-        self._missing.clear()
-        for key, mark in marks.items():
-            self.last[key] = max(mark, self.last.get(key, -1))
-        return told

@@ -1,6 +1,6 @@
-"""The Spark application under test: copies a stream to another one, exactly once. ``python job.py SPEC.json``.
+"""The Spark application under test: copies a stream to another one, exactly once. ``application.py SPEC.json``.
 
-It ends with 0 when all there was is copied, with 1 when the query failed; what that had to say is in ``answer``.
+Its exit code is 0 if the query succeeded, and 1 if it failed; the error is in ``answer``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-# The number that an event is, without what the fault module has written behind it.
+# The number of an event, without the transaction id that the fault module appends.
 NUMBER = "substring_index(CAST(event AS STRING), '|', 1)"
 
 
@@ -41,13 +41,13 @@ def frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     options["min_partitions"] = "3"  # the few rows of a batch would share a task, and faults are for one of several
     options |= spec.get("client_options", {})
     events = spark.readStream.format("pravega").options(**options).load(spec["source"])
-    # Zeros in front leave a number what it is, and make an event that no replay repeats.
+    # Leading zeros keep the number, and make an event that no replay repeats.
     zeros = "repeat('0', CAST(rand() * 1000 AS INT))" if spec.get("random") else "''"
     events = events.selectExpr(
         f"{zeros} || {NUMBER} AS event", f"CAST(CAST({NUMBER} AS INT) % {spec['keys']} AS STRING) AS routing_key"
     )
     if spec.get("pause_ms"):
-        # So that a task takes long enough to be killed in the middle.
+        # A task must last long enough to be killed in the middle.
         events = events.where(f"reflect('java.lang.Thread', 'sleep', {spec['pause_ms']}L) <> 'awake'")
     return events.repartition(spec["repartition"], "routing_key") if spec.get("repartition") else events
 
@@ -75,7 +75,7 @@ def _module_file(_: int) -> str:
 
 
 def module_files(spark: SparkSession) -> list[str]:
-    """Where the executors have this project from."""
+    """Return the files of this project that the executors have loaded."""
     return sorted(set(spark.sparkContext.parallelize(range(4), 4).map(_module_file).collect()))
 
 
@@ -90,7 +90,7 @@ def main(file: str) -> int:
             query.awaitTermination()
         if spec.get("tell_modules"):
             answer["modules"] = module_files(spark)
-    except Exception as error:  # noqa: BLE001 - told to the test
+    except Exception as error:  # noqa: BLE001 - the test reads it
         answer["error"] = str(error)
     Path(spec["answer"]).write_text(json.dumps(answer))
     spark.stop()

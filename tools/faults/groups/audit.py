@@ -1,4 +1,7 @@
-"""The verdict on a run, from its files alone: readers' notes, the history of the group's state, and ``life.json``."""
+"""Audit of a trial from its files: readers' notes, the history of the group's state, and ``trial.json``.
+
+The measures of the verdict are listed at ``_MEASURES``.
+"""
 
 from __future__ import annotations
 
@@ -27,69 +30,54 @@ from pravega_connector.group_protocol import (
     decode_position,
 )
 from pravega_connector.wire import EVENT_HEADER_SIZE, StreamCut, StreamName
-from tools.faults.groups._history import entries_of
-from tools.faults.groups._process import KINDS, Note, notes_of
+from tools.faults.groups.history import entries_of
+from tools.faults.groups.readers import KINDS, Note, notes_of
+from tools.faults.verdict import Verdict
 
-__all__ = ["Verdict", "audit"]
-
-#: Seconds that a loaded machine may add to what a reader does in time.
+#: Seconds that a busy machine may add to the bounds.
 _SLACK: Final = 10.0
 #: After an attempt to acquire that failed, a reader tries again after as many seconds (UPDATE_WINDOW).
 _WINDOW: Final = 30.0
 _SHOWN: Final = 12
+_MEASURES: Final = {
+    "written": 0,
+    "repeats": 0,
+    # Events that were delivered after the offsets where the successors of lost readers began: the most repeats.
+    "allowed": 0,
+    # Seconds for which a reader still delivered after it was removed, or resumed after that.
+    "longest_late": 0.0,
+    "segments": 0,
+    "possessions": 0,
+    # Seconds for which a free segment had no reader.
+    "longest_unowned": 0.0,
+    # Checkpoints that all readers took, automatic ones included; and complete ones of those that Java began.
+    "checkpoints": 0,
+    "java_checkpoints": "",
+    "compactions": 0,
+}
 _OUT: Final = frozenset({"ReaderOfflineError", "ReinitializationRequiredException", "ReaderNotInReaderGroupException"})
 
 
 @dataclass
-class Verdict:
-    """What became of a run."""
-
-    seed: int
-    events: int = 0
-    delivered: int = 0
-    """Over the run and both resets."""
-    lost: int = 0
-    repeats: int = 0
-    allowed: int = 0
-    """Events that were delivered behind where the successors of lost readers began: the most that may be repeated."""
-    longest_late: float = 0.0
-    """Seconds after it was taken offline, or could go on after that, for which a reader still delivered."""
-    segments: int = 0
-    possessions: int = 0
-    longest_unowned: float = 0.0
-    """Seconds for which a segment that anybody could acquire had no reader."""
-    checkpoints: int = 0
-    """Those that all readers took, automatic ones included."""
-    java_checkpoints: str = ""
-    """Complete ones of those that Java began."""
-    compactions: int = 0
-    resets: list[str] = field(default_factory=list)
-    faults: dict[str, int] = field(default_factory=dict)
-    proofs: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-    failures: list[str] = field(default_factory=list)
-
-
-@dataclass
 class _Possession:
-    """A segment in the hands of a reader, as the state has it."""
+    """Time in which a reader owns a segment, according to the state."""
 
     reader: str
     segment: Segment
     start: int
     taken: int
-    """Its position in the last checkpoint that the reader has taken, or its start."""
+    """Position in the last checkpoint of the reader, or the start."""
     ended: str = ""
-    """How: completed, released, removed, reset; empty if it has not."""
+    """completed, released, removed, reset; empty if it has not ended."""
     end: int = 0
-    """Where the next one begins."""
+    """Offset at which the next reader begins."""
     first_ms: int = 0
     last_ms: int = 0
     reached: int = 0
     offsets: list[int] = field(default_factory=list)
 
     def takes(self, read: _Read) -> bool:
-        """Whether an event is what follows in it; then it is noted."""
+        """Return True, and note the event, if it is the next one."""
         at = self.reached or max(self.start, 0)
         is_over = self.ended in ("completed", "released") and at == self.end  # the reader may have acquired it again
         if read.offset != at or is_over:
@@ -111,7 +99,7 @@ class _Read(NamedTuple):
 
 @dataclass
 class _Phase:
-    """What belongs to the group between two beginnings."""
+    """State of the group between two resets."""
 
     chains: dict[Segment, list[_Possession]] = field(default_factory=lambda: defaultdict(list))
     completed: set[Segment] = field(default_factory=set)
@@ -121,16 +109,17 @@ class _Phase:
 
 
 def audit(folder: Path) -> Verdict:
-    """Judge a run."""
-    life = json.loads((folder / "life.json").read_text())
-    return _Audit(folder, life).verdict
+    """Return the verdict on a trial."""
+    return _Audit(folder, json.loads((folder / "trial.json").read_text())).verdict
 
 
 class _Audit:
-    def __init__(self, folder: Path, life: Mapping[str, Any]) -> None:
-        self._folder, self._life = folder, life
-        kept = {name: life[name] for name in ("seed", "resets", "faults", "proofs", "seconds")}
-        self.verdict = Verdict(**kept, events=sum(life["written"].values()))
+    def __init__(self, folder: Path, trial: Mapping[str, Any]) -> None:
+        self._folder, self._trial = folder, trial
+        self._measures = {**_MEASURES, "written": sum(trial["written"].values()), "resets": trial["resets"]}
+        self._counts = dict.fromkeys(("events", "lost", "duplicated", "out_of_order"), 0)
+        self.verdict = Verdict("mixed", trial["seed"], {"readers": self._counts}, self._measures)
+        self.verdict.faults, self.verdict.proofs = trial["faults"], trial["proofs"]
         self._phases: list[_Phase] = []
         self._owned: dict[tuple[str, Segment], list[_Possession]] = defaultdict(list)
         self._taken: list[tuple[str, str, dict[Segment, tuple[int, int]]]] = []  # checkpoint, reader, (position, start)
@@ -146,6 +135,7 @@ class _Audit:
         self._check_positions()
         self._check_deliveries()
         self._check_faults()
+        self.verdict.check_counts()
         if len(self.verdict.failures) > _SHOWN:
             more = len(self.verdict.failures) - _SHOWN
             self.verdict.failures[_SHOWN:] = [f"and {more} more"]
@@ -164,7 +154,7 @@ class _Audit:
                     if state is None:
                         self._begin_phase(value)
                     else:
-                        self.verdict.compactions += 1
+                        self._measures["compactions"] += 1
                         if value != state:
                             self._fail(f"a compaction is another state than ours at {entry.ms}")
                     state = value
@@ -219,7 +209,7 @@ class _Audit:
         for name in before.checkpoints.waiting.keys() - state.checkpoints.waiting.keys():
             if name in state.checkpoints.positions and SILENT not in name:
                 self._complete[name] = state.checkpoints.positions[name]
-                self.verdict.checkpoints += 1
+                self._measures["checkpoints"] += 1
         self._note_free(ms, state)
 
     def _end(self, segment: Segment, how: str, at: int) -> None:
@@ -230,7 +220,7 @@ class _Audit:
         since = self._phases[-1].free_since
         for segment in [one for one in since if one not in state.unassigned]:
             seconds = (ms - since.pop(segment)) / 1000
-            self.verdict.longest_unowned = max(self.verdict.longest_unowned, round(seconds, 1))
+            self._measures["longest_unowned"] = max(self._measures["longest_unowned"], round(seconds, 1))
             bound = state.config.refresh_ms / 1000 + state.readers + _WINDOW + _SLACK
             if seconds > bound:
                 self._fail(f"{segment} had no reader for {seconds:.1f} s, more than {bound:g} s")
@@ -258,13 +248,12 @@ class _Audit:
     # ---- what the readers have noted
 
     def _read_notes(self) -> None:
-        for reader, about in self._life["readers"].items():
+        for reader, about in self._trial["readers"].items():
             if about["phase"] >= len(self._phases):
                 self._fail(f"{reader} is of a phase that the history has not")
                 continue
             file = self._folder / f"{reader}.notes"
-            lines = file.read_bytes() if file.exists() else b""
-            notes = notes_of(lines[: lines.rfind(b"\n") + 1])
+            notes = notes_of(file.read_bytes() if file.exists() else b"")
             self._phases[about["phase"]].reads += self._reads(reader, notes)
         for read in self._phases[0].reads:
             self._lengths[read.segment] = max(read.end, self._lengths.get(read.segment, 0))
@@ -287,13 +276,13 @@ class _Audit:
 
     @property
     def _may_be_out(self) -> set[str]:
-        last = len(self._life["phases"]) - 1
-        return {*self._life["offline"], *(r for r, about in self._life["readers"].items() if about["phase"] < last)}
+        last = len(self._trial["phases"]) - 1
+        return {*self._trial["offline"], *(r for r, about in self._trial["readers"].items() if about["phase"] < last)}
 
     # ---- what must hold
 
     def _check_possessions(self) -> None:
-        """What a reader is given of a segment follows without a gap where it acquired it, up to where it let go."""
+        """Check that a reader receives a segment without a gap, from where it acquired it to where it released it."""
         for phase in self._phases:
             left: dict[tuple[str, Segment], list[_Possession]] = {}
             for read in phase.reads:
@@ -303,25 +292,25 @@ class _Audit:
                 if not owned:
                     self._fail(f"{read.reader} was given {read.segment}:{read.offset}, which did not follow")
             for segment, chain in phase.chains.items():
-                self.verdict.possessions += len(chain)
+                self._measures["possessions"] += len(chain)
                 for at, own in enumerate(chain):
                     self._check_end(segment, own)
                     self._check_next(own, chain[at + 1 :])
-        self.verdict.segments = len(self._phases[0].predecessors)
+        self._measures["segments"] = len(self._phases[0].predecessors)
 
     def _check_end(self, segment: Segment, own: _Possession) -> None:
         length = self._lengths.get(segment, 0)
         start = length if own.start < 0 else own.start
         reached, end = max(own.reached, start), length if own.end < 0 else own.end
-        if own.ended == "removed" and own.reader in self._life["offline"]:
-            self.verdict.allowed += sum(offset >= end for offset in own.offsets)
+        if own.ended == "removed" and own.reader in self._trial["offline"]:
+            self._measures["allowed"] += sum(offset >= end for offset in own.offsets)
             if reached < end:
                 self._fail(f"{own.reader} was given {segment} up to {reached}, and the next one begins at {end}")
         elif own.ended in ("released", "completed", "removed") and reached != end:
             self._fail(f"{own.reader} was given {segment} up to {reached}, and {own.ended} it at {end}")
 
     def _check_next(self, own: _Possession, later: list[_Possession]) -> None:
-        offline = self._life["offline"].get(own.reader)
+        offline = self._trial["offline"].get(own.reader)
         following = min((one.first_ms for one in later if one.first_ms), default=None)
         if offline is None or own.ended != "removed":
             if following is not None and own.last_ms > following and own.ended != "reset":
@@ -329,13 +318,13 @@ class _Audit:
             return
         from_ms = max(offline["done"], offline.get("resumed", 0))
         late = (own.last_ms - from_ms) / 1000
-        self.verdict.longest_late = max(self.verdict.longest_late, round(late, 2))
-        bound = self._life["settings"]["refresh_ms"] / 1000 + _SLACK
+        self._measures["longest_late"] = max(self._measures["longest_late"], round(late, 2))
+        bound = self._trial["settings"]["refresh_ms"] / 1000 + _SLACK
         if late > bound:
             self._fail(f"{own.reader} was given {own.segment} for {late:.1f} s after it was taken offline")
 
     def _check_positions(self) -> None:
-        """What readers say of where they are is behind what they were given."""
+        """Check that each position of a reader is the end of the events that it has received."""
         for name, reader, positions in self._taken:
             if SILENT in name:
                 continue
@@ -361,29 +350,24 @@ class _Audit:
             first: dict[tuple[Segment, int], _Read] = {}
             for read in sorted(phase.reads, key=lambda one: one.ms):
                 first.setdefault((read.segment, read.offset), read)
-            self.verdict.delivered += len(phase.reads)
-            self.verdict.repeats += len(phase.reads) - len(first)
-            self.verdict.lost += len(expected - {(one.key, one.number) for one in first.values()})
+            self._counts["events"] += len(phase.reads)
+            self._measures["repeats"] += len(phase.reads) - len(first)
+            self._counts["lost"] += len(expected - {(one.key, one.number) for one in first.values()})
             if strange := {(one.key, one.number) for one in first.values()} - expected:
                 self._fail(f"phase {number} has {len(strange)} events that lie before its beginning, or never were")
             by_key: dict[str, list[_Read]] = defaultdict(list)
             for read in first.values():
                 by_key[read.key].append(read)
-            for key, reads in by_key.items():
+            for reads in by_key.values():
                 reads.sort(key=lambda one: one.number)
-                wrong = sum(one.ms > after.ms for one, after in pairwise(reads))
-                if wrong:
-                    self._fail(f"{wrong} events of key {key} came before earlier ones, in phase {number}")
-        if self.verdict.lost:
-            self._fail(f"{self.verdict.lost} events were lost")
-        if self.verdict.repeats > self.verdict.allowed:
-            self._fail(f"{self.verdict.repeats} events were repeated, {self.verdict.allowed} at most by lost readers")
+                self._counts["out_of_order"] += sum(one.ms > after.ms for one, after in pairwise(reads))
+        self._counts["duplicated"] = max(0, self._measures["repeats"] - self._measures["allowed"])
 
     def _expected(self, number: int) -> set[tuple[str, int]]:
-        """Keys and numbers of the events behind the beginning of a phase."""
+        """Return keys and numbers of the events after the start of a phase."""
         if not number:
-            return {(key, one) for key, count in self._life["written"].items() for one in range(count)}
-        cuts = {stream: StreamCut.from_text(text) for stream, text in self._life["phases"][number].items()}
+            return {(key, one) for key, count in self._trial["written"].items() for one in range(count)}
+        cuts = {stream: StreamCut.from_text(text) for stream, text in self._trial["phases"][number].items()}
         begin = {
             Segment(StreamName.parse(stream), one): at
             for stream, cut in cuts.items()
@@ -404,24 +388,24 @@ class _Audit:
         }
 
     def _check_faults(self) -> None:
-        faults = self._life["faults"]
+        faults = self._trial["faults"]
         wanted = {f"{kind} {what}" for kind in KINDS for what in ("killed", "taken offline", "left")}
         if missing := wanted - faults.keys():
             self._fail(f"it has not happened: {', '.join(sorted(missing))}")
         if sum(count for fault, count in faults.items() if " paused" in fault) != len(KINDS):
             self._fail(f"not one reader of each kind has stood still: {faults}")
-        if faults.get("scaled") != 2 * len(self._life["phases"][0]):
+        if faults.get("scaled") != 2 * len(self._trial["phases"][0]):
             self._fail(f"not every stream was scaled up and down: {faults}")
-        for reader in self._life["offline"]:
+        for reader in self._trial["offline"]:
             if reader not in self._removed:
                 self._fail(f"{reader} was taken offline, and the history does not show it")
         complete = {
-            name: found["cuts"] for name, found in self._life["checkpoints"].items() if found and "cuts" in found
+            name: found["cuts"] for name, found in self._trial["checkpoints"].items() if found and "cuts" in found
         }
-        self.verdict.java_checkpoints = f"{len(complete)} of {len(self._life['checkpoints'])}"
+        self._measures["java_checkpoints"] = f"{len(complete)} of {len(self._trial['checkpoints'])}"
         with_both = 0
         for name, cuts in complete.items():
-            kinds = {self._life["readers"][reader]["kind"] for reader in self._takers[name]}
+            kinds = {self._trial["readers"][reader]["kind"] for reader in self._takers[name]}
             with_both += len(kinds) == 2
             positions = self._complete.get(name)
             if positions is None or _by_stream(positions) != {
@@ -433,7 +417,7 @@ class _Audit:
 
 
 def _length_of(position: int, length: int) -> int:
-    """An offset, or the length of a segment that was read to its end."""
+    """Return an offset, or the length of a segment that was read to its end."""
     return length if position < 0 else position
 
 

@@ -1,4 +1,7 @@
-"""A copy of a stream to another one in one batch, with whichever connector this Spark finds. ``job.py SPEC.json``."""
+"""Spark application: copies a stream to another one in one batch, with the connector that Spark finds.
+
+``application.py SPEC.json``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pyspark.sql import functions as F
 
 
 def slowed(frame: DataFrame, seconds: float) -> DataFrame:
-    """The second of two tasks takes that much longer than the first."""
+    """Let the second of two tasks take `seconds` longer than the first."""
     slept = []
 
     def wait(event: str, partition: int) -> str:
@@ -33,17 +36,19 @@ def main(file: str) -> int:
     for name, value in spec["conf"].items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    server = {"controller": spec["controller"], "scope": spec["scope"]}
-    read = spark.readStream.format("pravega").options(**server, stream=spec["source"], start_stream_cut="earliest")
+    scope, _, source = spec["source"].partition("/")
+    target = spec["target"].partition("/")[2]
+    server = {"controller": spec["controller"], "scope": scope}
+    read = spark.readStream.format("pravega").options(**server, stream=source, start_stream_cut="earliest")
     text = "CAST(event AS STRING)"
     rows = read.load().selectExpr(f"{text} AS event", f"{text} AS routing_key").repartition(2)
     if spec["slow_s"]:
         rows = slowed(rows, spec["slow_s"])
     writer = rows.writeStream.format("pravega").trigger(availableNow=True)
-    writer = writer.options(**server, stream=spec["target"], checkpointLocation=spec["checkpoint"], **spec["options"])
+    writer = writer.options(**server, stream=target, checkpointLocation=spec["checkpoint"], **spec["options"])
     try:
         writer.start().awaitTermination()
-    except Exception as error:  # noqa: BLE001 - told to who counts
+    except Exception as error:  # noqa: BLE001 - it is in the log
         print(f"FAILED {str(error)[:300]!r}", flush=True)
         return 1
     return 0

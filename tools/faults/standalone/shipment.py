@@ -1,6 +1,6 @@
 """A cluster's Python without this project, and the two ways in which an application brings it along.
 
-All of it is made of what the running environment has, without any download; real artefacts can be given instead.
+Everything is built from the running environment, without a download; real artefacts can be given instead.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from typing import Final
 
 from packaging.requirements import Requirement
 
-__all__ = ["WAYS", "Shipment", "bare_python", "ship"]
+from tools.faults.processes import ROOT
 
 WAYS: Final = ("py-files", "archives")
-_ROOT: Final = Path(__file__).parents[3]
 _PACKAGES: Final = ("pravega_serde", "connector", "pravega_connector", "pyspark_pravega")
-#: What stands in site-packages for this project, installed in either way; and what adds folders to the path.
+#: Entries of site-packages that belong to this project, or add folders to the path.
 _OURS: Final = re.compile(rf"({'|'.join(_PACKAGES)})([-.].*)?|.*\.pth|__pycache__")
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """What ``spark-submit`` is told, so that the application's Python processes have this project."""
+    """Options of ``spark-submit`` with which the application's Python processes have this project."""
 
     options: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
-    """Of the machine that submits: the driver is there."""
+    """Variables on the machine that submits, and runs the driver."""
 
 
 def bare_python(folder: Path) -> tuple[Path, Path]:
-    """A Python with everything that this one has but the project, and the folder of its Spark."""
+    """Create a Python with all packages of this one except the project; return it and the folder of its Spark."""
     packages = _new_environment(folder)
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if not _OURS.fullmatch(entry.name):
@@ -46,7 +45,7 @@ def bare_python(folder: Path) -> tuple[Path, Path]:
 
 
 def ship(way: str, folder: Path, python: Path, artefact: Path | None = None) -> Shipment:
-    """Make what is to be shipped, or take the ``artefact``; ``python`` is the cluster's, as all machines have it."""
+    """Build a shipment, or use the ``artefact``; ``python`` is the cluster's, on all machines."""
     if way == "py-files":
         file = artefact or _zip(folder / "pravega-serde.zip")
         # The processes on the driver's side that look up and plan data sources do not see --py-files.
@@ -61,30 +60,30 @@ def ship(way: str, folder: Path, python: Path, artefact: Path | None = None) -> 
 
 
 def _new_environment(folder: Path) -> Path:
-    """An environment without any package: the folder for packages."""
+    """Create an environment without packages; return its folder for packages."""
     venv.create(folder, symlinks=True, with_pip=False)
     (packages,) = folder.glob("lib/python*/site-packages")
     return packages
 
 
 def _zip(file: Path) -> Path:
-    """The packages as the wheel has them, under a name that Spark puts on the path."""
+    """Pack the packages as in the wheel, under a name that Spark adds to the path."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in _PACKAGES:
-            for path in _files(_ROOT / package):
-                archive.write(path, path.relative_to(_ROOT))
+            for path in _files(ROOT / package):
+                archive.write(path, path.relative_to(ROOT))
     return file
 
 
 def _archive(file: Path, folder: Path) -> Path:
-    """An environment with the project and what it needs, packed as ``venv-pack`` does; Spark comes from the cluster."""
+    """Pack an environment with the project and its dependencies, as ``venv-pack`` does, without Spark."""
     packages = _new_environment(folder).relative_to(folder)
     # Spark unpacks a .tar by Java, which refuses the link to the interpreter, and a .tar.gz by tar.
     with tarfile.open(file, "w:gz", compresslevel=1) as archive:
         archive.add(folder, ".")
         for package in _PACKAGES:
-            for path in _files(_ROOT / package):
-                archive.add(path, packages / path.relative_to(_ROOT))
+            for path in _files(ROOT / package):
+                archive.add(path, packages / path.relative_to(ROOT))
         for needed in _closure("pravega-serde", "pandas"):
             for entry in needed.files or ():
                 if entry.parts[0] != ".." and entry.suffix != ".pyc":
@@ -97,7 +96,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _closure(*names: str) -> list[Distribution]:
-    """What these distributions need, and they themselves, but for the project."""
+    """Return these distributions and their dependencies, without the project."""
     found: dict[str, Distribution] = {}
     waiting = list(names)
     while waiting:

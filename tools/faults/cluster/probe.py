@@ -1,7 +1,7 @@
-"""Fresh clients, one a second, each a process of its own: they tell when the servers work. ``_probe SPEC.json``.
+"""New clients, one per second, each in a new process: their success shows that the servers work. ``probe SPEC.json``.
 
 Each writes to every segment of a stream, reads it back, and commits a transaction. Everything is imported before the
-processes are forked, and nothing is connected. They go on until standard input ends.
+processes are forked, and nothing is connected. The program runs until standard input ends.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ import pyarrow as pa
 from pravega_connector.client import PravegaClient, StreamName
 from pravega_connector.config import PravegaConfig
 from pravega_serde.errors import PravegaError
-from tools.faults.cluster._notes import Notes
-
-__all__ = ["EVENTS", "SECONDS"]
+from tools.faults.cluster.timeline import Notes
 
 _EVERY: Final = 1.0
-#: What a probe may take: longer than a healthy server needs on a busy machine, shorter than a failover.
+#: Timeout of a probe: longer than a healthy server needs on a busy machine, shorter than a failover.
 SECONDS: Final = 12.0
 _MOST: Final = 4
 EVENTS: Final = 32

@@ -1,6 +1,6 @@
-"""A Python application that reads in a reader group until it is told otherwise: ReaderLoop.java has commands and notes.
+"""A Python application that reads in a reader group; ReaderLoop.java has the same commands and notes.
 
-``_python CONTROLLER``
+``reader CONTROLLER``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Final
 
 from pravega_connector.client import PravegaClient
 from pravega_connector.group_protocol import encode_position
-from pravega_connector.groups.reader import GroupReader
+from pravega_connector.group_protocol.machine import GroupReader
 
 _POSITION_SECONDS: Final = 0.25
 _READ_SECONDS: Final = 0.2
@@ -26,7 +26,7 @@ def main(controller: str) -> None:
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     with PravegaClient(controller, timeout=60.0) as client:
         while words := commands.get().split():
-            if words[0] != "join":  # it is out already
+            if words[0] != "join":  # it has left already
                 continue
             _, scope, group, reader_id, file = words
             with Path(file).open("ab", buffering=0) as notes:
@@ -37,7 +37,7 @@ def main(controller: str) -> None:
                     ):
                         _read(reader, commands, notes)
                     _note(notes, "left")
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is noted
+                except Exception as error:  # noqa: BLE001 - every error is noted
                     _note(notes, "out", type(error).__name__)
                     traceback.print_exc()
 

@@ -1,4 +1,4 @@
-"""What a group's state stream has held, in order, with the times at which it was seen; compactions truncate it."""
+"""History of a group's state stream: all entries in order, with the times at which they were seen."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from pravega_connector.group_protocol import (
 from pravega_connector.single_segment.revisioned import RevisionedStreamClient
 from pravega_connector.single_segment.synchronizer import _EntrySerializer
 
-__all__ = ["Entry", "History", "entries_of"]
-
 _LOOK_SECONDS: Final = 0.2
 _SERIALIZER: Final = _EntrySerializer(InitSerializer(), StateSerializer())
 
@@ -46,7 +44,7 @@ class _Bytes:
 
 
 def entries_of(file: Path) -> Iterator[Entry]:
-    """What a history has kept in its file."""
+    """Return the entries in the file of a history."""
     with file.open() as lines:
         for line in lines:
             kept = json.loads(line)
@@ -55,7 +53,7 @@ def entries_of(file: Path) -> Iterator[Entry]:
 
 
 class History(threading.Thread):
-    """Keeps what is written to the state of a group from now on. Context manager."""
+    """Keeps each later entry of a group's state, which compactions truncate. Context manager."""
 
     def __init__(self, client: PravegaClient, name: StreamName, file: Path) -> None:
         super().__init__(name="history")
@@ -71,7 +69,7 @@ class History(threading.Thread):
                 while not self._end.wait(_LOOK_SECONDS):
                     self._read(kept.write)
                 self._read(kept.write)
-        except Exception as error:  # noqa: BLE001 - whoever plays the run looks for it
+        except Exception as error:  # noqa: BLE001 - the trial raises it
             self.error = error
 
     def _read(self, keep: Callable[[str], object]) -> None:

@@ -1,10 +1,8 @@
-"""A standalone Spark cluster of two hosts: a slow task gets a rival only on another host than its own."""
+"""A standalone Spark cluster of two hosts: Spark starts a second attempt of a task only on another host."""
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -13,21 +11,18 @@ from typing import Final, Self
 import pyspark
 
 from pravega_connector.ports import free_ports
-from tools.faults.exactly_once._scene import await_that
-from tools.processes import kill_session, session_of
-
-__all__ = ["HOSTS", "SparkCluster"]
+from tools.faults.processes import Process, await_that
 
 _MASTER: Final = "org.apache.spark.deploy.master.Master"
 _WORKER: Final = "org.apache.spark.deploy.worker.Worker"
-#: On Linux every address of 127/8 is this machine, and to Spark a host of its own.
+#: On Linux every address of 127/8 is this machine, and to Spark a separate host.
 HOSTS: Final = ("127.0.0.2", "127.0.0.3")
-#: Seconds for a process of Spark's to be there: on a busy machine minutes.
+#: Seconds until a process of Spark is ready: on a busy machine minutes.
 _START: Final = 300.0
 
 
 class SparkCluster:
-    """A master and two workers of one core each; ``environment`` is what their Python processes are to see.
+    """A master and two workers of one core each; ``environment`` is that of their Python processes.
 
     ``spark`` is the folder of Spark's installation. Context manager.
     """
@@ -39,7 +34,7 @@ class SparkCluster:
         self.master = f"spark://127.0.0.1:{self._port}"
         self._folder, self._environment, self._memory = folder, environment, memory
         self._spark = spark or Path(pyspark.__file__).parent
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, Process] = {}
 
     def __enter__(self) -> Self:
         self._start("master", "127.0.0.1", _MASTER, "--port", str(self._port))
@@ -51,36 +46,30 @@ class SparkCluster:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        for name in reversed(list(self._processes)):
-            self.kill(name)
+        for process in reversed(self._processes.values()):
+            process.close()
 
     def start_worker(self, host: str) -> None:
-        """Start a worker; where one was killed, another one."""
+        """Start a worker, or another one if it was killed."""
         self._start(host, host, _WORKER, "--cores", "1", "--memory", self._memory, self.master)
 
     def await_worker(self, host: str) -> None:
         await_that(f"worker {host} is registered", lambda: self._registered(host), _START)
 
     def kill(self, host: str) -> list[int]:
-        """Kill a worker with its executors and their Python processes: which processes those were."""
+        """Kill a worker with its executors and their Python processes; return their pids."""
         process = self._processes.pop(host)
-        killed = kill_session(process.pid)
-        process.wait()
-        await_that(f"{host} is gone", lambda: not session_of(process.pid))
+        killed = process.processes()
+        process.kill()
+        self._log(host).rename(self._log(f"{host}-killed"))
         return killed
 
     def _start(self, name: str, host: str, main: str, *arguments: str) -> None:
         local = {"SPARK_LOCAL_IP": host, "SPARK_WORKER_DIR": str(self._folder / name), "SPARK_HOME": str(self._spark)}
-        # Executors are children of a worker: they get its environment, and are of its session.
-        with self._log(name).open("wb") as log:
-            self._processes[name] = subprocess.Popen(
-                [str(self._spark / "bin" / "spark-class"), main, "--host", host, "--webui-port", "0", *arguments],
-                cwd=self._folder,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable, **self._environment, **local},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        command = [self._spark / "bin" / "spark-class", main, "--host", host, "--webui-port", "0", *arguments]
+        # Executors are children of a worker: they have its environment and its session.
+        environment = {"PYSPARK_PYTHON": sys.executable, **self._environment, **local}
+        self._processes[name] = Process(command, self._log(name), environment)
 
     def _log(self, name: str) -> Path:
         return self._folder / f"spark-{name}.log"

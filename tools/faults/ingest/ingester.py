@@ -1,0 +1,129 @@
+"""Ingesters: each is a forked process with everything imported, and may kill or stop itself at a point of a step."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.csv
+
+import pravega_connector.cli.ingest  # noqa: F401 - a forked process need not import it
+from pravega_connector.cli import main as command
+from pravega_connector.client import TransactionalWriter
+from pravega_connector.exactly_once.steps import Outcome, StepLog
+from pravega_connector.ingest.ingester import Ingester as Product
+from pravega_connector.writer.transactions import OpenTransaction
+from tools.faults.inject import after, arm, during
+from tools.faults.processes import await_that
+from tools.processes import stat_of
+
+#: Points in the order in which a step reaches them.
+POINTS: Final = (
+    "after decide",
+    "after begin",
+    "during record",
+    "after record",
+    "while writing",
+    "after flush",
+    "after visible",
+    "during commit",
+    "after commit",
+)
+_END_SECONDS: Final = 300.0
+_FORKS: Final = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload([__name__])
+pyarrow.csv.ReadOptions()
+
+
+def _main(arguments: list[str], folder: Path, fault: Mapping[str, Any]) -> None:
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for number in (1, 2):
+        os.dup2(log, number)
+    arm(folder, fault)
+    after(Product, "_take_over", "after decide")
+    after(TransactionalWriter, "begin", "after begin")
+    _during(Product, "_record", "during record")
+    after(Product, "_record", "after record", only=lambda turn: turn.outcome is Outcome.WRITTEN)
+    after(OpenTransaction, "write_column", "while writing")
+    after(Product, "_flush", "after flush")
+    after(Product, "_await_before", "after visible")
+    _during(StepLog, "_commit", "during commit")
+    after(StepLog, "_commit", "after commit")
+    command(["ingest", *arguments])
+
+
+def _during(cls: type, name: str, point: str) -> None:
+    method: Callable[..., Any] = getattr(cls, name)
+
+    @wraps(method)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return during(point, lambda: method(*args, **kwargs))
+
+    setattr(cls, name, wrapper)
+
+
+class Ingester:
+    """One process of ``pravega-serde ingest``. ``folder`` holds its log and the report of its fault."""
+
+    def __init__(self, arguments: Iterable[object], folder: Path, **fault: Any) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._process = _FORKS.Process(target=_main, args=([*map(str, arguments)], folder, fault))
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """Exit code; minus the signal's number after a signal; None while it runs."""
+        return self._process.exitcode
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+    @property
+    def stopped(self) -> bool:
+        """True while a signal has stopped it."""
+        return stat_of(self.pid)[:1] == ["T"]
+
+    @property
+    def fired(self) -> bool:
+        """True if it has reported that it causes its fault."""
+        return (self._folder / "fired").exists()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def await_end(self, seconds: float = _END_SECONDS) -> None:
+        await_that("an ingester ends", lambda: self.code is not None, seconds, poll=0.01)
+
+    def succeeds(self, seconds: float = _END_SECONDS) -> None:
+        self.await_end(seconds)
+        assert self.code == 0, f"an ingester ended with {self.code}: {self.text()}"
+
+    def text(self) -> str:
+        log = self._folder / "log"
+        return log.read_text() if log.exists() else ""
+
+    def peak_memory(self) -> int:
+        """Return the peak of its memory in bytes; 0 after its end."""
+        try:
+            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), 0)
+
+    def close(self) -> None:
+        """Kill it if it runs."""
+        self._process.kill()
+        self._process.join()
+        self._process.close()

@@ -1,0 +1,365 @@
+"""Scenarios of the exactly-once sink: where a worker, a driver or Pravega fails, and the result that follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from pravega_connector.client import StreamName
+from pravega_connector.exactly_once.batches import Ledger, Outcome, Recovery, ledger_name
+from tools.faults.harness import Table
+from tools.faults.record import PROOFS, Column, measured
+from tools.faults.sink.setup import CLUSTER, LONG_LEASE, SHORT_LEASE, SinkScenario, SinkSettings, SinkSetup
+from tools.faults.sink.trial import Fault, Trial, fault_environment
+from tools.faults.spark_cluster import SparkCluster
+from tools.faults.streams import Source
+
+Play = Callable[[Trial], None]
+
+
+def _assert_replayed(trial: Trial, *batches: int) -> None:
+    assert {*batches} <= {*trial.replayed()}, f"batches {batches} were not replayed: {trial.replayed()}"
+
+
+# ---- workers ---------------------------------------------------------------------------------------------------------
+
+
+def _worker(at: str, **more: Any) -> Fault:
+    return {"at": at, "action": "kill", "batch": 1, "partition": 1, **more}
+
+
+def _query_fails(fault: Fault, *, late: bool = False) -> Play:
+    def play(trial: Trial) -> None:
+        trial.start(fault).fails("Python worker exited unexpectedly")
+        if late:
+            trial.outwait_lease()
+        trial.start().succeeds()
+
+    return play
+
+
+def _worker_done(trial: Trial) -> None:
+    """Spark may give the worker another task before it dies, and then repeats that task."""
+    trial.start(_worker("after message", action="kill-later", partition=0), master="local[2,3]").succeeds()
+
+
+def _retried(trial: Trial) -> None:
+    trial.start(_worker("while writing", nth=2), master="local[2,3]").succeeds()
+    tasks = {(line["partition"], line["attempt"]) for line in trial.noted("begun") if line.get("batch") == 1}
+    assert {(1, 0), (1, 1)} <= tasks, f"no second attempt of partition 1: {tasks}"
+
+
+def _speculated(trial: Trial) -> None:
+    conf = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.minTaskRuntime": "10ms",
+        "spark.executor.memory": "512m",
+    }
+    fault = _slow(60.0) | {"partition": 0, "attempt": 0}
+    with SparkCluster(trial.folder, fault_environment(trial.folder, "1", fault)) as cluster:
+        trial.start(fault, master=cluster.master, conf=conf).succeeds()
+    tasks = {line["attempt"] for line in trial.noted("begun") if line.get("batch") == 1 and line["partition"] == 0}
+    assert len(tasks) > 1, "no attempt ran next to the slow one"
+
+
+def _slow(seconds: float) -> Fault:
+    return {"at": "while writing", "action": "sleep", "seconds": seconds, "batch": 1, "partition": 2}
+
+
+def _slow_sibling(trial: Trial) -> None:
+    """The workers of the finished tasks stay alive, and keep their transactions open."""
+    trial.start(_slow(3 * SHORT_LEASE)).succeeds()
+    (finished,) = [line for line in trial.noted("begun") if line.get("batch") == 1 and line["partition"] == 0]
+    (committed,) = [line for line in trial.noted("commit") if line["batch"] == 1]
+    assert committed["time"] - finished["time"] > 2 * SHORT_LEASE, "the slow task was not slow"
+
+
+def _idle_workers_ended(trial: Trial) -> None:
+    """Spark ends workers after a minute without work, and their transactions expire a lease later."""
+    trial.start(_slow(110.0)).fails("PRAVEGA-LEASE-EXPIRED")
+    trial.start().succeeds()
+
+
+def _worker_reuse_off(trial: Trial) -> None:
+    """No process keeps the transactions of finished tasks."""
+    conf = {"spark.python.worker.reuse": "false"}
+    trial.start(_slow(150.0), conf=conf).fails("PRAVEGA-LEASE-EXPIRED")
+    trial.start(conf=conf).succeeds()
+
+
+# ---- the driver ------------------------------------------------------------------------------------------------------
+
+
+def _driver(at: str, **more: Any) -> Fault:
+    return {"at": at, "action": "kill-all", "batch": 1, **more}
+
+
+_AFTER_PILOT: Final = _driver("after COMMIT_PILOT")
+
+
+def _dies(
+    fault: Fault,
+    *,
+    late: bool = False,
+    meanwhile: Callable[[Trial], None] = lambda trial: None,
+    again: Fault | None = None,
+    **spec: Any,
+) -> Play:
+    """The whole application dies and is started again: at once, or after the end of every lease.
+
+    ``meanwhile``: something else happens before the restart. ``again``: options of the restart.
+    """
+
+    def play(trial: Trial) -> None:
+        trial.start(fault, **spec).is_killed()
+        meanwhile(trial)
+        if late:
+            trial.outwait_lease()
+        trial.start(**(spec if again is None else again)).succeeds()
+        _assert_replayed(trial, 1)
+
+    return play
+
+
+def _commit_log_deleted(*, late: bool = False) -> Play:
+    def play(trial: Trial) -> None:
+        trial.start().succeeds()
+        trial.forget_batch(2)
+        if late:
+            trial.outwait_lease()
+        trial.start().succeeds()
+        _assert_replayed(trial, 2)
+
+    return play
+
+
+def _two_drivers(at: str, *, late: bool = False) -> Play:
+    """The first driver stops, the second does all the work, the first continues."""
+
+    def play(trial: Trial) -> None:
+        first = trial.start({"at": at, "action": "stop-all", "batch": 1})
+        trial.await_fired(first)
+        if late:
+            trial.outwait_lease()
+        trial.start().succeeds()
+        first.resume()
+        # A driver that stopped for longer than a commit may last has no time left to learn who took over.
+        first.fails("PRAVEGA-OUTCOME-UNKNOWN" if late else "PRAVEGA-FENCED")
+        _assert_replayed(trial, 1)
+
+    return play
+
+
+# ---- scaling and restarted servers -----------------------------------------------------------------------------------
+
+
+def _scale(trial: Trial) -> None:
+    """Three segments become four."""
+    before = trial.client.controller.current_segments(trial.target)
+    bounds = [(i / 4, (i + 1) / 4) for i in range(4)]
+    trial.client.controller.scale_stream(trial.target, [s.id for s in before], bounds)
+    assert len(trial.client.controller.current_segments(trial.target)) == 4
+
+
+def _held(at: str, meanwhile: Callable[[Trial], None], *, spec: Fault | None = None, **more: Any) -> Play:
+    """Something happens while the application waits at a point."""
+
+    def play(trial: Trial) -> None:
+        job = trial.start({"at": at, "action": "hold", "batch": 1, **more}, **(spec or {}))
+        trial.await_fired(job)
+        meanwhile(trial)
+        trial.go()
+        job.succeeds()
+
+    return play
+
+
+def _restarted(at: str, **more: Any) -> Play:
+    # The leases are kept while the servers are down, for as long as a slow machine needs to start them.
+    return _held(at, Trial.restart_servers, spec={"client_options": {"timeout_ms": "180000"}}, **more)
+
+
+# ---- replays that differ ---------------------------------------------------------------------------------------------
+
+
+def _torn(trial: Trial) -> None:
+    """A part is lost, and the replay has other parts: the query stops until an operator accepts the loss."""
+    trial.start(_AFTER_PILOT).is_killed()
+    trial.outwait_lease()
+    error = trial.start(repartition=2).fails("PRAVEGA-TORN-BATCH").error
+    trial.reported = sum(int(rows) for rows in re.findall(r"\((\d+) rows, abort", error))
+    assert trial.reported, f"the error names no rows: {error}"
+    with Ledger(trial.client, ledger_name(trial.target)) as ledger:
+        recovery = Recovery(trial.client, trial.target, ledger)
+        (finding,) = recovery.survey()
+        assert recovery.finish(finding.app.app) is Outcome.TORN
+        recovery.resolve(finding.app.app, "accept")
+    trial.start(repartition=2).succeeds()
+
+
+def _newest_removed(trial: Trial) -> None:
+    """Spark plans the newest batch again, with rows that came later; then its files are put back."""
+    third = len(trial.source.numbers) // 3
+    source = Source(trial.client, StreamName(trial.source.stream.scope, trial.target.stream + "-own"), 2 * third)
+    trial.sources = [source]
+    trial.start(source=str(source.stream)).succeeds()
+    newest, files = trial.remove_newest()
+    source.add(trial.client, third)
+    error = trial.start(source=str(source.stream), rows_per_batch=2 * third).fails("PRAVEGA-REPLAY-DIFFERS").error
+    assert f"accept_recorded_batch to {newest} " in error, f"the error does not say how to continue: {error}"
+    _assert_replayed(trial, newest)
+    for file, content in files.items():
+        file.write_bytes(content)
+    trial.start(source=str(source.stream)).succeeds()
+
+
+def _random_rows(at: str) -> Play:
+    """The recorded batch is finished, and the replay has other rows: the query stops until it may continue."""
+
+    def play(trial: Trial) -> None:
+        trial.start(_driver(at), random=True).is_killed()
+        for _ in range(2):
+            trial.start(random=True).fails("PRAVEGA-REPLAY-DIFFERS")
+        trial.start(random=True, sink_options={"accept_recorded_batch": "1"}).succeeds()
+        _assert_replayed(trial, 1)
+
+    return play
+
+
+def _two_plans(trial: Trial) -> None:
+    """The second driver does not see the plan of the first, and makes another one for the same number."""
+    first = trial.start({"at": "before PREPARE", "action": "stop-all", "batch": 0})
+    trial.await_fired(first)
+    trial.remove_newest()
+    trial.start(rows_per_batch=len(trial.source.numbers) // 2).succeeds()
+    first.resume()
+    first.fails("PRAVEGA-REPLAY-DIFFERS")
+    _assert_replayed(trial, 0)
+
+
+# ---- several queries -------------------------------------------------------------------------------------------------
+
+
+def _two_queries(trial: Trial) -> None:
+    """Two queries of one application write to one stream; both are killed with it."""
+    stream = StreamName(trial.source.stream.scope, trial.target.stream + "-2")
+    other = Source(trial.client, stream, len(trial.source.numbers), trial.source.numbers.stop)
+    trial.sources.append(other)
+    queries = [{}, {"source": str(other.stream), "checkpoint": str(trial.folder / "checkpoint-2")}]
+    _dies(_AFTER_PILOT, queries=queries)(trial)
+
+
+def _chained(trial: Trial) -> None:
+    """Source, Spark, a stream, Spark, the target: each half is killed once."""
+    middle = trial.new_stream("middle")
+    first: dict[str, Any] = {"target": str(middle), "checkpoint": str(trial.folder / "checkpoint-first")}
+    second: dict[str, Any] = {"source": str(middle)}
+    trial.start(_AFTER_PILOT, **first).is_killed()
+    (trial.folder / "fired").rename(trial.folder / "fired-first")
+    trial.start(_driver("after one commit", nth=2, batch=0), **second).is_killed()
+    trial.start(**first).succeeds()
+    trial.start(**second).succeeds()
+    trial.start(**second).succeeds()  # a run whose first batch is a replay may see an older end of its source
+    _assert_replayed(trial, 0, 1)
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+_WORKERS: Final = {
+    "begun": (_worker("after begin"), "its transaction is begun"),
+    "writing": (_worker("while writing", nth=2), "some of its rows are written"),
+    "flushed": (_worker("after flush"), "all of its rows are flushed"),
+    "message": (_worker("after message"), "its message is not sent"),
+}
+_DRIVERS: Final = {
+    "before-prepared": (_driver("before PREPARE"), "all tasks have flushed, nothing is recorded"),
+    "in-prepared": (_driver("during PREPARE"), "PREPARED is on its way"),
+    "prepared": (_driver("after PREPARE"), "PREPARED is recorded, nothing is committed"),
+    "in-pilot": (_driver("during COMMIT_PILOT"), "the pilot's commit is on its way"),
+    "pilot": (_AFTER_PILOT, "the pilot is committed, the others are not"),
+    "second-of-three": (_driver("after one commit", nth=2), "two of three are committed"),
+    "all-committed": (_driver("before RECORD"), "all are committed, COMMITTED is not recorded"),
+    "committed": (_driver("after RECORD"), "COMMITTED is recorded, Spark's commit log has nothing"),
+}
+_SECOND: Final = {"before": "before PREPARE", "prepared": "after PREPARE", "pilot": "after COMMIT_PILOT"}
+_LATE: Final = "… and everything is down longer than the lease"
+#: Name, fault, play; those whose names begin with "late-" have the short lease.
+_OTHERS: Final[tuple[tuple[str, str, Play], ...]] = (
+    ("worker-done", "a worker dies: its message was sent", _worker_done),
+    ("commit-log", "Spark's commit-log entry is deleted", _commit_log_deleted()),
+    ("late-commit-log", _LATE, _commit_log_deleted(late=True)),
+    ("scaled-in-task", "the target is scaled while tasks write", _held("after begin", _scale, partition=1)),
+    ("scaled-in-commit", "the target is scaled before the pilot's commit", _held("before COMMIT_PILOT", _scale)),
+    ("scaled-down", "the target is scaled while the driver is down", _dies(_AFTER_PILOT, meanwhile=_scale)),
+    ("late-scaled-down", _LATE, _dies(_AFTER_PILOT, meanwhile=_scale, late=True)),
+    (
+        "other-partitions",
+        "the replay has other partitions, nothing is lost",
+        _dies(_AFTER_PILOT, again={"repartition": 2}),
+    ),
+    ("newest-removed", "the checkpoint's newest files are removed: refused, then put back", _newest_removed),
+    (
+        "random-pilot",
+        "the driver dies after the pilot, the replay has other rows: refused, then accepted",
+        _random_rows("after COMMIT_PILOT"),
+    ),
+    ("random-committed", "… after COMMITTED", _random_rows("after RECORD")),
+    ("two-plans", "two drivers have other rows for one number: the second is refused", _two_plans),
+    ("foreach-batch", "the driver dies in foreachBatch, after the pilot", _dies(_AFTER_PILOT, foreach_batch=True)),
+    ("two-queries", "two queries write to one stream, and die", _two_queries),
+    ("chained", "stream, Spark, stream, Spark, stream; each half is killed", _chained),
+)
+_RESTARTS: Final = {
+    "task": ("while tasks write", _restarted("after begin", partition=1)),
+    "prepared": ("after PREPARED", _restarted("after PREPARE")),
+    "pilot": ("after the pilot's commit", _restarted("after COMMIT_PILOT")),
+    "down": (
+        "while the driver is down, after the pilot's commit",
+        _dies(_AFTER_PILOT, meanwhile=Trial.restart_servers),
+    ),
+}
+
+
+def _scenarios() -> list[SinkScenario]:
+    found = []
+    for name, (fault, about) in _WORKERS.items():
+        play, late = _query_fails(fault), _query_fails(fault, late=True)
+        found.append(SinkScenario(f"worker-{name}", f"a worker dies: {about}", play, lease=20.0))
+        found.append(SinkScenario(f"late-worker-{name}", f"{_LATE}: {about}", late, lease=SHORT_LEASE))
+    found += [
+        SinkScenario("task-retry", "a worker dies, and Spark repeats the task", _retried, lease=20.0),
+        SinkScenario("speculation", "Spark starts a second attempt of a slow task", _speculated, lease=20.0),
+        SinkScenario(
+            "slow-sibling", "a task lasts three leases longer than the others", _slow_sibling, lease=SHORT_LEASE
+        ),
+        SinkScenario("idle-workers", "… longer than Spark keeps idle workers", _idle_workers_ended, lease=SHORT_LEASE),
+        SinkScenario("worker-reuse-off", "… and the workers of the others have ended", _worker_reuse_off, lease=60.0),
+        SinkScenario("torn", "other partitions, and a part is lost: reported, accepted", _torn, lease=SHORT_LEASE),
+    ]
+    for name, (fault, about) in _DRIVERS.items():
+        found.append(SinkScenario(f"driver-{name}", f"the driver dies: {about}", _dies(fault)))
+        found.append(SinkScenario(f"late-{name}", f"{_LATE}: {about}", _dies(fault, late=True), lease=SHORT_LEASE))
+    for name, at in _SECOND.items():
+        about = f"two drivers; the first stops {at}"
+        found.append(SinkScenario(f"two-drivers-{name}", about, _two_drivers(at)))
+        late = _two_drivers(at, late=True)
+        found.append(SinkScenario(f"late-two-drivers-{name}", f"{_LATE}: {about}", late, lease=SHORT_LEASE))
+    for name, about, play in _OTHERS:
+        found.append(SinkScenario(name, about, play, lease=SHORT_LEASE if name.startswith("late-") else LONG_LEASE))
+    for name, (about, play) in _RESTARTS.items():
+        killed = f"Pravega is killed and restarted {about}"
+        found.append(SinkScenario(f"pravega-{name}", killed, play, servers=CLUSTER))
+    return found
+
+
+TABLE: Final = Table(
+    _scenarios(),
+    SinkSetup,
+    SinkSettings(),
+    (Column("reported lost", measured("reported")), Column("left open", measured("left_open")), PROOFS),
+    "exactly-once-tables.md kills",
+)
