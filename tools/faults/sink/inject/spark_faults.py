@@ -116,9 +116,9 @@ def _patch_ledger(module: Any) -> None:
 
 
 _PATCHES: dict[str, Callable[[Any], None]] = {
-    "pravega_connector.client.transactions": _patch_transactions,
-    "pravega_connector.ledger.servers": _patch_ledger,
-    "pravega_connector.sink.exactly_once": _patch_tasks,
+    "pravega_connector.writer.transactions": _patch_transactions,
+    "pravega_connector.exactly_once.batches.servers": _patch_ledger,
+    "pravega_connector.spark.sink.transactions": _patch_tasks,
 }
 
 
