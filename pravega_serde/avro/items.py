@@ -1,6 +1,6 @@
 """Items: reading what the lists or maps of all rows hold, which are of different lengths.
 
-Where they begin is found first (``strides``). Then the items of all rows are read at once, as rows of their own.
+Where they begin is found first (``items_vector``). Then the items of all rows are read at once, as rows of their own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from pravega_serde.avro.items_scalar import Items
+from pravega_serde.avro.items_vector import ItemFinder
 from pravega_serde.avro.resolve import ArrayNode, MapNode
 from pravega_serde.avro.rows import MEMORY, item_weight
-from pravega_serde.avro.strides import ItemFinder
-from pravega_serde.avro.walk import Items
 from pravega_serde.columnar import Cursor
 from pravega_serde.columnar.arrays import Bools, Int64s
 

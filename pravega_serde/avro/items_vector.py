@@ -1,4 +1,4 @@
-"""Strides: where the items of many lists or maps begin, found in rounds, one more item of each list in each.
+"""Find where the items of many lists or maps begin, in rounds: each round finds one more item of each list.
 
 What the values are is not looked at, only how far they reach, by the tables that walks have. A round costs as much for
 ten rows as for a hundred: when few have items left, these are walked. So the number of items counts, not that of the
@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from pravega_serde.avro.walk import WRONG, Items, Layout, Part
+from pravega_serde.avro.items_scalar import WRONG, Items, Layout, Part
 from pravega_serde.columnar import Cursor
 from pravega_serde.columnar.arrays import Int64s, UInt8s, UInt64s, bounds_of
 from pravega_serde.columnar.cursor import varints_at

@@ -1,4 +1,4 @@
-"""Walks: where the items of a list or map begin, found by plain Python, one behind the other.
+"""Find where the items of a list or map begin, one after the other, in plain Python.
 
 What the values are is not looked at, only how far they reach. For most values their first byte says that: a text's
 length, a number's single byte, a union's branch without bytes, an empty list. So a value is a look into a table, and a
