@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from pravega_serde import DeserializationError
-from pravega_serde.avro import AvroSerializer, items, strides
+from pravega_serde.avro import AvroSerializer, items, items_vector
 from pravega_serde.avro.schema import MAX_NESTING
 from pravega_serde.columnar import PlainPath, decode_rows
 from tests.unit.serde._avro import logical, record
 
 #: All rows in rounds; as it is; all rows by walks.
-ROUNDS = pytest.mark.parametrize("round_costs", [0, strides._ROUND, 1 << 40])
+ROUNDS = pytest.mark.parametrize("round_costs", [0, items_vector._ROUND, 1 << 40])
 
 
 def array(kind: Any) -> Any:
@@ -89,7 +89,7 @@ def test_lists_of_all_lengths_are_read_as_by_row(round_costs: int) -> None:
     serializer = AvroSerializer(ORDER)
     lengths = [0, 1, 2, 0, 300, 3, 1, 70, 0]
     column = pa.array([serializer.serialize(order(row, length)) for row, length in enumerate(lengths)])
-    with mock.patch.object(strides, "_ROUND", round_costs):
+    with mock.patch.object(items_vector, "_ROUND", round_costs):
         reader = serializer.column_reader
         assert reader.fast is not None
         found = reader.fast(column)
@@ -107,7 +107,7 @@ def test_bytes_changed_inside_items_make_the_same_rows_bad(round_costs: int) -> 
     column = pa.array([good, *changed, *cut, good])
     errors: list[DeserializationError] = []
     plain_errors: list[DeserializationError] = []
-    with mock.patch.object(strides, "_ROUND", round_costs):
+    with mock.patch.object(items_vector, "_ROUND", round_costs):
         values = by_column(serializer, column, errors)
     values.validate(full=True)
     assert repr(values.to_pylist()) == repr(by_row(serializer, column, plain_errors).to_pylist())  # some are NaN
@@ -120,7 +120,7 @@ def test_blocks_of_lists_in_lists_may_say_their_size(round_costs: int) -> None:
     serializer = AvroSerializer(array(array("int")))
     inner = b"\x03\x04\x02\x04" + b"\x02\x06" + b"\x00"  # two items of a block with its size, then one without
     events = [b"\x01\x0e" + inner + b"\x04" + inner * 2 + b"\x00", b"\0", b"\2\0\0"]
-    with mock.patch.object(strides, "_ROUND", round_costs):
+    with mock.patch.object(items_vector, "_ROUND", round_costs):
         values = by_column(serializer, pa.array(events), [])
     assert values.to_pylist() == [[[1, 2, 3]] * 3, [], [[]]]
 
@@ -132,7 +132,7 @@ def test_items_are_found_in_all_blocks_and_read_piece_by_piece(round_costs: int)
     events = [block * (row % 4) + b"\0" for row in range(40)] + [block * 2, block + b"\2", block[:-1]]
     errors: list[DeserializationError] = []
     plain_errors: list[DeserializationError] = []
-    with mock.patch.object(strides, "_ROUND", round_costs), mock.patch.object(items, "_AT_ONCE", 7):
+    with mock.patch.object(items_vector, "_ROUND", round_costs), mock.patch.object(items, "_AT_ONCE", 7):
         values = by_column(serializer, pa.array(events), errors)
     values.validate(full=True)
     assert values.equals(by_row(serializer, pa.array(events), plain_errors))
@@ -145,7 +145,7 @@ def test_branches_beyond_one_byte_are_walked() -> None:
     serializer = AvroSerializer(array(record(("any", ["null", *members]), ("behind", "string"))))
     rows = [[{"any": (f"F{n}", b"x" * n), "behind": "b"} for n in range(70)]] * 3
     column = pa.array([serializer.serialize(row) for row in rows])
-    with mock.patch.object(strides, "_ROUND", 1 << 40):
+    with mock.patch.object(items_vector, "_ROUND", 1 << 40):
         reader = serializer.column_reader
         assert reader.fast is not None
         found = reader.fast(column)
